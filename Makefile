@@ -10,7 +10,7 @@ bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 	$(BIN)/icebench run
 
 asv: .venv/.stamp ## the same measurements as an asv suite
-	$(BIN)/python -m bench.asv_run
+	$(BIN)/python -m icebench.bench.asv_run
 
 asv-publish: .venv/.stamp ## the results of asv as a site, to be read by `asv preview`
 	$(BIN)/asv publish

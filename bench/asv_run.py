@@ -22,7 +22,7 @@ from asv.console import log
 from asv.machine import MachineCollection
 from asv.util import UserError
 
-from bench.errors import BenchError
+from icebench.bench.errors import BenchError
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES = Path("results/asv/machines.json")

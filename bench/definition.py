@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bench.errors import ConfigError
+from icebench.bench.errors import ConfigError
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from bench.java_home import JavaMissing
-from bench.machine import Machine
+from icebench.bench.java_home import JavaMissing
+from icebench.bench.machine import Machine
 
 LEAST_MEMORY_GB, GOOD_MEMORY_GB = 3.0, 8.0
 LEAST_DISK_GB, GOOD_DISK_GB = 1.0, 10.0
@@ -104,7 +104,7 @@ def _packages(machine: Machine) -> Iterator[Check]:
 def _iceberg_jar(machine: Machine) -> Iterator[Check]:
     jar = machine.iceberg_jar()
     if jar is None:
-        advice = "the Iceberg Java engine needs it: 'python -m bench.setup_jars' fetches it once (network)"
+        advice = "the Iceberg Java engine needs it: 'python -m icebench.bench.setup_jars' fetches it once (network)"
         yield Check(Status.WARN, "Iceberg jar", "not in Spark's cache, or damaged", advice)
     else:
         yield Check(Status.OK, "Iceberg jar", jar)

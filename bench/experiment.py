@@ -16,16 +16,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.costs.costing import FIRST, Costing
-from bench.definition import DEFINITIONS, Definition, copied, one_of, typed
-from bench.engines.registry import ENGINES
-from bench.errors import ConfigError
-from bench.layouts.axes import Axes
-from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
-from bench.layouts.registry import FILE as LAYOUTS
-from bench.layouts.registry import known_layouts, parse_layouts
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.definitions import (
+from icebench.bench.costs.costing import FIRST, Costing
+from icebench.bench.definition import DEFINITIONS, Definition, copied, one_of, typed
+from icebench.bench.engines.registry import ENGINES
+from icebench.bench.errors import ConfigError
+from icebench.bench.layouts.axes import Axes
+from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
+from icebench.bench.layouts.registry import FILE as LAYOUTS
+from icebench.bench.layouts.registry import known_layouts, parse_layouts
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.definitions import (
     KINDS,
     TPCDS,
     DescribedWorkload,
@@ -34,7 +34,7 @@ from bench.workloads.definitions import (
     RowsWorkload,
     Workload,
 )
-from bench.workloads.rows import SPREADS, Rows
+from icebench.bench.workloads.rows import SPREADS, Rows
 
 MEASUREMENTS = {
     "planning": "from an opened table to the list of files, cold and warm",
@@ -66,7 +66,7 @@ class DeleteDefinition:
     Args:
         fractions: Shares of the rows.
         kinds: Out of `DELETE_KINDS`; by position means deletion vectors in format version 3.
-        spreads: Out of `bench.workloads.rows.SPREADS`.
+        spreads: Out of `icebench.bench.workloads.rows.SPREADS`.
         commits: Over how many commits, and so delete files of each data file, they are spread.
         refresh: Whether there is the workload's own.
         columns: What is scanned; none means every decimal column.

@@ -1,8 +1,8 @@
 """Finds a Java that Spark can run on, for machines that have several or whose first one does not do.
 
 Spark 4.1 needs Java 17. Its Hadoop calls `Subject.getSubject`, which throws since Java 24: there a session starts, and
-the first Parquet file fails. This module runs before anything is installed (`python -m bench.java_home` prints the
-home), so it uses the standard library only.
+the first Parquet file fails. This module runs before anything is installed (`python -m icebench.bench.java_home` prints
+the home), so it uses the standard library only.
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from bench.errors import BenchError
+from icebench.bench.errors import BenchError
 
 OLDEST = 17
 NEWEST = 23

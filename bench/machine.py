@@ -1,4 +1,4 @@
-"""What the machine says about itself: the questions of `bench.doctor`, and their answers."""
+"""What the machine says about itself: the questions of `icebench.bench.doctor`, and their answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from bench.java_home import find_java_home, major_version
-from bench.setup_jars import cached_jar, is_cached
+from icebench.bench.java_home import find_java_home, major_version
+from icebench.bench.setup_jars import cached_jar, is_cached
 
 GB = 1 << 30
 PROBE_BYTES = 32 << 20

@@ -1,7 +1,8 @@
 """Fetches the Iceberg Java runtime, the engine that the harness compares with, through Spark's own package resolver.
 
 Spark resolves `spark.jars.packages` in every session; once the jar lies in the Ivy cache that takes no network. Run as
-`python -m bench.setup_jars`, this makes sure that it does, so that no benchmark or test ever pays for the download.
+`python -m icebench.bench.setup_jars`, this makes sure that it does, so that no benchmark or test ever pays for the
+download.
 """
 
 import os
@@ -11,8 +12,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from bench.errors import BenchError
-from bench.java_home import find_java_home
+from icebench.bench.errors import BenchError
+from icebench.bench.java_home import find_java_home
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 """Maven coordinates; the value for `spark.jars.packages`."""

@@ -5,7 +5,7 @@ run with the first one's. `spark_session` is cached and refuses that instead.
 
 Quiet means that errors are all that Spark says. Its own level (`spark.log.level`) counts only once the session stands,
 so the machine starts with a configuration of Log4j; and the table of Spark's package resolver, which no setting
-silences, is not printed because Iceberg's runtime is given as the file that `bench.setup_jars` fetched.
+silences, is not printed because Iceberg's runtime is given as the file that `icebench.bench.setup_jars` fetched.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bench.errors import ConfigError
-from bench.java_home import use_java_home
-from bench.setup_jars import ICEBERG_RUNTIME, cached_jar, is_cached
+from icebench.bench.errors import ConfigError
+from icebench.bench.java_home import use_java_home
+from icebench.bench.setup_jars import ICEBERG_RUNTIME, cached_jar, is_cached
 
 MASTER_VARIABLE = "ICEBENCH_SPARK_MASTER"
 CONF_VARIABLE = "ICEBENCH_SPARK_CONF"

@@ -127,7 +127,7 @@ class CorruptTable(EngineError):
 
 
 class TooLarge(CorruptTable):
-    """A file of the table would take more memory to decode than `engine.codec.budget` allows."""
+    """A file of the table would take more memory to decode than `icebench.engine.codec.budget` allows."""
 
 
 class WriteMismatch(EngineError):

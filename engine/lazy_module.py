@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from engine.errors import NotInstalled
+from icebench.engine.errors import NotInstalled
 
 EXTRAS = {
     "botocore": "aws",

@@ -11,57 +11,57 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engine.catalog import catalog as rooms
-from engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
-from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
-from engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
-from engine.catalog.versions import current_metadata_file
-from engine.catalog.views import ViewCatalog
-from engine.codec.metadata_json.table import decode_metadata
-from engine.columnar.schemas import from_arrow_schema
-from engine.commit.committer import Identifier, TableState
-from engine.errors import AlreadyExists, Invalid, RelocationWarning, Unsupported
-from engine.lazy_module import LazyModule
-from engine.plan.cache import ManifestCache
-from engine.spec.creation import new_table_metadata
-from engine.spec.locations import is_relative
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
-from engine.spec.properties import FORMAT_VERSION
-from engine.spec.schema import Schema
-from engine.spec.sorting import UNSORTED, SortOrder
-from engine.spec.transforms import Transform, parse_transform
-from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
-from engine.storage.contradictions import Verify, VerifyingStore
-from engine.storage.object_stores import flag
-from engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
-from engine.storage.resolve import Stores, absolute_location, normalise_location, store_for
-from engine.storage.user_configuration import configured_catalogs
-from engine.table import Table
+from icebench.engine.catalog import catalog as rooms
+from icebench.engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
+from icebench.engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
+from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
+from icebench.engine.catalog.versions import current_metadata_file
+from icebench.engine.catalog.views import ViewCatalog
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.errors import AlreadyExists, Invalid, RelocationWarning, Unsupported
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.locations import is_relative
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
+from icebench.engine.spec.properties import FORMAT_VERSION
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import UNSORTED, SortOrder
+from icebench.engine.spec.transforms import Transform, parse_transform
+from icebench.engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
+from icebench.engine.storage.contradictions import Verify, VerifyingStore
+from icebench.engine.storage.object_stores import flag
+from icebench.engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
+from icebench.engine.storage.resolve import Stores, absolute_location, normalise_location, store_for
+from icebench.engine.storage.user_configuration import configured_catalogs
+from icebench.engine.table import Table
 
 if TYPE_CHECKING:
-    from engine.catalog import filesystem, glue, hive, hive_client, rest, rest_session, rest_views, sql_views
-    from engine.commit import one_table, target
-    from engine.commit.changes import replace_table
-    from engine.commit.target import Target
-    from engine.maintenance import purge as purging
-    from engine.operations import staged, transaction
-    from engine.operations.transaction import TableTransaction
+    from icebench.engine.catalog import filesystem, glue, hive, hive_client, rest, rest_session, rest_views, sql_views
+    from icebench.engine.commit import one_table, target
+    from icebench.engine.commit.changes import replace_table
+    from icebench.engine.commit.target import Target
+    from icebench.engine.maintenance import purge as purging
+    from icebench.engine.operations import staged, transaction
+    from icebench.engine.operations.transaction import TableTransaction
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
-    filesystem = LazyModule("engine.catalog.filesystem")
-    glue = LazyModule("engine.catalog.glue")
-    hive = LazyModule("engine.catalog.hive")
-    hive_client = LazyModule("engine.catalog.hive_client")
-    rest = LazyModule("engine.catalog.rest")
-    rest_session = LazyModule("engine.catalog.rest_session")
-    rest_views = LazyModule("engine.catalog.rest_views")
-    sql_views = LazyModule("engine.catalog.sql_views")
-    one_table = LazyModule("engine.commit.one_table")
-    replace_table = LazyModule("engine.commit.changes.replace_table")
-    staged = LazyModule("engine.operations.staged")
-    target = LazyModule("engine.commit.target")
-    transaction = LazyModule("engine.operations.transaction")
-    purging = LazyModule("engine.maintenance.purge")
+    filesystem = LazyModule("icebench.engine.catalog.filesystem")
+    glue = LazyModule("icebench.engine.catalog.glue")
+    hive = LazyModule("icebench.engine.catalog.hive")
+    hive_client = LazyModule("icebench.engine.catalog.hive_client")
+    rest = LazyModule("icebench.engine.catalog.rest")
+    rest_session = LazyModule("icebench.engine.catalog.rest_session")
+    rest_views = LazyModule("icebench.engine.catalog.rest_views")
+    sql_views = LazyModule("icebench.engine.catalog.sql_views")
+    one_table = LazyModule("icebench.engine.commit.one_table")
+    replace_table = LazyModule("icebench.engine.commit.changes.replace_table")
+    staged = LazyModule("icebench.engine.operations.staged")
+    target = LazyModule("icebench.engine.commit.target")
+    transaction = LazyModule("icebench.engine.operations.transaction")
+    purging = LazyModule("icebench.engine.maintenance.purge")
 
 Name = str | Sequence[str]
 """``"db.events"`` or ``("db", "events")``."""
@@ -71,12 +71,12 @@ SpecLike = PartitionSpec | Sequence[tuple[str, Transform | str]]
 
 
 class Catalog:
-    """Tables by name, over one of the implementations of `engine.catalog`.
+    """Tables by name, over one of the implementations of `icebench.engine.catalog`.
 
     Args:
         inner: The implementation.
         cache: Keeps decoded manifests for all its tables; None makes one for each table handle.
-        verify: As `engine.Table`, for all its tables.
+        verify: As `icebench.Table`, for all its tables.
         properties: Of them, ``table-default.`` and ``table-override.`` are properties of new tables.
         now_ms: The clock.
         new_id: Makes table UUIDs.
@@ -232,7 +232,7 @@ class Catalog:
 
         Snapshots, branches, tags, location and other properties stay, so that former states can be read, with their own
         schemas. What others commit meanwhile is replaced, too. For ids of columns and partition fields see
-        `engine.commit.changes.replace_table`.
+        `icebench.engine.commit.changes.replace_table`.
 
         Args:
             name: See `create_table`, like the others.
@@ -301,7 +301,7 @@ class Catalog:
         has files in the directory, raises Invalid and drops nothing.
 
         `purge` deletes the files, too, also under another name that is registered for them: a REST server does it, in
-        other catalogs see `engine.maintenance.purge`.
+        other catalogs see `icebench.engine.maintenance.purge`.
         """
         identifier = table_identifier(name)
         if not purge:
@@ -468,11 +468,12 @@ def load_catalog(
             token was refused.
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
         properties: Storage options, such as ``s3.endpoint``; ``table-default.`` and ``table-override.`` before
-            properties of new tables; for a REST catalog also those of `engine.catalog.rest_session.open_session`. One
-            that only tunes other engines gives an `IgnoredPropertyWarning`.
+            properties of new tables; for a REST catalog also those of
+            `icebench.engine.catalog.rest_session.open_session`. One that only tunes other engines gives an
+            `IgnoredPropertyWarning`.
         cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
-            `engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
-        verify: As `engine.Table`, for all tables of the catalog.
+            `icebench.engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
+        verify: As `icebench.Table`, for all tables of the catalog.
 
     Raises:
         Invalid: Not an address.
@@ -541,7 +542,7 @@ def load_table(
             at the table's directory.
         properties: Storage options, such as ``s3.endpoint``.
         cache: Keeps decoded manifests; see `load_catalog`.
-        verify: As `engine.Table`.
+        verify: As `icebench.Table`.
 
     Raises:
         NotFound: No table there.

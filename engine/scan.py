@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import pyarrow as pa
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.bound import tests_of_rows
-from engine.expressions.predicate import Filter
-from engine.lazy_module import LazyModule
-from engine.plan.planner import PlanningMode
-from engine.plan.scan import ScanPlan, TableScan
-from engine.runtime.counters import Counters
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.types import NestedField
-from engine.storage.scan_reports import report_scan
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.bound import tests_of_rows
+from icebench.engine.expressions.predicate import Filter
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.plan.planner import PlanningMode
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.types import NestedField
+from icebench.engine.storage.scan_reports import report_scan
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine.columnar import projection, schemas
-    from engine.frames import duckdb_source, polars_source
-    from engine.read import plans, request, row_sample
-    from engine.spark import native_scan
-    from engine.spark import planning as spark_planning
+    from icebench.engine.columnar import projection, schemas
+    from icebench.engine.frames import duckdb_source, polars_source
+    from icebench.engine.read import plans, request, row_sample
+    from icebench.engine.spark import native_scan
+    from icebench.engine.spark import planning as spark_planning
 else:  # planning does not wait for what reads rows, nor for other libraries
     pd = LazyModule("pandas")
-    projection = LazyModule("engine.columnar.projection")
-    schemas = LazyModule("engine.columnar.schemas")
-    duckdb_source = LazyModule("engine.frames.duckdb_source")
-    polars_source = LazyModule("engine.frames.polars_source")
-    plans = LazyModule("engine.read.plans")
-    request = LazyModule("engine.read.request")
-    row_sample = LazyModule("engine.read.row_sample")
-    native_scan = LazyModule("engine.spark.native_scan")
-    spark_planning = LazyModule("engine.spark.planning")
+    projection = LazyModule("icebench.engine.columnar.projection")
+    schemas = LazyModule("icebench.engine.columnar.schemas")
+    duckdb_source = LazyModule("icebench.engine.frames.duckdb_source")
+    polars_source = LazyModule("icebench.engine.frames.polars_source")
+    plans = LazyModule("icebench.engine.read.plans")
+    request = LazyModule("icebench.engine.read.request")
+    row_sample = LazyModule("icebench.engine.read.row_sample")
+    native_scan = LazyModule("icebench.engine.spark.native_scan")
+    spark_planning = LazyModule("icebench.engine.spark.planning")
 
 DecimalWidth: TypeAlias = Literal["wide", "narrow"]
 
@@ -150,7 +150,7 @@ class Scan:
             spark: A `pyspark.sql.SparkSession` whose executors may decode and filter manifests; without one, all is
                 done here.
             mode: ``"local"`` uses no executors, ``"distributed"`` does, ``"auto"`` does where the manifests are many
-                (`engine.spark.planning.LOCAL_BYTES`). By default what the table's properties say,
+                (`icebench.engine.spark.planning.LOCAL_BYTES`). By default what the table's properties say,
                 ``read.data-planning-mode`` and ``read.delete-planning-mode``, and else ``"auto"``.
 
         Raises:
@@ -172,7 +172,7 @@ class Scan:
         return plan
 
     def _described(self, plan: ScanPlan) -> dict[str, object]:
-        """What a report of the scan says (`engine.storage.scan_reports`)."""
+        """What a report of the scan says (`icebench.engine.storage.scan_reports`)."""
         return {
             "table": self._scan.table_name,
             "location": plan.metadata.location,
@@ -188,7 +188,7 @@ class Scan:
         """Stream the rows in the order of `plan`, with bounded read-ahead.
 
         Args:
-            batch_rows: The most rows of a batch; by default `engine.read.request.BATCH_ROWS`.
+            batch_rows: The most rows of a batch; by default `icebench.engine.read.request.BATCH_ROWS`.
             decimal_width: ``"wide"`` returns decimal128, which every function of Arrow supports; ``"narrow"`` returns
                 decimal32 up to 9 digits and decimal64 up to 18, with less work and memory.
 
@@ -307,7 +307,7 @@ class Scan:
     ) -> Any:  # noqa: ANN401
         """The rows as a DataFrame of a session; Spark's own Parquet reader reads the planned files.
 
-        See `engine.spark.native_scan`.
+        See `icebench.engine.spark.native_scan`.
 
         Args:
             spark: A `pyspark.sql.SparkSession`; its settings are not changed.

@@ -7,61 +7,61 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from engine.catalog.identifiers import dotted
-from engine.commit.committer import Committer, Identifier, TableState
-from engine.commit.one_table import OneTable
-from engine.errors import Unsupported
-from engine.expressions.predicate import Filter
-from engine.lazy_module import LazyModule
-from engine.operations.metadata_operations import MetadataOperations
-from engine.operations.row_operations import RowOperations
-from engine.plan.cache import ManifestCache
-from engine.plan.incremental import incremental_append_scan, snapshots_between
-from engine.plan.scan import TableScan, table_scan
-from engine.plan.snapshots import AsOf
-from engine.runtime.counters import Counters
-from engine.runtime.runner import Runner
-from engine.scan import Scan
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
-from engine.spec.partitioning import PartitionSpec, common_partition_type
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef
-from engine.spec.sorting import SortOrder
-from engine.spec.types import NestedField
-from engine.storage.contradictions import Verify, VerifyingStore
-from engine.storage.counting import CountingStore
-from engine.storage.store import Store
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.commit.committer import Committer, Identifier, TableState
+from icebench.engine.commit.one_table import OneTable
+from icebench.engine.errors import Unsupported
+from icebench.engine.expressions.predicate import Filter
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.operations.metadata_operations import MetadataOperations
+from icebench.engine.operations.row_operations import RowOperations
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.plan.incremental import incremental_append_scan, snapshots_between
+from icebench.engine.plan.scan import TableScan, table_scan
+from icebench.engine.plan.snapshots import AsOf
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.scan import Scan
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
+from icebench.engine.spec.partitioning import PartitionSpec, common_partition_type
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.types import NestedField
+from icebench.engine.storage.contradictions import Verify, VerifyingStore
+from icebench.engine.storage.counting import CountingStore
+from icebench.engine.storage.store import Store
 
 if TYPE_CHECKING:
-    from engine.commit import target
-    from engine.commit.changes.change import Change
-    from engine.commit.target import Target
-    from engine.inspect import inspector
-    from engine.inspect.inspector import Inspector
-    from engine.maintenance import maintenance
-    from engine.maintenance.maintenance import Maintenance
-    from engine.maintenance.profile import table_profile
-    from engine.operations import staged, transaction
-    from engine.operations.transaction import TableTransaction
-    from engine.read import changelog, plans, request
-    from engine.read.changelog import ChangelogScan
-    from engine.spark import changelog_scan as spark_changelog
-    from engine.spark import native_scan
-    from engine.spark import planning as spark_planning
+    from icebench.engine.commit import target
+    from icebench.engine.commit.changes.change import Change
+    from icebench.engine.commit.target import Target
+    from icebench.engine.inspect import inspector
+    from icebench.engine.inspect.inspector import Inspector
+    from icebench.engine.maintenance import maintenance
+    from icebench.engine.maintenance.maintenance import Maintenance
+    from icebench.engine.maintenance.profile import table_profile
+    from icebench.engine.operations import staged, transaction
+    from icebench.engine.operations.transaction import TableTransaction
+    from icebench.engine.read import changelog, plans, request
+    from icebench.engine.read.changelog import ChangelogScan
+    from icebench.engine.spark import changelog_scan as spark_changelog
+    from icebench.engine.spark import native_scan
+    from icebench.engine.spark import planning as spark_planning
 else:  # planning does not wait for what reads and changes rows, nor for PySpark
-    inspector = LazyModule("engine.inspect.inspector")
-    maintenance = LazyModule("engine.maintenance.maintenance")
-    table_profile = LazyModule("engine.maintenance.profile.table_profile")
-    target = LazyModule("engine.commit.target")
-    staged = LazyModule("engine.operations.staged")
-    transaction = LazyModule("engine.operations.transaction")
-    changelog = LazyModule("engine.read.changelog")
-    plans = LazyModule("engine.read.plans")
-    request = LazyModule("engine.read.request")
-    spark_changelog = LazyModule("engine.spark.changelog_scan")
-    native_scan = LazyModule("engine.spark.native_scan")
-    spark_planning = LazyModule("engine.spark.planning")
+    inspector = LazyModule("icebench.engine.inspect.inspector")
+    maintenance = LazyModule("icebench.engine.maintenance.maintenance")
+    table_profile = LazyModule("icebench.engine.maintenance.profile.table_profile")
+    target = LazyModule("icebench.engine.commit.target")
+    staged = LazyModule("icebench.engine.operations.staged")
+    transaction = LazyModule("icebench.engine.operations.transaction")
+    changelog = LazyModule("icebench.engine.read.changelog")
+    plans = LazyModule("icebench.engine.read.plans")
+    request = LazyModule("icebench.engine.read.request")
+    spark_changelog = LazyModule("icebench.engine.spark.changelog_scan")
+    native_scan = LazyModule("icebench.engine.spark.native_scan")
+    spark_planning = LazyModule("icebench.engine.spark.planning")
 
 
 class Table(MetadataOperations, RowOperations):
@@ -77,7 +77,7 @@ class Table(MetadataOperations, RowOperations):
         cache: Keeps decoded manifests from one plan to the next; None creates one for the handle, and one of 0 bytes
             decodes them for each plan.
         verify: What becomes of files that contradict the metadata though their rows are certain: ``"warn"`` warns once
-            of each cause (`engine.errors.ContradictionWarning`), ``"strict"`` raises CorruptTable.
+            of each cause (`icebench.engine.errors.ContradictionWarning`), ``"strict"`` raises CorruptTable.
 
     Raises:
         Invalid: Another `verify`.
@@ -292,7 +292,8 @@ class Table(MetadataOperations, RowOperations):
         runner: Runner | None = None,
         counters: Counters | None = None,
     ) -> ChangelogScan:
-        """The changes of rows between two snapshots, including those of delete files; see `engine.read.changelog`.
+        """The changes of rows between two snapshots, including those of delete files; see
+        `icebench.engine.read.changelog`.
 
         The projected columns are followed by ``_change_type`` (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),
         ``_change_ordinal`` (of the snapshot, from 0, rewrites not counted) and ``_commit_snapshot_id``. Rows that were
@@ -370,7 +371,7 @@ class Table(MetadataOperations, RowOperations):
         return METADATA_COLUMNS[name]
 
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
-        """Begin a transaction; see `engine.operations.transaction.TableTransaction`."""
+        """Begin a transaction; see `icebench.engine.operations.transaction.TableTransaction`."""
         return transaction.TableTransaction(staged.StagedTarget.of(self._target(counters)), committed=self._advance)
 
     def _target(self, counters: Counters | None) -> Target:

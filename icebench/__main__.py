@@ -1,6 +1,6 @@
 """The command line: ``icebench``, or ``python -m icebench``."""
 
-from bench.cli.main import main
+from icebench.bench.cli.main import main
 
 __all__ = ["main"]
 

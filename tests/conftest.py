@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from engine.catalog.hive_client import Metastore
+from icebench.engine.catalog.hive_client import Metastore
 from tests.services.hive_metastore import hive_metastore
 from tests.services.postgres import find_initdb, postgres
 
@@ -140,7 +140,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     driver of SQLite, for Iceberg's JDBC catalog.
     """
     # local import: pyspark takes half a second, and most runs of a few tests need none
-    from bench.spark_session import SparkSettings, spark_session
+    from icebench.bench.spark_session import SparkSettings, spark_session
     from tests.services.quick_spark import HEAP_OPTIONS, quick_spark
     from tests.services.rest_jars import sqlite_driver
 

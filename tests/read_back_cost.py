@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.storage.memory import MemoryStore
-from engine.write.data_files import write_data_files
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.data_files import write_data_files
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 ROUNDS = 7

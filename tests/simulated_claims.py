@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.measure.run_file import read_run
-from bench.report.compare import Records, series_of
-from bench.statistics.claims import FALSE_CLAIMS, Floats, Series, effect_of
+from icebench.bench.measure.run_file import read_run
+from icebench.bench.report.compare import Records, series_of
+from icebench.bench.statistics.claims import FALSE_CLAIMS, Floats, Series, effect_of
 
 IN_A_REPORT = 45
 """Claims of a run of the default experiment, by which Holm's method divides at first."""

@@ -20,16 +20,16 @@ from pathlib import Path
 
 from scipy import stats
 
-from bench.costs.costing import Costing
-from bench.definition import Definition
-from bench.engines.icebench import Icebench
-from bench.engines.registry import ENGINES, EngineEntry
-from bench.experiment import Experiment, parse_values
-from bench.measure.run import Surroundings, run_experiment
-from bench.measure.run_file import Run, read_run
-from bench.report.build import build_report
-from bench.report.layout_comparison import compare_layouts
-from bench.statistics.claims import FALSE_CLAIMS
+from icebench.bench.costs.costing import Costing
+from icebench.bench.definition import Definition
+from icebench.bench.engines.icebench import Icebench
+from icebench.bench.engines.registry import ENGINES, EngineEntry
+from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.measure.run import Surroundings, run_experiment
+from icebench.bench.measure.run_file import Run, read_run
+from icebench.bench.report.build import build_report
+from icebench.bench.report.layout_comparison import compare_layouts
+from icebench.bench.statistics.claims import FALSE_CLAIMS
 from tests.tidy.source import REPOSITORY
 
 TWIN = "icebench-twin"

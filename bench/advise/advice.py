@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import engine
-from bench.advise.candidates import Score, search, todays_layout
-from bench.advise.estimate import Estimate, Estimator
-from bench.advise.planned import Reading
-from bench.advise.queries import Queries, Query
-from bench.advise.sample import Sample, take_sample
-from bench.advise.trial import Trial, try_layouts
-from bench.costs.object_store import GIGABYTE, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
-from bench.layouts.layout import Layout
+import icebench
+from icebench.bench.advise.candidates import Score, search, todays_layout
+from icebench.bench.advise.estimate import Estimate, Estimator
+from icebench.bench.advise.planned import Reading
+from icebench.bench.advise.queries import Queries, Query
+from icebench.bench.advise.sample import Sample, take_sample
+from icebench.bench.advise.trial import Trial, try_layouts
+from icebench.bench.costs.object_store import GIGABYTE, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
+from icebench.bench.layouts.layout import Layout
 
 Quantity = Literal["seconds", "bytes", "dollars"]
 QUANTITIES: tuple[Quantity, ...] = ("seconds", "bytes", "dollars")
@@ -144,7 +144,7 @@ class Advice:
 
 
 def advise(
-    table: engine.Table, queries: Queries, options: Options | None = None,
+    table: icebench.Table, queries: Queries, options: Options | None = None,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Advice:  # fmt: skip
     """Look for layouts that serve the queries better than today's, and prove the best on a sample.

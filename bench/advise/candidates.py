@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 
-import engine
-from bench.advise.estimate import Estimate, Estimator, spec_of, target_size
-from bench.advise.queries import Query
-from bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
+import icebench
+from icebench.bench.advise.estimate import Estimate, Estimator, spec_of, target_size
+from icebench.bench.advise.queries import Query
+from icebench.bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
 
 _COLUMNS = 6
 _BEAM = 5
@@ -32,17 +32,17 @@ _ROW_GROUP_SIZES = (32 << 20, 8 << 20, 2 << 20)
 Score = Callable[[Estimate], float]
 
 
-def columns_of(queries: Sequence[Query], schema: engine.Schema) -> tuple[str, ...]:
+def columns_of(queries: Sequence[Query], schema: icebench.Schema) -> tuple[str, ...]:
     """The top-level columns that filters use, the most used first."""
     used: Counter[str] = Counter()
     for query in queries:
         for column in {*query.equalities, *query.ranges}:
             used[column] += query.weight  # type: ignore[assignment]
-    tops = {field.name for field in schema.fields if isinstance(field.type, engine.PrimitiveType)}
+    tops = {field.name for field in schema.fields if isinstance(field.type, icebench.PrimitiveType)}
     return tuple(column for column, _ in used.most_common() if column in tops)[:_COLUMNS]
 
 
-def todays_layout(table: engine.Table) -> Layout:
+def todays_layout(table: icebench.Table) -> Layout:
     """The layout that the table declares: its partition spec, and its sort order as far as it is of plain columns."""
     schema = table.schema()
     names = {field_id: name for name, field_id in schema.id_of.items()}

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import engine
-from bench.advise.queries import Query, logged_queries, read_queries
-from bench.definition import one_of
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.advise.queries import Query, logged_queries, read_queries
+from icebench.bench.definition import one_of
+from icebench.bench.errors import ConfigError
 
 _METRICS = "write.metadata.metrics."
 _MAX_INFERRED = f"{_METRICS}max-inferred-column-defaults"
@@ -75,7 +75,7 @@ class Proposal:
 
 
 def examine_columns(
-    table: engine.Table,
+    table: icebench.Table,
     *,
     queries: Path | None = None,
     scans: Path | None = None,
@@ -105,7 +105,7 @@ def examine_columns(
     return uses, propose(table, uses)
 
 
-def column_uses(table: engine.Table, profile: engine.TableProfile, queries: Sequence[Query]) -> list[ColumnUse]:
+def column_uses(table: icebench.Table, profile: icebench.TableProfile, queries: Sequence[Query]) -> list[ColumnUse]:
     """The primitive columns, the dearest first."""
     total = sum(query.weight for query in queries) or 1.0
     filtered = filtered_shares(table, queries)
@@ -129,7 +129,7 @@ def column_uses(table: engine.Table, profile: engine.TableProfile, queries: Sequ
     return sorted(found, key=lambda each: -each.data_bytes - each.statistics_bytes)
 
 
-def filtered_shares(table: engine.Table, queries: Sequence[Query]) -> dict[str, float]:
+def filtered_shares(table: icebench.Table, queries: Sequence[Query]) -> dict[str, float]:
     """The share of the queries, by weight, that filter or join by a column, by its name, or by a source column of a
     partition field, by the field's name."""
     total, names = sum(query.weight for query in queries) or 1.0, table.schema().name_of
@@ -144,12 +144,12 @@ def filtered_shares(table: engine.Table, queries: Sequence[Query]) -> dict[str, 
     return found
 
 
-def propose(table: engine.Table, uses: Sequence[ColumnUse]) -> list[Proposal]:
+def propose(table: icebench.Table, uses: Sequence[ColumnUse]) -> list[Proposal]:
     """What the use suggests, by kind."""
     return [*_metrics(table, uses), *_order(table, uses), *_drops(uses), *_types(table, uses)]
 
 
-def apply_proposals(table: engine.Table, proposals: Sequence[Proposal]) -> int:
+def apply_proposals(table: icebench.Table, proposals: Sequence[Proposal]) -> int:
     """Make the changes that concern metadata alone: modes of metrics, and the order of columns; says how many."""
     properties = {name: value for each in proposals for name, value in (each.properties or {}).items()}
     if properties:
@@ -165,7 +165,7 @@ def _is_of(name: str, read: Sequence[str]) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in read)
 
 
-def _needed(table: engine.Table) -> dict[str, tuple[str, ...]]:
+def _needed(table: icebench.Table) -> dict[str, tuple[str, ...]]:
     metadata, schema = table.metadata, table.schema()
     names = schema.name_of
     reasons: dict[str, list[str]] = {}
@@ -183,7 +183,7 @@ def _needed(table: engine.Table) -> dict[str, tuple[str, ...]]:
     return {name: tuple(found) for name, found in reasons.items()}
 
 
-def _metrics(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
+def _metrics(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
     for each in uses:
         key = f"{_METRICS}column.{each.name}"
         if each.filtered or each.needed or not each.statistics_bytes or table.metadata.properties.get(key) == "none":
@@ -197,7 +197,7 @@ def _metrics(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposa
         )
 
 
-def _order(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
+def _order(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
     """Columns that filters use, beyond those that get metrics by default."""
     properties = table.metadata.properties
     most = int(properties.get(_MAX_INFERRED, _DEFAULT_INFERRED))
@@ -219,7 +219,7 @@ def _drops(uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
             )  # fmt: skip
 
 
-def _types(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
+def _types(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
     """Narrower types that hold the bounds of all files. Iceberg only widens types, so it takes another column."""
     schema = table.schema()
     wide = [each for each in uses if each.type == "long" or each.type.startswith("decimal")]
@@ -231,7 +231,7 @@ def _types(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]
         low, high = bounds
         type_ = schema.find(each.name).type
         narrower = None
-        if isinstance(type_, engine.DecimalType):
+        if isinstance(type_, icebench.DecimalType):
             digits = max(len(str(abs(int(value.scaleb(type_.scale))))) for value in (low, high))
             fitting = [most for most in _DIGITS if digits <= most < type_.precision]
             narrower = f"decimal({fitting[0]}, {type_.scale})" if fitting else None

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-import engine
-from bench.advise.planned import Reading
-from bench.advise.queries import Query
-from bench.advise.sample import Sample
-from bench.layouts.layout import TARGET_SIZE, Layout, Term
+import icebench
+from icebench.bench.advise.planned import Reading
+from icebench.bench.advise.queries import Query
+from icebench.bench.advise.sample import Sample
+from icebench.bench.layouts.layout import TARGET_SIZE, Layout, Term
 
 Floats = npt.NDArray[np.float64]
 _LEAST_ROWS = 16
@@ -63,10 +63,10 @@ class Estimator:
         self.sample = sample
         self.queries = queries
         metadata = sample.table.metadata
-        self.model = engine.LayoutModel(sample.rows, metadata)
+        self.model = icebench.LayoutModel(sample.rows, metadata)
         rows = np.arange(sample.rows.num_rows)
         halves = () if sample.is_whole or len(rows) < _LEAST_ROWS else (rows[::2], rows[1::2])
-        self._halves = [engine.LayoutModel(sample.rows.take(pa.array(half)), metadata) for half in halves]
+        self._halves = [icebench.LayoutModel(sample.rows.take(pa.array(half)), metadata) for half in halves]
 
     def rows_per_file(self, layout: Layout) -> float:
         """Rows of a file of the layout's target size in the table."""
@@ -93,7 +93,9 @@ class Estimator:
             groups = groups + np.clip(groups - (groups_a + groups_b) / 2, 0, None) * (1 - share)
         return Estimate(layout=layout, files=files, row_groups=groups, shares=shares, spread=spread, all_files=count)
 
-    def _counted(self, model: engine.LayoutModel, layout: Layout, share: float) -> tuple[Floats, Floats, Floats, float]:
+    def _counted(
+        self, model: icebench.LayoutModel, layout: Layout, share: float
+    ) -> tuple[Floats, Floats, Floats, float]:
         laid = model.lay_out(
             self.rows_per_file(layout) * share,
             spec=spec_of(layout.partition, self.sample.table.schema()),
@@ -135,11 +137,11 @@ class Estimator:
         ]
 
 
-def target_size(layout: Layout, table: engine.Table) -> int:
+def target_size(layout: Layout, table: icebench.Table) -> int:
     """Bytes of a data file."""
     return int(layout.properties.get(TARGET_SIZE) or table.properties.get(TARGET_SIZE) or _TARGET_SIZE)
 
 
-def spec_of(terms: Sequence[Term], schema: engine.Schema) -> engine.PartitionSpec:
+def spec_of(terms: Sequence[Term], schema: icebench.Schema) -> icebench.PartitionSpec:
     """The partition spec of terms."""
-    return engine.partition_spec(schema, [(term.column, engine.parse_transform(term.transform)) for term in terms])
+    return icebench.partition_spec(schema, [(term.column, icebench.parse_transform(term.transform)) for term in terms])

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-import engine
-from bench.advise.queries import Query
-from bench.costs.object_store import THREADS, Profile, Work, dollars_per_thousand_queries, icebench_work, seconds_on
+import icebench
+from icebench.bench.advise.queries import Query
+from icebench.bench.costs.object_store import (
+    THREADS,
+    Profile,
+    Work,
+    dollars_per_thousand_queries,
+    icebench_work,
+    seconds_on,
+)
 
 _DECODED_BYTES_PER_SECOND = 200e6
 """Of one processor: compressed Parquet to Arrow, with most types (docs/design/reading.md)."""
@@ -66,7 +73,7 @@ class StoredColumns:
     Files without sizes of their columns count by the share that columns have in the other files, or all alike.
     """
 
-    def __init__(self, table: engine.Table) -> None:
+    def __init__(self, table: icebench.Table) -> None:
         self._table = table
         files = table.inspect.data_files().combine_chunks()
         self._places = {path: place for place, path in enumerate(files["file_path"].to_pylist())}

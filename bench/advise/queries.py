@@ -23,10 +23,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.optimizer.simplify import simplify
 
-import engine
-from bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
-from bench.errors import ConfigError
-from engine.errors import EngineError
+import icebench
+from icebench.bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
+from icebench.bench.errors import ConfigError
+from icebench.errors import EngineError
 
 _WEIGHT = re.compile(r"\bweight\b\s*[:=]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 _EQUALITIES = (exp.EQ, exp.In, exp.NullSafeEQ)
@@ -101,9 +101,9 @@ class Queries:
         return sum(query.weight for query in self.queries)
 
 
-def read_queries(path: Path, table: engine.Table, *, name: str | None = None, dialect: str | None = None) -> Queries:
-    """The queries of a file that read the table: an SQL script, a log of another engine (`bench.advise.query_logs`), or
-    one of this engine's scans.
+def read_queries(path: Path, table: icebench.Table, *, name: str | None = None, dialect: str | None = None) -> Queries:
+    """The queries of a file that read the table: an SQL script, a log of another engine
+    (`icebench.bench.advise.query_logs`), or one of this engine's scans.
 
     Args:
         path: The file; for a log of Spark that was rolled, the directory.
@@ -124,7 +124,7 @@ def read_queries(path: Path, table: engine.Table, *, name: str | None = None, di
 
 
 def parse_queries(
-    text: str, table: engine.Table, *, name: str | None = None, dialect: str | None = None, path: str = "--queries"
+    text: str, table: icebench.Table, *, name: str | None = None, dialect: str | None = None, path: str = "--queries"
 ) -> Queries:
     """The queries of an SQL script that read the table.
 
@@ -145,7 +145,7 @@ def parse_queries(
 
 
 def _asked(
-    queries: Iterable[LoggedQuery], table: engine.Table, name: str | None, dialect: str | None, path: str
+    queries: Iterable[LoggedQuery], table: icebench.Table, name: str | None, dialect: str | None, path: str
 ) -> Queries:
     reader = _Reader(table, (name or table.name).lower())
     found: list[Query] = []
@@ -190,8 +190,8 @@ def _is_whole(text: str, dialect: str | None) -> bool:
         return False
 
 
-def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--scans") -> Queries:
-    """The queries of a log of this engine's scans: one JSON object a line (`engine.storage.scan_reports`).
+def logged_queries(lines: Iterable[str], table: icebench.Table, *, path: str = "--scans") -> Queries:
+    """The queries of a log of this engine's scans: one JSON object a line (`icebench.engine.storage.scan_reports`).
 
     Scans of other tables are left out.
 
@@ -249,7 +249,7 @@ def _weight(statement: exp.Expr) -> float | None:
 class _Reader:
     """Finds the scans of one table in statements."""
 
-    def __init__(self, table: engine.Table, name: str) -> None:
+    def __init__(self, table: icebench.Table, name: str) -> None:
         self._table = table
         self.name = name
         self._schema = schema = table.schema()

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from bench.errors import ConfigError
+from icebench.bench.errors import ConfigError
 
 _EXECUTION = "SparkListenerSQLExecutionStart"
 _SCAN = re.compile(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-import engine
-from bench.advise.planned import StoredColumns
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.advise.planned import StoredColumns
+from icebench.bench.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Sample:
         stored: Sizes of the table's files and columns.
     """
 
-    table: engine.Table
+    table: icebench.Table
     rows: pa.Table
     table_rows: float
     files_read: int
@@ -51,7 +51,7 @@ class Sample:
         return self.data_bytes / self.table_rows
 
 
-def take_sample(table: engine.Table, *, rows: int, read_bytes: int, seed: int = 0) -> Sample:
+def take_sample(table: icebench.Table, *, rows: int, read_bytes: int, seed: int = 0) -> Sample:
     """Draw rows from files that are evenly spread over the table: of each run of rows one, so that the order stays.
 
     Args:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-import engine
-from bench.advise.candidates import term_text
-from bench.layouts.layout import TARGET_SIZE, Layout, Term
+import icebench
+from icebench.bench.advise.candidates import term_text
+from icebench.bench.layouts.layout import TARGET_SIZE, Layout, Term
 
 
 def spark_statements(layout: Layout, today: Layout, table: str) -> list[str]:
@@ -44,7 +44,7 @@ def spark_statements(layout: Layout, today: Layout, table: str) -> list[str]:
     return found
 
 
-def icebench_commands(layout: Layout, today: Layout, table: engine.Table, opened: tuple[str, ...]) -> list[str]:
+def icebench_commands(layout: Layout, today: Layout, table: icebench.Table, opened: tuple[str, ...]) -> list[str]:
     """The same with this project: Python for what the table declares, then the command that rewrites.
 
     Args:
@@ -63,7 +63,7 @@ def icebench_commands(layout: Layout, today: Layout, table: engine.Table, opened
     return [*found, shlex.join(words)]
 
 
-def _python(layout: Layout, today: Layout, table: engine.Table) -> Iterator[str]:
+def _python(layout: Layout, today: Layout, table: icebench.Table) -> Iterator[str]:
     names = {field.name: field for field in table.spec.fields}
     ids = table.schema().id_of
     for term in _gone(layout, today):

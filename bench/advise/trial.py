@@ -11,15 +11,15 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import engine
-from bench.advise.estimate import target_size
-from bench.advise.planned import Reading, StoredColumns
-from bench.advise.queries import Query
-from bench.advise.sample import Sample
-from bench.errors import Disagreement
-from bench.layouts.layout import FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout
-from bench.measure.raw_files import RawFiles
-from bench.measure.table_builder import build_table
+import icebench
+from icebench.bench.advise.estimate import target_size
+from icebench.bench.advise.planned import Reading, StoredColumns
+from icebench.bench.advise.queries import Query
+from icebench.bench.advise.sample import Sample
+from icebench.bench.errors import Disagreement
+from icebench.bench.layouts.layout import FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout
+from icebench.bench.measure.raw_files import RawFiles
+from icebench.bench.measure.table_builder import build_table
 
 _ELSEWHERE = ("write.data.path", "write.metadata.path", "write.object-storage", "write.distribution-mode")
 """Properties that would lead away from the trial's directory, or to Spark."""
@@ -77,7 +77,7 @@ def try_layouts(
             home = Path(folder) / str(number)
             home.mkdir()
             built = build_table(_on_sample(layout, sample), raw, home, spark=_no_spark)
-            table = engine.load_table(built["metadata_location"])
+            table = icebench.load_table(built["metadata_location"])
             trials.append(_measured(layout, table, queries, built["cost"]["seconds"], read=read))
     for trial in trials[1:]:
         if trial.rows != trials[0].rows:
@@ -130,7 +130,7 @@ def _on_sample(layout: Layout, sample: Sample) -> Layout:
     return replace(layout, properties=properties)
 
 
-def _measured(layout: Layout, table: engine.Table, queries: Sequence[Query], seconds: float, *, read: bool) -> Trial:
+def _measured(layout: Layout, table: icebench.Table, queries: Sequence[Query], seconds: float, *, read: bool) -> Trial:
     stored = StoredColumns(table)
     found = Trial(
         layout=layout,
@@ -144,8 +144,8 @@ def _measured(layout: Layout, table: engine.Table, queries: Sequence[Query], sec
         return found
     rows, sizes, requests = [], [], []
     for query in queries:
-        counters = engine.Counters()
-        fresh = engine.load_table(table.metadata_location)
+        counters = icebench.Counters()
+        fresh = icebench.load_table(table.metadata_location)
         columns = list(query.columns) or None
         rows.append(sum(b.num_rows for b in fresh.scan(query.filter, columns, counters=counters).to_batches()))
         counted = counters.as_dict()

@@ -1,6 +1,6 @@
-"""Counts the work of every case of `bench.cases.work`, on small tables in a temporary directory.
+"""Counts the work of every case of `icebench.bench.cases.work`, on small tables in a temporary directory.
 
-Run as ``python -m bench.cases.counters``, the results are printed as a baseline.
+Run as ``python -m icebench.bench.cases.counters``, the results are printed as a baseline.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import closing, contextmanager
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
-import engine
-from bench.cases.probe import CALLS, one_processor, probed
-from bench.cases.tables import Scale, build
-from bench.cases.work import Case, cases
-from bench.engines.checksum import checksum_of
-from bench.errors import BenchError
-from bench.gate.baseline import Baseline, CaseResult, encode
-from bench.gate.kinds import is_within
+import icebench
+from icebench.bench.cases.probe import CALLS, one_processor, probed
+from icebench.bench.cases.tables import Scale, build
+from icebench.bench.cases.work import Case, cases
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.errors import BenchError
+from icebench.bench.gate.baseline import Baseline, CaseResult, encode
+from icebench.bench.gate.kinds import is_within
 
 
 class CaseFailed(BenchError):
@@ -34,12 +34,12 @@ _PLACE = "/tmp"  # noqa: S108 - what is made there has a random name, as everywh
 
 
 @contextmanager
-def built(scale: Scale | None = None) -> Iterator[engine.Catalog]:
+def built(scale: Scale | None = None) -> Iterator[icebench.Catalog]:
     """Context of the tables of all cases, which are removed at its end."""
-    engine.prepare_kernels()
+    icebench.prepare_kernels()
     with (
         TemporaryDirectory(prefix="icebench-gate-", dir=_PLACE) as folder,
-        closing(engine.load_catalog(folder)) as catalog,
+        closing(icebench.load_catalog(folder)) as catalog,
     ):
         build(catalog, scale or Scale())
         # What exists by now is no garbage of a case, and takes long to walk.
@@ -68,12 +68,12 @@ def run_cases(chosen: Callable[[str], bool] = lambda _: True) -> dict[str, CaseR
     return found
 
 
-def count(case: Case, catalog: engine.Catalog) -> CaseResult:
+def count(case: Case, catalog: icebench.Catalog) -> CaseResult:
     """Run a case until its calls repeat, and give the last run: the first ones import modules, load machine code and
     fill the caches of the process."""
     before = 0
     for _ in range(_MOST_RUNS):
-        counters = engine.Counters()
+        counters = icebench.Counters()
         timed = case.prepare(catalog, counters)
         with probed() as libraries:
             kept = timed()

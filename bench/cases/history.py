@@ -10,9 +10,9 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from bench.cases.pairs import Side
-from bench.gate.history import Measured
-from bench.gate.kinds import tolerance_of
+from icebench.bench.cases.pairs import Side
+from icebench.bench.gate.history import Measured
+from icebench.bench.gate.kinds import tolerance_of
 
 
 def measure(
@@ -40,7 +40,7 @@ def measure(
     for number in range(1, pairs + 1):
         alive = [name for name in names if name not in errors]
         progress(f"pair {number} of {pairs}, {len(alive)} cases")
-        arguments = ("bench.cases.timing", str(warehouse), *alive)
+        arguments = ("icebench.bench.cases.timing", str(warehouse), *alive)
         seed = random.randrange(2**32)
         times: dict[bool, Mapping[str, Any]] = {}
         for is_head in random.sample([False, True], 2):

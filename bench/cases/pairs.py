@@ -1,4 +1,5 @@
-"""Compares two revisions: counters first, then processor time in pairs of processes, as `bench.gate.timing` decides."""
+"""Compares two revisions: counters first, then processor time in pairs of processes, as `icebench.bench.gate.timing`
+decides."""
 
 from __future__ import annotations
 
@@ -12,20 +13,20 @@ from random import Random
 from sysconfig import get_path
 from typing import Protocol
 
-from bench.cases.revisions import CaseProcessFailed, Unbuildable
-from bench.cases.timing import Time
-from bench.gate.baseline import Baseline, decode
-from bench.gate.kinds import is_within
-from bench.gate.outcome import CaseOutcome, Outcome
-from bench.gate.stacks import Stacks
-from bench.gate.timing import CONFIRMING, LOOKS, Stand, confirm, ratio_of, screen
-from bench.gate.verdict import REGRESSIONS, Finding, compare
+from icebench.bench.cases.revisions import CaseProcessFailed, Unbuildable
+from icebench.bench.cases.timing import Time
+from icebench.bench.gate.baseline import Baseline, decode
+from icebench.bench.gate.kinds import is_within
+from icebench.bench.gate.outcome import CaseOutcome, Outcome
+from icebench.bench.gate.stacks import Stacks
+from icebench.bench.gate.timing import CONFIRMING, LOOKS, Stand, confirm, ratio_of, screen
+from icebench.bench.gate.verdict import REGRESSIONS, Finding, compare
 
 Progress = Callable[[str], object]
 
 
 class Side(Protocol):
-    """A revision that can be run: `bench.cases.revisions.Revision`."""
+    """A revision that can be run: `icebench.bench.cases.revisions.Revision`."""
 
     @property
     def name(self) -> str: ...
@@ -96,7 +97,7 @@ class Pairs:
         self.random.shuffle(sides)
         # Not by the side, which may be the same twice.
         times: dict[str, Mapping[str, Time]] = {
-            role: json.loads(side.run("bench.cases.timing", str(self.warehouse), *names, seed=seed))
+            role: json.loads(side.run("icebench.bench.cases.timing", str(self.warehouse), *names, seed=seed))
             for role, side in sides
         }
         found = {}
@@ -140,10 +141,10 @@ def compare_revisions(pairs: Pairs, names: Sequence[str], accepted: Baseline) ->
     base, head = pairs.base, pairs.head
     pairs.progress("counting the work of both")
     try:
-        before = decode(base.run("bench.cases.counters"))
+        before = decode(base.run("icebench.bench.cases.counters"))
     except CaseProcessFailed as error:
         raise Unbuildable(f"base cannot run the cases of this checkout: {error}") from error
-    now = decode(head.run("bench.cases.counters"))
+    now = decode(head.run("icebench.bench.cases.counters"))
     findings = unaccepted(before, now, accepted)
     if findings:
         return Outcome(base=base.name, head=head.name, counters=[str(finding) for finding in findings])
@@ -164,5 +165,5 @@ def _changes(base: Baseline, head: Baseline, cases: Mapping[str, CaseOutcome]) -
 
 def _profiles(pairs: Pairs, name: str) -> list[Stacks]:
     """The call stacks of base and of head."""
-    arguments = ("bench.cases.timing", str(pairs.warehouse), name, "--profile", get_path("purelib"))
+    arguments = ("icebench.bench.cases.timing", str(pairs.warehouse), name, "--profile", get_path("purelib"))
     return [json.loads(side.run(*arguments)) for side in (pairs.base, pairs.head)]

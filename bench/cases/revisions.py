@@ -17,10 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import BenchError, ConfigError
+from icebench.bench.errors import BenchError, ConfigError
 
 WORKTREE = "worktree"
 _LOCK = "requirements.lock"
+_SOURCES = ("engine", "icebench")
+_LINKS = ("icebench/engine", "icebench/bench", "icebench/datasets")
+"""Of a checkout: they make folders of the repository packages of `icebench`."""
 
 
 class Unbuildable(BenchError):
@@ -99,8 +102,8 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
         name = commit_of(revision, root)
         sources = _committed_sources(root, name)
         lock = _shown(root, name, _LOCK)
-    if not sources:
-        raise Unbuildable(f"{name}: has no engine/")
+    if "icebench/__init__.py" not in sources or "engine/__init__.py" not in sources:
+        raise Unbuildable(f"{name}: has no engine/ that is a package of icebench/")
     digest = hashlib.sha256(b"".join(p.encode() + b"\0" + data + b"\0" for p, data in sorted(sources.items())))
     folder = cache / f"engine-{digest.hexdigest()[:16]}"
     if not folder.exists():
@@ -110,7 +113,7 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
     python = sys.executable if lock == (root / _LOCK).read_bytes() else _environment(lock, cache)
     made = Revision(name=name, folder=folder, python=python)
     try:
-        made.run("bench.cases.prepare")
+        made.run("icebench.bench.cases.prepare")
     except CaseProcessFailed as error:
         raise Unbuildable(str(error)) from error
     return made
@@ -132,20 +135,20 @@ def planted(side: Revision, name: str, path: str, change: tuple[str, str], *, ca
     (folder / path).write_text(text.replace(before, after), encoding="utf-8")
     made = Revision(name=name, folder=folder, python=side.python)
     try:
-        made.run("bench.cases.prepare")
+        made.run("icebench.bench.cases.prepare")
     except CaseProcessFailed as error:
         raise Unbuildable(str(error)) from error
     return made
 
 
 def _worktree_sources(root: Path) -> dict[str, bytes]:
-    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "engine").stdout
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *_SOURCES).stdout
     return {p: (root / p).read_bytes() for p in listed.split("\0") if p and (root / p).is_file()}
 
 
 def _committed_sources(root: Path, commit: str) -> dict[str, bytes]:
-    listed = _git(root, "ls-tree", "-r", "-z", "--name-only", commit, "engine/").stdout
-    return {path: _shown(root, commit, path) for path in listed.split("\0") if path}
+    listed = _git(root, "ls-tree", "-r", "-z", "--name-only", commit, *_SOURCES).stdout.split("\0")
+    return {path: _shown(root, commit, path) for path in listed if path and path not in _LINKS}
 
 
 def _shown(root: Path, commit: str, path: str) -> bytes:
@@ -181,6 +184,8 @@ def _fill(making: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> 
                 # Bytecode is told by size and second of its source: that of another revision may be of the same.
                 shutil.copytree(kept, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.pyc"))
     (making / "bench").symlink_to(Path(__file__).resolve().parents[1], target_is_directory=True)
+    for package in ("engine", "bench"):
+        (making / "icebench" / package).symlink_to(Path("..", package), target_is_directory=True)
 
 
 def _environment(lock: bytes, cache: Path) -> str:

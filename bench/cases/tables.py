@@ -19,9 +19,9 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-import engine
-from bench.workloads.equality_deletes import write_equality_deletes
-from bench.workloads.tpcds import Tpcds
+import icebench
+from icebench.bench.workloads.equality_deletes import write_equality_deletes
+from icebench.bench.workloads.tpcds import Tpcds
 
 NAMESPACE = "gate"
 DATE, ITEM, TICKET, CUSTOMER, PAID = (
@@ -95,14 +95,14 @@ TABLES = {
 }
 
 
-def create(catalog: engine.Catalog, case: TableCase, name: str) -> engine.Table:
+def create(catalog: icebench.Catalog, case: TableCase, name: str) -> icebench.Table:
     """An empty table."""
     return catalog.create_table(
         (NAMESPACE, name), sales(0, 1).schema, partition_spec=case.partitions, properties=case.properties
     )
 
 
-def build(catalog: engine.Catalog, scale: Scale) -> None:
+def build(catalog: icebench.Catalog, scale: Scale) -> None:
     """All tables that are not there yet."""
     for case in TABLES.values():
         if catalog.table_exists((NAMESPACE, case.name)):
@@ -119,7 +119,7 @@ def build(catalog: engine.Catalog, scale: Scale) -> None:
         _describe(catalog, scale.files)
 
 
-def equality_deletes(table: engine.Table, items: Sequence[int], number: int) -> engine.DataFile:
+def equality_deletes(table: icebench.Table, items: Sequence[int], number: int) -> icebench.DataFile:
     """A delete file with these items, written where the table is."""
     keys = pa.table({ITEM: pa.array(list(items), sales(0, 1).schema.field(ITEM).type)})
     return write_equality_deletes(table, keys, f"{table.location}/data/equality-{number}.parquet")
@@ -131,8 +131,8 @@ def sales(start: int, stop: int) -> pa.Table:
     return pa.Table.from_batches([Tpcds(scale=0.5, seed=7).batch("store_sales", start, stop)])
 
 
-def _describe(catalog: engine.Catalog, files: int) -> None:
-    from bench.workloads.metadata_files import MetadataFiles  # local import: PySpark takes a second
+def _describe(catalog: icebench.Catalog, files: int) -> None:
+    from icebench.bench.workloads.metadata_files import MetadataFiles  # local import: PySpark takes a second
 
     made = MetadataFiles(files=files, clustered=False, deletes="equality")
     table = catalog.create_table((NAMESPACE, "many"), made.schema(), partition_spec=made.partition_fields())

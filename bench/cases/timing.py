@@ -1,4 +1,4 @@
-"""Times cases in this process, for one side of a pair: ``python -m bench.cases.timing WAREHOUSE CASE...``.
+"""Times cases in this process, for one side of a pair: ``python -m icebench.bench.cases.timing WAREHOUSE CASE...``.
 
 Prints JSON: for each case the processor time of a run in seconds (the median of several, once it is warm), or what went
 wrong. Processor time, as a busy neighbour disturbs it least. With ``--profile``, the call stacks of one case instead;
@@ -19,11 +19,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypedDict
 
-import engine
-from bench.cases.counters import count, environment
-from bench.cases.probe import one_processor
-from bench.cases.tables import Scale, build
-from bench.cases.work import Case, cases
+import icebench
+from icebench.bench.cases.counters import count, environment
+from icebench.bench.cases.probe import one_processor
+from icebench.bench.cases.tables import Scale, build
+from icebench.bench.cases.work import Case, cases
 
 if TYPE_CHECKING:
     from pyinstrument import Profiler
@@ -93,7 +93,7 @@ def profile(warehouse: str, name: str, clock: Callable[[], float] = time.process
     case, profiler, runs = cases()[name], Profiler(interval=_INTERVAL, async_mode="disabled"), 0
     with one_processor(), catalog_for(warehouse, name) as catalog:
         while runs < _WARM_RUNS + _LEAST_RUNS or _sampled(profiler) < _SAMPLED_SECONDS:
-            timed = case.prepare(catalog, engine.Counters())
+            timed = case.prepare(catalog, icebench.Counters())
             runs += 1
             if runs <= _WARM_RUNS:
                 timed()
@@ -122,25 +122,25 @@ def _told(frame: str) -> str:
 
 def build_tables(warehouse: str) -> None:
     """Make the tables that are timed."""
-    with closing(engine.load_catalog(warehouse)) as catalog:
+    with closing(icebench.load_catalog(warehouse)) as catalog:
         build(catalog, SCALE)
 
 
 @contextmanager
-def catalog_for(warehouse: str, name: str) -> Iterator[engine.Catalog]:
+def catalog_for(warehouse: str, name: str) -> Iterator[icebench.Catalog]:
     """The tables of all processes; for a case that changes tables, an empty catalog of its own."""
     if name.startswith("commit/"):
-        with TemporaryDirectory(prefix="icebench-gate-") as folder, closing(engine.load_catalog(folder)) as catalog:
+        with TemporaryDirectory(prefix="icebench-gate-") as folder, closing(icebench.load_catalog(folder)) as catalog:
             yield catalog
     else:
-        with closing(engine.load_catalog(warehouse)) as catalog:
+        with closing(icebench.load_catalog(warehouse)) as catalog:
             yield catalog
 
 
-def _seconds(case: Case, catalog: engine.Catalog, clock: Callable[[], float]) -> float:
+def _seconds(case: Case, catalog: icebench.Catalog, clock: Callable[[], float]) -> float:
     runs: list[float] = []
     while len(runs) < _WARM_RUNS + _LEAST_RUNS or sum(runs) < _SECONDS:
-        timed = case.prepare(catalog, engine.Counters())
+        timed = case.prepare(catalog, icebench.Counters())
         gc.collect()
         start = clock()
         kept = timed()
@@ -151,7 +151,7 @@ def _seconds(case: Case, catalog: engine.Catalog, clock: Callable[[], float]) ->
 
 def main(arguments: Sequence[str]) -> None:
     """Build, time or profile, and print JSON."""
-    parser = argparse.ArgumentParser(prog="python -m bench.cases.timing")
+    parser = argparse.ArgumentParser(prog="python -m icebench.bench.cases.timing")
     parser.add_argument("warehouse")
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--build", action="store_true", help="make the tables, and time nothing")
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args(arguments)
     if options.build:
-        with closing(engine.load_catalog(options.warehouse)) as catalog:
+        with closing(icebench.load_catalog(options.warehouse)) as catalog:
             build(catalog, SCALE)
         return
     gc.collect()

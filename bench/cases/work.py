@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-import engine
-from bench.cases.tables import (
+import icebench
+from icebench.bench.cases.tables import (
     DATE,
     DELETED,
     ITEM,
@@ -58,9 +58,9 @@ class Case:
     """
 
     name: str
-    prepare: Callable[[engine.Catalog, engine.Counters], Timed]
+    prepare: Callable[[icebench.Catalog, icebench.Counters], Timed]
     columns: Sequence[str] = ()
-    rows: Callable[[engine.Catalog], engine.Scan] | None = None
+    rows: Callable[[icebench.Catalog], icebench.Scan] | None = None
 
 
 def cases() -> dict[str, Case]:
@@ -68,22 +68,22 @@ def cases() -> dict[str, Case]:
     return {case.name: case for case in (*_scans(), *_plans(), *_profiles(), *_commits())}
 
 
-def _load(catalog: engine.Catalog, table: str) -> engine.Table:
+def _load(catalog: icebench.Catalog, table: str) -> icebench.Table:
     """A handle of its own: what an earlier one cached must not make a case look cheap."""
     return catalog.load_table((NAMESPACE, table))
 
 
 def _scan(table: str, name: str, filter: str | None = None, columns: Sequence[str] = ROWS) -> Case:
-    def scan(catalog: engine.Catalog, counters: engine.Counters | None = None) -> engine.Scan:
+    def scan(catalog: icebench.Catalog, counters: icebench.Counters | None = None) -> icebench.Scan:
         return _load(catalog, table).scan(filter=filter, columns=columns, counters=counters)
 
-    def prepare(catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+    def prepare(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return partial(_drop, scan(catalog, counters))
 
     return Case(f"scan/{table}/{name}", prepare, columns, scan)
 
 
-def _drop(scan: engine.Scan) -> None:
+def _drop(scan: icebench.Scan) -> None:
     for _ in scan.to_batches():
         pass
 
@@ -107,7 +107,7 @@ def _scans() -> list[Case]:
     for table in ("positions", "vectors", "equality"):
         found += [_scan(table, "no-filter"), _scan(table, "metrics-filter", SOME_TICKETS)]
 
-    def count(catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+    def count(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return _load(catalog, "partitioned").scan(counters=counters).count
 
     return [*found, Case("scan/partitioned/count", count)]
@@ -120,20 +120,20 @@ def _plans() -> list[Case]:
         "partition-filter": "ss_sold_date >= '2000-11-01' and ss_sold_date < '2000-12-01'",
     }
 
-    def cold(filter: str | None, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+    def cold(filter: str | None, catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return _load(catalog, "many").scan(filter=filter, counters=counters).plan
 
-    def warm(filter: str | None, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+    def warm(filter: str | None, catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         table = _load(catalog, "many")
         table.scan(filter=filter).plan()
         return table.scan(filter=filter, counters=counters).plan
 
-    def from_disk(filter: str | None, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+    def from_disk(filter: str | None, catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         folder = tempfile.TemporaryDirectory()
         location = _load(catalog, "many").metadata_location
 
-        def table() -> engine.Table:
-            return engine.load_table(location, cache=engine.ManifestCache(directory=folder.name))
+        def table() -> icebench.Table:
+            return icebench.load_table(location, cache=icebench.ManifestCache(directory=folder.name))
 
         table().scan(filter=filter).plan()
         scan = table().scan(filter=filter, counters=counters)
@@ -144,10 +144,10 @@ def _plans() -> list[Case]:
 
         return plan
 
-    def opened(catalog: engine.Catalog, _counters: engine.Counters) -> Timed:
+    def opened(catalog: icebench.Catalog, _counters: icebench.Counters) -> Timed:
         return partial(_load, catalog, "many")
 
-    def tasks(catalog: engine.Catalog, _counters: engine.Counters) -> Timed:
+    def tasks(catalog: icebench.Catalog, _counters: icebench.Counters) -> Timed:
         plan = _load(catalog, "many").scan().plan()
         return lambda: plan.tasks(split_bytes=128 << 20)
 
@@ -159,31 +159,31 @@ def _plans() -> list[Case]:
 
 
 def _profiles() -> list[Case]:
-    def profile(table: str, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+    def profile(table: str, catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return partial(_load(catalog, table).maintenance.profile, counters=counters)
 
     return [Case(f"profile/{table}", partial(profile, table)) for table in ("many", "positions")]
 
 
-def _append(table: engine.Table, counters: engine.Counters) -> None:
+def _append(table: icebench.Table, counters: icebench.Counters) -> None:
     for start in range(0, 3_000, 1_000):
         table.append(sales(0, 3_000).slice(start, 1_000), counters=counters)
 
 
-def _upsert(table: engine.Table, counters: engine.Counters) -> None:
+def _upsert(table: icebench.Table, counters: icebench.Counters) -> None:
     first = sales(0, 500).group_by(KEY, use_threads=False)
     rows = first.aggregate([(name, "min") for name in sales(0, 1).column_names if name not in KEY])
     named = rows.rename_columns([name.removesuffix("_min") for name in rows.column_names])
     table.upsert(named.select(sales(0, 1).column_names), KEY, "merge-on-read", counters=counters)
 
 
-def _add_deletes(table: engine.Table, counters: engine.Counters) -> None:
+def _add_deletes(table: icebench.Table, counters: icebench.Counters) -> None:
     table.add_files([equality_deletes(table, [1, 2], 0)], counters=counters)
 
 
-def _add_files(table: engine.Table, counters: engine.Counters) -> None:
+def _add_files(table: icebench.Table, counters: icebench.Counters) -> None:
     described = [
-        engine.DataFile(
+        icebench.DataFile(
             file_path=f"{table.location}/data/{n}.parquet",
             file_format="parquet",
             partition=(2450400 + 600 * (n % 4),),
@@ -197,7 +197,7 @@ def _add_files(table: engine.Table, counters: engine.Counters) -> None:
     table.add_files(described, counters=counters)
 
 
-class _Raced(engine.Counters):
+class _Raced(icebench.Counters):
     """Counters of a writer that loses a race: as its first attempt to commit begins, another writer commits.
 
     Args:
@@ -215,7 +215,7 @@ class _Raced(engine.Counters):
 
 
 def _raced(
-    act: Callable[[engine.Table, engine.Counters], object], table: engine.Table, counters: engine.Counters
+    act: Callable[[icebench.Table, icebench.Counters], object], table: icebench.Table, counters: icebench.Counters
 ) -> None:
     """Do that while another writer appends: its first attempt conflicts, and what follows is a retry."""
     raced = _Raced(partial(table.append, sales(0, 500)))
@@ -230,7 +230,9 @@ def _commits() -> list[Case]:
     # A delete that another writer's rows do not contradict; a retry that does not wait long.
     contended = {"write.delete.isolation-level": "snapshot", "commit.retry.min-wait-ms": "1"}
 
-    def fresh(case: TableCase, catalog: engine.Catalog, *, appends: int = 3, rows: int = SMALL_ROWS) -> engine.Table:
+    def fresh(
+        case: TableCase, catalog: icebench.Catalog, *, appends: int = 3, rows: int = SMALL_ROWS
+    ) -> icebench.Table:
         """A table of a few appends."""
         table = create(catalog, case, f"changed-{next(_numbers):06d}")
         for number in range(appends):
@@ -239,11 +241,11 @@ def _commits() -> list[Case]:
 
     def change(
         name: str,
-        act: Callable[[engine.Table, engine.Counters], object],
+        act: Callable[[icebench.Table, icebench.Counters], object],
         case: TableCase = v2,
         **options: int,
     ) -> Case:
-        def prepare(catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+        def prepare(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
             table = fresh(case, catalog, **options)
             return lambda: act(table, counters)
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-import engine
-from bench.advise.advice import QUANTITIES, Options, Quantity, advise
-from bench.advise.queries import Queries, logged_queries, merged, read_queries
-from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, open_table
-from bench.cli.places import write_whole
-from bench.costs.object_store import PROFILES, SAME_REGION
-from bench.errors import ConfigError
-from bench.report.advice import advice_lines, advice_report, advice_values
+import icebench
+from icebench.bench.advise.advice import QUANTITIES, Options, Quantity, advise
+from icebench.bench.advise.queries import Queries, logged_queries, merged, read_queries
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.places import write_whole
+from icebench.bench.costs.object_store import PROFILES, SAME_REGION
+from icebench.bench.errors import ConfigError
+from icebench.bench.report.advice import advice_lines, advice_report, advice_values
 
 _LINES = 25
 _DEFAULT = Options()
@@ -86,7 +86,7 @@ def advise_command(
         advice = advise(table, asked, options, shown.update)
     out = context.terminal.out
     if html is not None:
-        from bench.report.html import render  # local import: matplotlib takes a second
+        from icebench.bench.report.html import render  # local import: matplotlib takes a second
 
         write_whole(html, render(advice_report(advice, table, place)))
         out.print(str(html), markup=False, soft_wrap=True)
@@ -99,7 +99,7 @@ def advise_command(
 
 
 def _asked(
-    table: engine.Table, queries: Path | None, scans: Path | None, dialect: str | None, called: str | None
+    table: icebench.Table, queries: Path | None, scans: Path | None, dialect: str | None, called: str | None
 ) -> Queries:
     found = []
     if queries is not None:

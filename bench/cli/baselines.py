@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.errors import ConfigError
-from bench.gate.baseline import Baseline, decode
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.baseline import Baseline, decode
 
 
 def read_baseline(path: Path) -> Baseline:

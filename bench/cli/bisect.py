@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from bench.cases.revisions import commit_of
-from bench.cli.context import Context, pass_context
-from bench.errors import BenchError, ConfigError
-from bench.gate.verdict import ExitCode
+from icebench.bench.cases.revisions import commit_of
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.errors import BenchError, ConfigError
+from icebench.bench.gate.verdict import ExitCode
 
 _FOUND = re.compile(r"^([0-9a-f]{40}) is the first bad commit", re.MULTILINE)
 

@@ -14,13 +14,13 @@ import click
 from rich.table import Table
 from scipy import stats
 
-from bench.cases.pairs import Pairs
-from bench.cases.revisions import WORKTREE, Revision, build, planted
-from bench.cli.compare_revisions import CACHE, warehouse_of
-from bench.cli.context import Context, pass_context
-from bench.cli.places import write_whole
-from bench.errors import ConfigError
-from bench.gate.timing import Stand, overall
+from icebench.bench.cases.pairs import Pairs
+from icebench.bench.cases.revisions import WORKTREE, Revision, build, planted
+from icebench.bench.cli.compare_revisions import CACHE, warehouse_of
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.places import write_whole
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.timing import Stand, overall
 
 CASES = ("scan/large/decimals", "plan/many/cold/no-filter")
 _SLOWED = "engine/formats/parquet/readers.py"

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-from bench.cli.context import Context, pass_context
-from bench.cli.report import find_run, formats, print_form
-from bench.costs.costing import Costing
-from bench.costs.object_store import PROFILES
-from bench.definition import Definition
-from bench.errors import ConfigError
-from bench.measure.run_file import read_run
-from bench.report.console import compared
-from bench.report.layout_comparison import compare_layouts
-from bench.report.model import Comparison
-from bench.report.run_comparison import PARTS, compare_runs, differences
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.report import find_run, formats, print_form
+from icebench.bench.costs.costing import Costing
+from icebench.bench.costs.object_store import PROFILES
+from icebench.bench.definition import Definition
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.run_file import read_run
+from icebench.bench.report.console import compared
+from icebench.bench.report.layout_comparison import compare_layouts
+from icebench.bench.report.model import Comparison
+from icebench.bench.report.run_comparison import PARTS, compare_runs, differences
 
 LINES = 25
 

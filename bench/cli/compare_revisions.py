@@ -13,19 +13,19 @@ from random import Random
 
 from rich.table import Table
 
-from bench.cases import tables, timing
-from bench.cases.pairs import Pairs, compare_revisions
-from bench.cases.revisions import Revision, build
-from bench.cases.timing import TIMED
-from bench.cases.work import cases
-from bench.cli.baselines import read_baseline
-from bench.cli.context import Context
-from bench.cli.places import write_whole
-from bench.errors import ConfigError
-from bench.gate.baseline import Baseline
-from bench.gate.outcome import Outcome, as_json, as_junit, as_markdown
-from bench.gate.timing import Stand
-from bench.report.flame import render_regression
+from icebench.bench.cases import tables, timing
+from icebench.bench.cases.pairs import Pairs, compare_revisions
+from icebench.bench.cases.revisions import Revision, build
+from icebench.bench.cases.timing import TIMED
+from icebench.bench.cases.work import cases
+from icebench.bench.cli.baselines import read_baseline
+from icebench.bench.cli.context import Context
+from icebench.bench.cli.places import write_whole
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.baseline import Baseline
+from icebench.bench.gate.outcome import Outcome, as_json, as_junit, as_markdown
+from icebench.bench.gate.timing import Stand
+from icebench.bench.report.flame import render_regression
 
 CACHE = Path("datasets/cache/gate")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -118,7 +118,7 @@ def warehouse_of(side: Revision, cache: Path) -> Path:
     if not ready.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        side.run("bench.cases.timing", str(folder), "--build")
+        side.run("icebench.bench.cases.timing", str(folder), "--build")
         ready.touch()
     return folder
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import click
 
-from bench.cli.places import Places
-from bench.cli.terminal import Terminal
+from icebench.bench.cli.places import Places
+from icebench.bench.cli.terminal import Terminal
 
 
 @dataclass(frozen=True)

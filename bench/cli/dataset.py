@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from bench.cli.context import Context, pass_context
-from bench.cli.progress import RunProgress
-from bench.spark_session import SparkSettings, spark_session
-from bench.workloads.dsdgen import DELETE, GENERATE, WRITE, write_store_sales
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.progress import RunProgress
+from icebench.bench.spark_session import SparkSettings, spark_session
+from icebench.bench.workloads.dsdgen import DELETE, GENERATE, WRITE, write_store_sales
 
 START = "starting Spark"
 STEPS = (START, GENERATE, WRITE, DELETE)

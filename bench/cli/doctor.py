@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
-from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, open_table
-from bench.doctor import Check, Status, examine
-from bench.errors import ConfigError
-from bench.machine import Machine
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.doctor import Check, Status, examine
+from icebench.bench.errors import ConfigError
+from icebench.bench.machine import Machine
 
 _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 

@@ -10,8 +10,8 @@ from typing import TextIO
 
 import click
 
-from bench.errors import BenchError
-from engine.errors import EngineError, without_secrets
+from icebench.bench.errors import BenchError
+from icebench.engine.errors import EngineError, without_secrets
 
 USER_ERROR = 2
 BUG = 70

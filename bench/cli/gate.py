@@ -18,15 +18,15 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench.cases.counters import counted
-from bench.cases.revisions import WORKTREE, Unbuildable
-from bench.cli.baselines import read_baseline
-from bench.cli.compare_revisions import Wanted, compare_two, seconds_of
-from bench.cli.context import Context, pass_context
-from bench.cli.places import write_whole
-from bench.errors import BenchError, ConfigError
-from bench.gate.baseline import Baseline, decode, encode
-from bench.gate.verdict import Accepted, Change, ExitCode, Finding, Verdict, accept, admissible, compare
+from icebench.bench.cases.counters import counted
+from icebench.bench.cases.revisions import WORKTREE, Unbuildable
+from icebench.bench.cli.baselines import read_baseline
+from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.places import write_whole
+from icebench.bench.errors import BenchError, ConfigError
+from icebench.bench.gate.baseline import Baseline, decode, encode
+from icebench.bench.gate.verdict import Accepted, Change, ExitCode, Finding, Verdict, accept, admissible, compare
 
 HASH_SEEDS = (0, 1, 2, 3, 4)
 """A counter is admitted to the baseline when fresh processes with these hash seeds agree on it."""
@@ -88,7 +88,10 @@ def gate(
     out = context.terminal.out
     try:
         if tables is not None:
-            from bench.cli.gate_tables import baseline_of, count_plans  # local import: it takes a second, for Spark
+            from icebench.bench.cli.gate_tables import (  # local import: it takes a second, for Spark
+                baseline_of,
+                count_plans,
+            )
 
             path, again = baseline_of(tables), f"{again} --tables {tables}"
             run = partial(count_plans, tables)
@@ -177,7 +180,7 @@ def runs_of_fresh_processes(seeds: Sequence[int] = HASH_SEEDS) -> list[Baseline]
 
 def _run_of(seed: int) -> Baseline:
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    command = [sys.executable, "-m", "bench.cases.counters"]
+    command = [sys.executable, "-m", "icebench.bench.cases.counters"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-import engine
-from bench.cases.counters import NO_ROWS, environment
-from bench.cli.run import CACHE
-from bench.errors import ConfigError
-from bench.experiment import load_experiment
-from bench.gate.baseline import Baseline, CaseResult
-from bench.measure.planning import Planning
-from bench.measure.progress import silent
-from bench.measure.spark_use import SparkUse
-from bench.measure.subjects import Preparation
-from bench.workloads.definitions import TableWorkload
+import icebench
+from icebench.bench.cases.counters import NO_ROWS, environment
+from icebench.bench.cli.run import CACHE
+from icebench.bench.errors import ConfigError
+from icebench.bench.experiment import load_experiment
+from icebench.bench.gate.baseline import Baseline, CaseResult
+from icebench.bench.measure.planning import Planning
+from icebench.bench.measure.progress import silent
+from icebench.bench.measure.spark_use import SparkUse
+from icebench.bench.measure.subjects import Preparation
+from icebench.bench.workloads.definitions import TableWorkload
 
 _KEPT = ("files_planned", "delete_files_planned", "manifests_decoded")
 _ALL = "no-filter"
@@ -66,8 +66,8 @@ def count_plans(definition: Path) -> Baseline:
 
 def _counts(planning: Planning) -> Iterator[tuple[str, CaseResult]]:
     for name, text in {_ALL: None, **planning.filters}.items():
-        counters = engine.Counters()
-        plan = engine.load_table(planning.location).scan(filter=text, counters=counters).plan()
+        counters = icebench.Counters()
+        plan = icebench.load_table(planning.location).scan(filter=text, counters=counters).plan()
         counted = counters.as_dict()
         requests = sum(count for counter, count in counted.items() if counter.startswith("storage_requests_"))
         size = pc.sum(plan.files["file_size_in_bytes"]).as_py() or 0

@@ -16,19 +16,19 @@ from random import Random
 
 import click
 
-from bench.cases import tables, work
-from bench.cases.history import measure
-from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
-from bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
-from bench.cli.context import Context, pass_context
-from bench.cli.places import write_whole
-from bench.cli.report import write_charts
-from bench.errors import ConfigError
-from bench.gate.history import Entry, decode, encode, series_of
-from bench.gate.verdict import ExitCode
-from bench.measure.environment import cpu_model
-from bench.report.history import build_history, print_history
-from bench.report.html import render
+from icebench.bench.cases import tables, work
+from icebench.bench.cases.history import measure
+from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
+from icebench.bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.places import write_whole
+from icebench.bench.cli.report import write_charts
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.history import Entry, decode, encode, series_of
+from icebench.bench.gate.verdict import ExitCode
+from icebench.bench.measure.environment import cpu_model
+from icebench.bench.report.history import build_history, print_history
+from icebench.bench.report.html import render
 
 CASES = (
     "scan/partitioned/metrics-filter",
@@ -38,7 +38,7 @@ CASES = (
     "commit/append",
 )
 """What is recorded unless others are asked for: fewer than the gate times, as it is done for many revisions."""
-ENGINE = ("engine", "requirements.lock")
+ENGINE = ("engine", "icebench", "requirements.lock")
 """What a range is narrowed to: the commits that changed one of these."""
 
 Progress = Callable[[str], object]

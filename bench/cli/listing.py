@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from bench.cli.context import Context, pass_context
-from bench.engines.registry import ENGINES
-from bench.errors import BenchError
-from bench.experiment import MEASUREMENTS, known_experiments, load_experiment
-from bench.layouts.registry import known_layouts
-from bench.measure.run_file import read_run
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.engines.registry import ENGINES
+from icebench.bench.errors import BenchError
+from icebench.bench.experiment import MEASUREMENTS, known_experiments, load_experiment
+from icebench.bench.layouts.registry import known_layouts
+from icebench.bench.measure.run_file import read_run
 
 SHOWN_RUNS = 20
 

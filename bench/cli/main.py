@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import click
 
-from bench.cli.context import Context
-from bench.cli.failures import run_guarded
-from bench.cli.places import Places
+from icebench.bench.cli.context import Context
+from icebench.bench.cli.failures import run_guarded
+from icebench.bench.cli.places import Places
 
 
 class Entry(NamedTuple):
@@ -25,25 +25,39 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "run": Entry("bench.cli.run", "run", "Measure an experiment or a table; compare layouts and engines."),
-    "report": Entry("bench.cli.report", "report", "Write the HTML report of a run."),
-    "compare": Entry("bench.cli.compare", "compare", "Compare layouts of a run, or two runs."),
-    "list": Entry("bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."),
-    "table": Entry("bench.cli.table", "table", "Print a table's metadata tables: snapshots, files, manifests, ..."),
+    "run": Entry("icebench.bench.cli.run", "run", "Measure an experiment or a table; compare layouts and engines."),
+    "report": Entry("icebench.bench.cli.report", "report", "Write the HTML report of a run."),
+    "compare": Entry("icebench.bench.cli.compare", "compare", "Compare layouts of a run, or two runs."),
+    "list": Entry(
+        "icebench.bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."
+    ),
+    "table": Entry(
+        "icebench.bench.cli.table", "table", "Print a table's metadata tables: snapshots, files, manifests, ..."
+    ),
     "profile": Entry(
-        "bench.cli.profile", "profile", "Describe a table: files, deletes, overlaps, and what costs most."
+        "icebench.bench.cli.profile", "profile", "Describe a table: files, deletes, overlaps, and what costs most."
     ),
-    "sql": Entry("bench.cli.sql", "sql", "Answer a query over tables, with the work of their plans."),
+    "sql": Entry("icebench.bench.cli.sql", "sql", "Answer a query over tables, with the work of their plans."),
     "advise": Entry(
-        "bench.cli.advise", "advise_command", "Tell which layout serves a table's queries, and when it pays."
+        "icebench.bench.cli.advise", "advise_command", "Tell which layout serves a table's queries, and when it pays."
     ),
-    "maintain": Entry("bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."),
-    "dataset": Entry("bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."),
-    "gate": Entry("bench.cli.gate", "gate", "Compare work with the baseline, or a revision with another."),
-    "bisect": Entry("bench.cli.bisect", "bisect", "Find the commit that made something slower."),
-    "history": Entry("bench.cli.history", "history", "Show how work and time changed over revisions; record them."),
-    "calibrate": Entry("bench.cli.calibrate", "calibrate", "Tell how often the gate is wrong on this machine."),
-    "doctor": Entry("bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."),
+    "maintain": Entry(
+        "icebench.bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."
+    ),
+    "dataset": Entry(
+        "icebench.bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."
+    ),
+    "gate": Entry("icebench.bench.cli.gate", "gate", "Compare work with the baseline, or a revision with another."),
+    "bisect": Entry("icebench.bench.cli.bisect", "bisect", "Find the commit that made something slower."),
+    "history": Entry(
+        "icebench.bench.cli.history", "history", "Show how work and time changed over revisions; record them."
+    ),
+    "calibrate": Entry(
+        "icebench.bench.cli.calibrate", "calibrate", "Tell how often the gate is wrong on this machine."
+    ),
+    "doctor": Entry(
+        "icebench.bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."
+    ),
 }
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import click
 
-import engine
-from bench.advise.columns import apply_proposals, examine_columns
-from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, open_table
-from bench.cli.progress import RunProgress
-from bench.upkeep.passes import Decision, run_pass
-from bench.upkeep.policy import Policy
+import icebench
+from icebench.bench.advise.columns import apply_proposals, examine_columns
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.progress import RunProgress
+from icebench.bench.upkeep.passes import Decision, run_pass
+from icebench.bench.upkeep.policy import Policy
 
 Command = Callable[..., Any]
 _SHOWN_LOCATIONS = 20
@@ -65,7 +65,7 @@ def _of_table(command: Command, *, or_place: bool = False) -> Command:
 @click.option("--new-sequence-number", is_flag=True, help="New files are newer than deletes of the files they replace.")
 @pass_context
 def rewrite_data_files(
-    context: Context, *, table: engine.Table, sort_by: tuple[str, ...],
+    context: Context, *, table: icebench.Table, sort_by: tuple[str, ...],
     zorder_by: tuple[str, ...], hilbert_by: tuple[str, ...], where: str | None, branch: str,
     target_file_size_bytes: int | None, min_input_files: int | None, rewrite_all: bool, sorting: bool,
     delete_file_threshold: int | None, remove_dangling_deletes: bool, new_sequence_number: bool,
@@ -104,7 +104,7 @@ def rewrite_data_files(
 @click.option("--dry-run", is_flag=True, help="Only tell what would be merged; nothing is declared, either.")
 @pass_context
 def cluster(
-    context: Context, *, table: engine.Table, strategy: str | None,
+    context: Context, *, table: icebench.Table, strategy: str | None,
     keys: tuple[str, ...], max_bytes: int | None, branch: str, dry_run: bool,
 ) -> int:  # fmt: skip
     """Merge the files that overlap too much in the keys by which the table declares to be clustered.
@@ -133,7 +133,7 @@ def cluster(
 @click.option("--log", type=click.Path(path_type=Path), help="Add each decision to this file, as a line of JSON.")
 @pass_context
 def run(
-    context: Context, *, table: engine.Table, path: Path | None,
+    context: Context, *, table: icebench.Table, path: Path | None,
     execute: bool, log: Path | None,
 ) -> int:  # fmt: skip
     """Do what is due, by a policy: the most gain per byte first, within its budget of bytes, seconds and dollars.
@@ -166,7 +166,7 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
 @pass_context
 def columns(
-    context: Context, *, table: engine.Table, queries: Path | None,
+    context: Context, *, table: icebench.Table, queries: Path | None,
     scans: Path | None, used: tuple[str, ...], deep: bool, execute: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Tell what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
@@ -207,7 +207,7 @@ def columns(
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
 def rewrite_position_deletes(
-    context: Context, *, table: engine.Table, min_input_files: int, rewrite_all: bool, dry_run: bool, branch: str
+    context: Context, *, table: icebench.Table, min_input_files: int, rewrite_all: bool, dry_run: bool, branch: str
 ) -> int:
     """Put small position-delete files together; in format version 3 make them deletion vectors."""
     rewrite = table.maintenance.rewrite_position_deletes
@@ -220,7 +220,7 @@ def rewrite_position_deletes(
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
-def convert_equality_deletes(context: Context, *, table: engine.Table, branch: str) -> int:
+def convert_equality_deletes(context: Context, *, table: icebench.Table, branch: str) -> int:
     """Delete by position what equality deletes delete, and remove these."""
     _tell(context, table.maintenance.convert_equality_deletes(branch=branch))
     return 0
@@ -232,7 +232,7 @@ def convert_equality_deletes(context: Context, *, table: engine.Table, branch: s
 @click.option("--snapshot", type=int, metavar="ID", help="Of this snapshot; the current one by default.")
 @pass_context
 def compute_table_stats(
-    context: Context, *, table: engine.Table, columns: tuple[str, ...], snapshot: int | None
+    context: Context, *, table: icebench.Table, columns: tuple[str, ...], snapshot: int | None
 ) -> int:
     """Estimate how many distinct values columns have, for Spark, Trino and `icebench profile`."""
     done = table.maintenance.compute_table_stats(columns or None, snapshot_id=snapshot)
@@ -247,7 +247,7 @@ def compute_table_stats(
 @_of_table
 @click.option("--snapshot", type=int, metavar="ID", help="Of this snapshot; the current one by default.")
 @pass_context
-def compute_partition_stats(context: Context, *, table: engine.Table, snapshot: int | None) -> int:
+def compute_partition_stats(context: Context, *, table: icebench.Table, snapshot: int | None) -> int:
     """Write sizes and counts of each partition, for planners of other engines."""
     done = table.maintenance.compute_partition_stats(snapshot_id=snapshot)
     _line(context, "partitions", f"{done.partitions:,}, in {done.statistics_path}")
@@ -259,7 +259,7 @@ def compute_partition_stats(context: Context, *, table: engine.Table, snapshot: 
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
-def rewrite_manifests(context: Context, *, table: engine.Table, branch: str) -> int:
+def rewrite_manifests(context: Context, *, table: icebench.Table, branch: str) -> int:
     """Write manifests again, the files of a partition together."""
     snapshot = table.maintenance.rewrite_manifests(branch=branch)
     for key in ("manifests-created", "manifests-kept", "manifests-replaced", "entries-processed"):
@@ -277,7 +277,7 @@ def rewrite_manifests(context: Context, *, table: engine.Table, branch: str) -> 
 @click.option("--staging-location", metavar="LOCATION", help="A directory for what is written, by default a new one.")
 @pass_context
 def rewrite_table_path(
-    context: Context, *, table: engine.Table, source_prefix: str, target_prefix: str,
+    context: Context, *, table: icebench.Table, source_prefix: str, target_prefix: str,
     start_version: str | None, end_version: str | None, staging_location: str | None,
 ) -> int:  # fmt: skip
     """Stage the table's metadata with other locations, and list which files to copy where.
@@ -303,7 +303,7 @@ def rewrite_table_path(
 @click.option("--delete", is_flag=True, help="Do it: without this the snapshots are only listed.")
 @pass_context
 def expire_snapshots(
-    context: Context, *, table: engine.Table, older_than: str | None,
+    context: Context, *, table: icebench.Table, older_than: str | None,
     retain_last: int | None, delete: bool,
 ) -> int:  # fmt: skip
     """Forget old snapshots and delete the files that only they need."""
@@ -323,7 +323,7 @@ def expire_snapshots(
 def remove_orphan_files(
     context: Context,
     *,
-    table: engine.Table,
+    table: icebench.Table,
     older_than: str | None,
     delete: bool,
 ) -> int:

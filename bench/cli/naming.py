@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-import engine
-from bench.errors import ConfigError
-from bench.report.profile import Place
-from engine.errors import without_secrets
+import icebench
+from icebench.bench.errors import ConfigError
+from icebench.bench.report.profile import Place
+from icebench.engine.errors import without_secrets
 
 _CATALOG = "The catalog that names it: an address, or a name of .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI."
 
@@ -21,12 +21,12 @@ def catalog_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--catalog", metavar="CATALOG", help=_CATALOG)(command)
 
 
-def named_table(catalog: str, name: str, warehouse: str | None) -> engine.Table:
+def named_table(catalog: str, name: str, warehouse: str | None) -> icebench.Table:
     """The table of that name in a catalog; raises EngineError."""
-    return engine.load_catalog(catalog, warehouse=warehouse).load_table(name)
+    return icebench.load_catalog(catalog, warehouse=warehouse).load_table(name)
 
 
-def open_table(words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> tuple[engine.Table, Place]:
+def open_table(words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> tuple[icebench.Table, Place]:
     """The table that a command's words name, and how to name it in other commands.
 
     Args:
@@ -45,7 +45,7 @@ def open_table(words: tuple[str, ...], catalog: str | None, warehouse: str | Non
     if found is None:
         if warehouse is not None:
             raise ConfigError("names the warehouse of a catalog, so give the TABLE, too", path="--warehouse")
-        return engine.load_table(name), Place(opened=(name,))
+        return icebench.load_table(name), Place(opened=(name,))
     shown = without_secrets(found)
     opened = (shown, name) if warehouse is None else (shown, name, "--warehouse", warehouse)
     return named_table(found, name, warehouse), Place(table=name, catalog=shown, warehouse=warehouse, opened=opened)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import ConfigError
+from icebench.bench.errors import ConfigError
 
 
 @dataclass(frozen=True)

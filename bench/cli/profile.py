@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, open_table
-from bench.cli.places import write_whole
-from bench.report.profile import mendings, profile_report
-from bench.report.profile_console import portrait
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.places import write_whole
+from icebench.bench.report.profile import mendings, profile_report
+from icebench.bench.report.profile_console import portrait
 
 LINES = 40
 
@@ -55,14 +55,14 @@ def profile(
     filtered: dict[str, float] = {}
     if queries is not None:
         # local import: sqlglot takes time, which only queries are worth
-        from bench.advise.columns import filtered_shares
-        from bench.advise.queries import read_queries
+        from icebench.bench.advise.columns import filtered_shares
+        from icebench.bench.advise.queries import read_queries
 
         filtered = filtered_shares(table, read_queries(queries, table).queries)
     out = context.terminal.out
     if html is not None:
         # matplotlib takes a second, which only a page is worth.
-        from bench.report.html import render  # local import: matplotlib takes a second
+        from icebench.bench.report.html import render  # local import: matplotlib takes a second
 
         write_whole(html, render(profile_report(found, place, filtered)))
         out.print(str(html), markup=False, soft_wrap=True)

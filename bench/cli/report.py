@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from bench.cli.context import Context, pass_context
-from bench.cli.places import write_whole
-from bench.errors import ConfigError
-from bench.measure.run_file import Run, read_run
-from bench.report.build import build_report
-from bench.report.console import renderables, verdict
-from bench.report.exports import comparison_of, exported
-from bench.report.html import picture, render
-from bench.report.model import Comparison, Report
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.places import write_whole
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.run_file import Run, read_run
+from icebench.bench.report.build import build_report
+from icebench.bench.report.console import renderables, verdict
+from icebench.bench.report.exports import comparison_of, exported
+from icebench.bench.report.html import picture, render
+from icebench.bench.report.model import Comparison, Report
 
 
 def formats(command: Callable[..., None]) -> Callable[..., None]:

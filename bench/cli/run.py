@@ -10,18 +10,18 @@ from typing import Any
 
 import click
 
-from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, named_table
-from bench.cli.progress import RunProgress
-from bench.cli.report import find_run, print_verdict, write_report
-from bench.errors import ConfigError
-from bench.experiment import Experiment, load_experiment, parse_values
-from bench.measure.estimate import Estimate, estimate
-from bench.measure.further_process import launch
-from bench.measure.interruption import Interruption, say_on_terminal
-from bench.measure.run import Finished, Surroundings, resume_run, run_experiment
-from bench.report.build import build_report
-from engine.errors import without_secrets
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.naming import catalog_options, named_table
+from icebench.bench.cli.progress import RunProgress
+from icebench.bench.cli.report import find_run, print_verdict, write_report
+from icebench.bench.errors import ConfigError
+from icebench.bench.experiment import Experiment, load_experiment, parse_values
+from icebench.bench.measure.estimate import Estimate, estimate
+from icebench.bench.measure.further_process import launch
+from icebench.bench.measure.interruption import Interruption, say_on_terminal
+from icebench.bench.measure.run import Finished, Surroundings, resume_run, run_experiment
+from icebench.bench.report.build import build_report
+from icebench.engine.errors import without_secrets
 
 CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000

@@ -8,11 +8,11 @@ from typing import Any
 import click
 import duckdb
 
-import engine
-from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, open_table
-from bench.cli.table import grid, json_object, json_text, plain, values_of
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.table import grid, json_object, json_text, plain, values_of
+from icebench.bench.errors import ConfigError
 
 _QUOTED = re.compile(r'[",\r\n]')
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<table>.+)", re.DOTALL)
@@ -41,7 +41,7 @@ def sql(
     TABLE is a table's directory or one of its metadata.json files; with --catalog, its name there. In the query it has
     the last part of its name, or NAME. Columns and filters go into the plan.
     """
-    counters = engine.Counters()
+    counters = icebench.Counters()
     with duckdb.connect(config=_CLOSED) as connection:
         connection.execute("set python_enable_replacements = false")
         _register(connection, tables, catalog, warehouse, counters)
@@ -63,7 +63,7 @@ def sql(
 
 def _register(
     connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], catalog: str | None, warehouse: str | None,
-    counters: engine.Counters,
+    counters: icebench.Counters,
 ) -> None:  # fmt: skip
     """Make each table a view of the connection."""
     taken: dict[str, str] = {}

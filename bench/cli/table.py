@@ -12,11 +12,11 @@ import pyarrow as pa
 from rich.markup import escape
 from rich.table import Table as Grid
 
-import engine
-from bench.cli.context import Context, pass_context
-from bench.cli.failures import printable
-from bench.cli.naming import catalog_options, open_table
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.failures import printable
+from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.errors import ConfigError
 
 SHOWN_ROWS = 50
 _TEXT_WIDTH = 60
@@ -60,7 +60,7 @@ def table(
     return 0
 
 
-def metadata_table(loaded: engine.Table, name: str, snapshot_id: int | None) -> pa.Table:
+def metadata_table(loaded: icebench.Table, name: str, snapshot_id: int | None) -> pa.Table:
     """The metadata table of that name.
 
     Raises:

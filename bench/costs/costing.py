@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bench.costs.object_store import PROFILES, SAME_REGION, Profile
-from bench.definition import Definition
+from icebench.bench.costs.object_store import PROFILES, SAME_REGION, Profile
+from icebench.bench.definition import Definition
 
 FIRST = "the first"
 """As a baseline: whichever layout comes first."""

@@ -134,7 +134,7 @@ def icebench_work(counters: Mapping[str, int], *, seconds: float, threads: int) 
     files before data files; data files are opened ahead while others are read.
 
     Args:
-        counters: By name, as `engine.Counters.as_dict` gives them.
+        counters: By name, as `icebench.Counters.as_dict` gives them.
         seconds: What the case takes where no request has a latency.
         threads: Of the engine.
     """

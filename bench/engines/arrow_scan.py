@@ -7,8 +7,8 @@ from typing import Generic
 
 import pyarrow as pa
 
-from bench.engines.checksum import Checksum, checksum_of
-from bench.engines.engine import Filter, Handle
+from icebench.bench.engines.checksum import Checksum, checksum_of
+from icebench.bench.engines.engine import Filter, Handle
 
 
 class ArrowScans(Generic[Handle, Filter]):

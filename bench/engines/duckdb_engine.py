@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from bench.engines.arrow_scan import ArrowScans
-from bench.engines.engine import Ability, Plan
-from bench.engines.registry import EngineContext
+from icebench.bench.engines.arrow_scan import ArrowScans
+from icebench.bench.engines.engine import Ability, Plan
+from icebench.bench.engines.registry import EngineContext
 
 _BATCH_ROWS = 1 << 17
 

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
-import engine
-from bench.engines.checksum import Checksum
-from bench.layouts.upkeep import Action
+import icebench
+from icebench.bench.engines.checksum import Checksum
+from icebench.bench.layouts.upkeep import Action
 
 Handle = TypeVar("Handle")
 Filter = TypeVar("Filter")
@@ -126,7 +126,7 @@ class Committing(Protocol):
 
     name: str
 
-    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> Any:  # noqa: ANN401 - its own
+    def take_files(self, files: Sequence[icebench.DataFile], metadata_location: str) -> Any:  # noqa: ANN401 - its own
         """The files of the table at that metadata.json, in the form in which the engine takes those of writers; `files`
         are the same. Not timed."""
         ...
@@ -157,7 +157,7 @@ class Maintaining(Protocol):
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         """Do that to all of a table in a directory catalog: rewrite its data files to a target size, by
-        `bench.layouts.upkeep.KEYS`; rewrite its manifests by partition; expire all snapshots but the current
+        `icebench.bench.layouts.upkeep.KEYS`; rewrite its manifests by partition; expire all snapshots but the current
         one, with their files; delete orphan files of more than three days. Timed, with opening the table."""
         ...
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import engine
-from bench.engines.arrow_scan import ArrowScans
-from bench.engines.engine import Ability, CommittedFile, Plan, normalised
-from bench.engines.registry import EngineContext
-from bench.layouts.upkeep import KEYS, Action
+import icebench
+from icebench.bench.engines.arrow_scan import ArrowScans
+from icebench.bench.engines.engine import Ability, CommittedFile, Plan, normalised
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.layouts.upkeep import KEYS, Action
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,8 +26,8 @@ _COMPARED_MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bo
 _COMPARED = ["file_path", "record_count", "file_size_in_bytes", "partition", *_COMPARED_MAPS]
 
 
-class Icebench(ArrowScans[engine.Table, str | None]):
-    """`engine.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
+class Icebench(ArrowScans[icebench.Table, str | None]):
+    """`icebench.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
 
     name = "icebench"
     abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN})
@@ -36,17 +36,17 @@ class Icebench(ArrowScans[engine.Table, str | None]):
     def __init__(self, context: EngineContext) -> None:
         self.version = version("icebench")
         # As other engines come compiled; a process would begin without, and change in the midst of a measurement.
-        engine.prepare_kernels()
+        icebench.prepare_kernels()
 
-    def open(self, metadata_location: str) -> engine.Table:
-        return engine.load_table(metadata_location)
+    def open(self, metadata_location: str) -> icebench.Table:
+        return icebench.load_table(metadata_location)
 
-    def compile(self, handle: engine.Table, filter: str | None) -> str | None:
+    def compile(self, handle: icebench.Table, filter: str | None) -> str | None:
         # Making the scan parses and binds the filter, as planning does: what is wrong with it shows here.
         handle.scan(filter=filter)
         return filter
 
-    def plan(self, handle: engine.Table, filter: str | None) -> Plan:
+    def plan(self, handle: icebench.Table, filter: str | None) -> Plan:
         plan = handle.scan(filter=filter).plan()
 
         def counters() -> dict[str, int]:
@@ -55,35 +55,35 @@ class Icebench(ArrowScans[engine.Table, str | None]):
 
         return Plan(lambda: plan.files.column("file_path").to_pylist(), counters)
 
-    def batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterable[pa.RecordBatch]:
+    def batches(self, handle: icebench.Table, columns: Sequence[str], filter: str | None) -> Iterable[pa.RecordBatch]:
         return handle.scan(filter=filter, columns=columns).to_batches()
 
-    def count_scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
-        counters = engine.Counters()
+    def count_scan(self, handle: icebench.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+        counters = icebench.Counters()
         for _ in handle.scan(filter=filter, columns=columns, counters=counters).to_batches():
             pass
         return counters.as_dict()
 
-    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> pa.Table:
+    def take_files(self, files: Sequence[icebench.DataFile], metadata_location: str) -> pa.Table:
         """Files by column, as `Table.add_files` takes them."""
-        spec = engine.load_table(metadata_location).spec
+        spec = icebench.load_table(metadata_location).spec
         return described_files(files, [f.name for f in spec.fields])
 
-    def new_table(self, metadata_location: str, folder: Path) -> engine.Table:
-        source = engine.load_table(metadata_location)
-        catalog = engine.load_catalog(str(folder))
+    def new_table(self, metadata_location: str, folder: Path) -> icebench.Table:
+        source = icebench.load_table(metadata_location)
+        catalog = icebench.load_catalog(str(folder))
         return catalog.create_table(
             "bench.sales", source.schema(), partition_spec=source.spec, properties={"format-version": "2"}
         )
 
-    def opened_again(self, table: engine.Table) -> engine.Table:
-        return engine.load_catalog(str(Path(table.location).parents[1])).load_table("bench.sales")
+    def opened_again(self, table: icebench.Table) -> icebench.Table:
+        return icebench.load_catalog(str(Path(table.location).parents[1])).load_table("bench.sales")
 
-    def commit_files(self, table: engine.Table, files: pa.Table) -> None:
+    def commit_files(self, table: icebench.Table, files: pa.Table) -> None:
         # Appends of the other engines do not look for files that the table has already.
         table.add_files(files, check_duplicate_files=False)
 
-    def location_of(self, table: engine.Table) -> str:
+    def location_of(self, table: icebench.Table) -> str:
         return table.metadata_location
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
@@ -91,7 +91,7 @@ class Icebench(ArrowScans[engine.Table, str | None]):
 
     def committed(self, metadata_location: str) -> Iterator[CommittedFile]:
         """The files, from metadata table ``data_files``."""
-        for batch in engine.load_table(metadata_location).inspect.data_files().select(_COMPARED).to_batches(1_000):
+        for batch in icebench.load_table(metadata_location).inspect.data_files().select(_COMPARED).to_batches(1_000):
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 yield CommittedFile(
                     path=normalised(row["file_path"]),
@@ -103,8 +103,8 @@ class Icebench(ArrowScans[engine.Table, str | None]):
 
 
 def maintain(warehouse: Path, name: str, action: Action, target_bytes: int, spark: SparkSession | None = None) -> None:
-    """See `bench.engines.engine.Maintaining`; with a session, executors rewrite data files."""
-    catalog = engine.load_catalog(str(warehouse))
+    """See `icebench.bench.engines.engine.Maintaining`; with a session, executors rewrite data files."""
+    catalog = icebench.load_catalog(str(warehouse))
     table = catalog.load_table(name).maintenance
     match action:
         case "rewrite_manifests":
@@ -125,8 +125,8 @@ def maintain(warehouse: Path, name: str, action: Action, target_bytes: int, spar
     catalog.close()
 
 
-def described_files(files: Sequence[engine.DataFile], partition_fields: Sequence[str]) -> pa.Table:
-    """Data files as the table that `engine.Table.add_files` takes; partition values are whole numbers."""
+def described_files(files: Sequence[icebench.DataFile], partition_fields: Sequence[str]) -> pa.Table:
+    """Data files as the table that `icebench.Table.add_files` takes; partition values are whole numbers."""
     key = pa.struct([(name, pa.int32()) for name in partition_fields])
     chunks = []
     for start in range(0, len(files), _FILES_AT_ONCE):

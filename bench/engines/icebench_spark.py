@@ -8,15 +8,15 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-import engine
-from bench.engines.engine import Ability, Plan
-from bench.engines.icebench import maintain
-from bench.engines.registry import EngineContext
-from bench.engines.spark_scan import SparkScans
-from bench.layouts.upkeep import Action
+import icebench
+from icebench.bench.engines.engine import Ability, Plan
+from icebench.bench.engines.icebench import maintain
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.spark_scan import SparkScans
+from icebench.bench.layouts.upkeep import Action
 
 
-class IcebenchSpark(SparkScans[engine.Table, str | None]):
+class IcebenchSpark(SparkScans[icebench.Table, str | None]):
     """`Scan.to_spark`. It plans exactly as the engine icebench does, so only its scans are measured, and
     rewrites of data files on executors."""
 
@@ -28,18 +28,18 @@ class IcebenchSpark(SparkScans[engine.Table, str | None]):
         self._spark = context.spark()
         self.version = f"{version('icebench')} (Spark {self._spark.version})"
 
-    def open(self, metadata_location: str) -> engine.Table:
-        return engine.load_table(metadata_location)
+    def open(self, metadata_location: str) -> icebench.Table:
+        return icebench.load_table(metadata_location)
 
-    def compile(self, handle: engine.Table, filter: str | None) -> str | None:
+    def compile(self, handle: icebench.Table, filter: str | None) -> str | None:
         handle.scan(filter=filter)
         return filter
 
-    def plan(self, handle: engine.Table, filter: str | None) -> Plan:
+    def plan(self, handle: icebench.Table, filter: str | None) -> Plan:
         raise AssertionError("planning is not among the abilities")
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         maintain(warehouse, name, action, target_bytes, self._spark)
 
-    def frame(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> DataFrame:
+    def frame(self, handle: icebench.Table, columns: Sequence[str], filter: str | None) -> DataFrame:
         return handle.scan(filter=filter, columns=columns).to_spark(self._spark)

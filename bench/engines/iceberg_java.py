@@ -12,12 +12,12 @@ from zlib import crc32
 
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from bench.engines.engine import Ability, EngineMissing, Plan, normalised
-from bench.engines.java_functions import JavaFunctions
-from bench.engines.registry import EngineContext
-from bench.engines.spark_scan import SparkScans
-from bench.layouts.upkeep import KEYS, Action
+import icebench
+from icebench.bench.engines.engine import Ability, EngineMissing, Plan, normalised
+from icebench.bench.engines.java_functions import JavaFunctions
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.spark_scan import SparkScans
+from icebench.bench.layouts.upkeep import KEYS, Action
 
 Java = Any
 """An object in the JVM, as py4j shows it."""
@@ -79,7 +79,9 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         self._session = cast("Java", self._spark._jsparkSession)  # noqa: SLF001
         self._configuration = cast("Java", self._spark.sparkContext._jsc).hadoopConfiguration()  # noqa: SLF001
         if not self._jvm.org.apache.spark.util.Utils.classIsLoadable(_RUNTIME):
-            raise EngineMissing("Spark runs without Iceberg's runtime jar: 'python -m bench.setup_jars' fetches it")
+            raise EngineMissing(
+                "Spark runs without Iceberg's runtime jar: 'python -m icebench.bench.setup_jars' fetches it"
+            )
         self._iceberg = self._jvm.org.apache.iceberg
         self._functions = JavaFunctions(self._spark)
         self._views = count()
@@ -126,7 +128,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         made: str = table.operations().current().metadataFileLocation()
         return made
 
-    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> Java:
+    def take_files(self, files: Sequence[icebench.DataFile], metadata_location: str) -> Java:
         """A Java list of Iceberg's own objects, planned with all statistics."""
         found = self.open(metadata_location).table.newScan().includeColumnStats().planFiles()
         tasks = self._iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)

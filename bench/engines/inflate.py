@@ -19,8 +19,8 @@ from typing import Any
 import deflate
 import fastavro
 
-from bench.engines.checksum import Checksum
-from bench.engines.engine import Ability, Plan, normalised
+from icebench.bench.engines.checksum import Checksum
+from icebench.bench.engines.engine import Ability, Plan, normalised
 
 _PIECE_BYTES = 1 << 20
 _SYNC_BYTES = 16

@@ -12,9 +12,9 @@ import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg, an
 import sqlglot
 from sqlglot import exp
 
-from bench.engines.checksum import Checksum, checksum_of
-from bench.engines.engine import Ability, Plan
-from bench.engines.registry import EngineContext
+from icebench.bench.engines.checksum import Checksum, checksum_of
+from icebench.bench.engines.engine import Ability, Plan
+from icebench.bench.engines.registry import EngineContext
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """No engine: pyarrow streaming a table's data files, which knows neither deletes nor field ids.
 
-It is the floor of scans as Arrow batches, measured in fresh processes only (`bench.measure.fresh_scan`).
+It is the floor of scans as Arrow batches, measured in fresh processes only (`icebench.bench.measure.fresh_scan`).
 """
 
 from __future__ import annotations
 
 from importlib.metadata import version
 
-from bench.engines.engine import Ability
+from icebench.bench.engines.engine import Ability
 
 
 class PyArrowFiles:

@@ -14,10 +14,10 @@ from pyiceberg.expressions.visitors import bind
 from pyiceberg.manifest import DataFile, clear_manifest_cache
 from pyiceberg.table import FileScanTask, StaticTable, Table
 
-import engine
-from bench.engines.arrow_scan import ArrowScans
-from bench.engines.engine import Ability, CommittedFile, Plan, normalised
-from bench.engines.registry import EngineContext
+import icebench
+from icebench.bench.engines.arrow_scan import ArrowScans
+from icebench.bench.engines.engine import Ability, CommittedFile, Plan, normalised
+from icebench.bench.engines.registry import EngineContext
 
 
 class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
@@ -53,7 +53,7 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
     def batches(self, handle: StaticTable, columns: Sequence[str], filter: BooleanExpression) -> pa.RecordBatchReader:
         return handle.scan(row_filter=filter, selected_fields=tuple(columns)).to_arrow_batch_reader()
 
-    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> list[DataFile]:
+    def take_files(self, files: Sequence[icebench.DataFile], metadata_location: str) -> list[DataFile]:
         """PyIceberg's own objects, from the table's manifests."""
         return list(_data_files(metadata_location))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from bench.engines.engine import AnyEngine, EngineMissing
+from icebench.bench.engines.engine import AnyEngine, EngineMissing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,34 +40,38 @@ ENGINES: dict[str, EngineEntry] = {
     for entry in (
         EngineEntry(
             name="icebench",
-            factory="bench.engines.icebench:Icebench",
+            factory="icebench.bench.engines.icebench:Icebench",
             description="this project's engine: planning, and scans as Arrow batches",
             plans=True,
         ),
         EngineEntry(
             name="icebench-spark",
-            factory="bench.engines.icebench_spark:IcebenchSpark",
+            factory="icebench.bench.engines.icebench_spark:IcebenchSpark",
             description="this project's engine on Spark: its plan, Spark's own Parquet reader",
             needs_spark=True,
         ),
         EngineEntry(
             name="pyiceberg",
-            factory="bench.engines.pyiceberg_engine:PyIceberg",
+            factory="icebench.bench.engines.pyiceberg_engine:PyIceberg",
             description="PyIceberg: planning, and scans as Arrow batches",
             plans=True,
         ),
         EngineEntry(
             name="iceberg-java",
-            factory="bench.engines.iceberg_java:IcebergJava",
+            factory="icebench.bench.engines.iceberg_java:IcebergJava",
             description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
             needs_spark=True,
             plans=True,
         ),
         EngineEntry(
-            name="duckdb", factory="bench.engines.duckdb_engine:DuckDb", description="DuckDB's Iceberg extension: scans"
+            name="duckdb",
+            factory="icebench.bench.engines.duckdb_engine:DuckDb",
+            description="DuckDB's Iceberg extension: scans",
         ),
         EngineEntry(
-            name="polars", factory="bench.engines.polars_engine:Polars", description="Polars' Rust reader: scans"
+            name="polars",
+            factory="icebench.bench.engines.polars_engine:Polars",
+            description="Polars' Rust reader: scans",
         ),
     )
 }
@@ -85,6 +89,6 @@ def make_engine(name: str, context: EngineContext) -> AnyEngine:
         make = cast("Callable[[EngineContext], AnyEngine]", getattr(import_module(module), factory))
         return make(context)
     except ImportError as error:
-        if (error.name or "").partition(".")[0] in ("bench", "engine", "icebench"):
+        if (error.name or "").partition(".")[0] == "icebench":
             raise  # this project's own mistake, not a missing peer
         raise EngineMissing(f"{error.name or error} is not installed: pip install 'icebench[peers]'") from error

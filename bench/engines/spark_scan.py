@@ -8,8 +8,8 @@ from typing import Generic
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
-from bench.engines.engine import Filter, Handle
+from icebench.bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
+from icebench.bench.engines.engine import Filter, Handle
 
 
 class SparkScans(Generic[Handle, Filter]):

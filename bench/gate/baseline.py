@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.errors import ConfigError
+from icebench.bench.errors import ConfigError
 
 FORMAT = 2
 

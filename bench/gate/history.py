@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bench.errors import ConfigError
-from bench.gate.kinds import Kind, kind_of
-from bench.statistics.change_points import change_points
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.kinds import Kind, kind_of
+from icebench.bench.statistics.change_points import change_points
 
 TIME = "processor time"
 """The quantity of series of ratios; all others are counters."""

@@ -47,7 +47,7 @@ def is_within(counter: str, before: int, now: int) -> bool:
 
 
 def kind_of(counter: str) -> Kind:
-    """The kind of a counter, from its name (the names are constants of `engine.runtime.counters`)."""
+    """The kind of a counter, from its name (the names are constants of `icebench.engine.runtime.counters`)."""
     if counter in _ANSWERS:
         return Kind.ANSWER
     if "_skipped" in counter:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree as ET
 
-from bench.gate.stacks import Stacks, differences
-from bench.gate.timing import Ratio, Stand, overall
-from bench.gate.verdict import ExitCode
+from icebench.bench.gate.stacks import Stacks, differences
+from icebench.bench.gate.timing import Ratio, Stand, overall
+from icebench.bench.gate.verdict import ExitCode
 
 _CODES = {
     Stand.PASS: ExitCode.PASS,

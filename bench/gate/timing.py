@@ -21,7 +21,7 @@ from functools import cache
 
 import numpy as np
 
-from bench.statistics.claims import Floats, hodges_lehmann
+from icebench.bench.statistics.claims import Floats, hodges_lehmann
 
 LOOKS = (8, 15)
 CONFIRMING = 25

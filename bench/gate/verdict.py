@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from itertools import permutations
 
-from bench.gate.baseline import Baseline, CaseResult
-from bench.gate.kinds import Kind, is_within, kind_of, tolerance_of
+from icebench.bench.gate.baseline import Baseline, CaseResult
+from icebench.bench.gate.kinds import Kind, is_within, kind_of, tolerance_of
 
 CHECKSUM = "checksum"
 """The name under which a changed answer is reported and allowed."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile
 
-from bench.definition import Definition, one_of
-from bench.errors import ConfigError
-from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
-from bench.statistics.designs import DESIGNS, combinations_of
+from icebench.bench.definition import Definition, one_of
+from icebench.bench.errors import ConfigError
+from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
+from icebench.bench.statistics.designs import DESIGNS, combinations_of
 
 _VERSION = "format_version"
 _ORDERS = ("sort", "zorder", "hilbert")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from bench.definition import Definition, one_of, typed
-from bench.errors import ConfigError
+from icebench.bench.definition import Definition, one_of, typed
+from icebench.bench.errors import ConfigError
 
 FORMAT_VERSION = "format-version"
 TARGET_SIZE = "write.target-file-size-bytes"

@@ -6,9 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 
-from bench.definition import DEFINITIONS, Definition
-from bench.errors import ConfigError
-from bench.layouts.layout import Layout
+from icebench.bench.definition import DEFINITIONS, Definition
+from icebench.bench.errors import ConfigError
+from icebench.bench.layouts.layout import Layout
 
 FILE = DEFINITIONS / "layouts.toml"
 

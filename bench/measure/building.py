@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from bench.measure.case import Case, Evidence
-from bench.measure.table_builder import BuildCost
-from bench.measure.trial import Bench, Trial
+from icebench.bench.measure.case import Case, Evidence
+from icebench.bench.measure.table_builder import BuildCost
+from icebench.bench.measure.trial import Bench, Trial
 
 BUILDER = "icebench"
 """The engine that builds tables, whichever are measured on them."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.errors import DatasetFailed
+from icebench.bench.errors import DatasetFailed
 
 MARKER = "complete.json"
 

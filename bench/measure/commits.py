@@ -19,13 +19,13 @@ from typing import Any, cast
 
 import numpy as np
 
-import engine
-from bench.engines.engine import Ability, AnyEngine, CommittedFile, Committing, FilesReader, normalised
-from bench.errors import Disagreement
-from bench.measure.case import Case, Evidence
-from bench.measure.opened import try_each
-from bench.measure.trial import Bench, Trial
-from bench.workloads.metadata_files import MetadataFiles, ordinal_of
+import icebench
+from icebench.bench.engines.engine import Ability, AnyEngine, CommittedFile, Committing, FilesReader, normalised
+from icebench.bench.errors import Disagreement
+from icebench.bench.measure.case import Case, Evidence
+from icebench.bench.measure.opened import try_each
+from icebench.bench.measure.trial import Bench, Trial
+from icebench.bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
 NAME = "commits"
 WRITERS = {"append": 1, "append, overtaken": 2}
@@ -58,7 +58,7 @@ class Commits:
         engines = bench.able(self.case, Ability.COMMIT, among=self.engines)
         case = self.case
         bench.progress(NAME, f"{case.layout}: describing files", 0, 1)
-        described = self.files.data_files(engine.load_table(self.location).location, 0, self.files.files)
+        described = self.files.data_files(icebench.load_table(self.location).location, 0, self.files.files)
         readers = [cast("FilesReader", bench.engines[name]) for name in _READERS if name in bench.engines]
         folder = bench.resources.enter_context(workspace(self.workspace))
         checks = _Checks(files=self.files, described=described, readers=readers)
@@ -93,7 +93,7 @@ class _Checks:
     """What committed tables are held against: the files, the same one by one, and who may read them back."""
 
     files: MetadataFiles
-    described: list[engine.DataFile]
+    described: list[icebench.DataFile]
     readers: list[FilesReader]
 
     def check(self, location: str, committer: str, writers: int) -> None:
@@ -134,7 +134,7 @@ def _kind(name: str) -> str:
 def check_committed(
     metadata_location: str,
     files: MetadataFiles,
-    described: list[engine.DataFile],
+    described: list[icebench.DataFile],
     reader: FilesReader,
     *,
     times: int,
@@ -171,7 +171,7 @@ def check_committed(
         raise Disagreement(f"{reader.name} reads {totals} of what was committed, {expected}")
 
 
-def _check_file(found: CommittedFile, wanted: engine.DataFile, reader: str) -> None:
+def _check_file(found: CommittedFile, wanted: icebench.DataFile, reader: str) -> None:
     expected = CommittedFile(
         path=normalised(wanted.file_path),
         record_count=wanted.record_count,

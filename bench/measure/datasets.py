@@ -15,17 +15,17 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-import engine
-from bench.errors import ConfigError
-from bench.experiment import DeleteDefinition
-from bench.layouts.layout import DELETE_MODE, FORMAT_VERSION, Layout
-from bench.measure.cache import DatasetCache, source_digest
-from bench.measure.progress import Progress
-from bench.measure.raw_files import RawFiles, find_or_write
-from bench.measure.table_builder import TABLE, BuildCost, build_table
-from bench.measure.table_shape import check_shape
-from bench.workloads.equality_deletes import write_equality_deletes
-from bench.workloads.rows import KeyRange, Rows
+import icebench
+from icebench.bench.errors import ConfigError
+from icebench.bench.experiment import DeleteDefinition
+from icebench.bench.layouts.layout import DELETE_MODE, FORMAT_VERSION, Layout
+from icebench.bench.measure.cache import DatasetCache, source_digest
+from icebench.bench.measure.progress import Progress
+from icebench.bench.measure.raw_files import RawFiles, find_or_write
+from icebench.bench.measure.table_builder import TABLE, BuildCost, build_table
+from icebench.bench.measure.table_shape import check_shape
+from icebench.bench.workloads.equality_deletes import write_equality_deletes
+from icebench.bench.workloads.rows import KeyRange, Rows
 
 PHASE = "datasets"
 REFRESH = "refresh"
@@ -192,7 +192,7 @@ def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.
     key = {"base": base, "variant": asdict(variant), "mode": mode, "deleted by": source_digest(_DELETED_BY)}
 
     def build(folder: Path) -> dict[str, Any]:
-        catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+        catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
         table = catalog.register_table(TABLE, base)
         if variant.keys:
             if layout.partition:  # deletes of no partition hold for all

@@ -12,13 +12,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.engines.registry import ENGINES
-from bench.errors import CorruptRecords
-from bench.experiment import UNTIMED, Experiment
-from bench.measure.commits import WRITERS
-from bench.measure.reading import DELETE_ENGINES
-from bench.measure.run_file import Run, read_run
-from bench.workloads.definitions import (
+from icebench.bench.engines.registry import ENGINES
+from icebench.bench.errors import CorruptRecords
+from icebench.bench.experiment import UNTIMED, Experiment
+from icebench.bench.measure.commits import WRITERS
+from icebench.bench.measure.reading import DELETE_ENGINES
+from icebench.bench.measure.run_file import Run, read_run
+from icebench.bench.workloads.definitions import (
     DescribedWorkload,
     EventsWorkload,
     MaintenanceWorkload,

@@ -1,4 +1,4 @@
-"""One plan in a process of its own: ``python -m bench.measure.fresh_plan ENGINE METADATA_LOCATION [FILTER]``.
+"""One plan in a process of its own: ``python -m icebench.bench.measure.fresh_plan ENGINE METADATA_LOCATION [FILTER]``.
 
 Prints one line of JSON when the plan is there: how many files it has, the processor time of the process so far, and how
 far its resident memory rose above what it was before planning (Linux only; null elsewhere). Who started the process has
@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench.measure.linux_memory import restart_peak, status_bytes
+from icebench.bench.measure.linux_memory import restart_peak, status_bytes
 
 Planner = Callable[[], int]
 """Plans, and gives the number of files; the plan lives until the process has said how much memory it took."""
@@ -31,9 +31,9 @@ def main(arguments: list[str], cpu: Callable[[], float] = time.process_time) -> 
 
 
 def _icebench(location: str, filter: str | None) -> Planner:
-    import engine  # local import: a fresh process imports one engine and no other
+    import icebench  # local import: a fresh process imports one engine and no other
 
-    table = engine.load_table(location)
+    table = icebench.load_table(location)
     kept = []
 
     def plan() -> int:
@@ -44,11 +44,11 @@ def _icebench(location: str, filter: str | None) -> Planner:
 
 
 def _icebench_executors(location: str, filter: str | None) -> Planner:
-    import engine  # local import: a fresh process imports one engine and no other
-    from bench.spark_session import SparkSettings, spark_session  # local import: it imports PySpark
+    import icebench  # local import: a fresh process imports one engine and no other
+    from icebench.bench.spark_session import SparkSettings, spark_session  # local import: it imports PySpark
 
     spark = spark_session(SparkSettings(master="local[2]"))
-    table = engine.load_table(location)
+    table = icebench.load_table(location)
     kept = []
 
     def plan() -> int:
@@ -79,7 +79,7 @@ def _polars(location: str, filter: str | None) -> Planner:
     import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg
 
     # local import: it imports Polars
-    from bench.engines.polars_engine import planned_files
+    from icebench.bench.engines.polars_engine import planned_files
 
     rows = pl.scan_iceberg(f"file://{location}")
     chosen = rows if filter is None else rows.filter(pl.sql_expr(filter))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from bench.errors import Disagreement, EngineFailed
-from bench.measure.case import Cost
+from icebench.bench.errors import Disagreement, EngineFailed
+from icebench.bench.measure.case import Cost
 
 _TIMEOUT_SECONDS = 600
 NOTHING: Mapping[str, int] = MappingProxyType({})

@@ -1,4 +1,5 @@
-"""Two scans in a process of its own: ``python -m bench.measure.fresh_scan READER METADATA_LOCATION [COLUMN ...]``.
+"""Two scans in a process of its own: ``python -m icebench.bench.measure.fresh_scan READER METADATA_LOCATION [COLUMN
+...]``.
 
 Prints one line of JSON: the rows, the processor time of the first scan and of the second, and how far the process's
 resident memory rose above what it was before the first (Linux only; null elsewhere). Batches are let go as they come.
@@ -11,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from bench.measure.fresh_plan import rise_above, start_of_rise
+from icebench.bench.measure.fresh_plan import rise_above, start_of_rise
 
 Scanner = Callable[[], int]
 """Scans, and gives the number of rows."""
@@ -36,9 +37,9 @@ def main(arguments: list[str], cpu: Callable[[], float] = time.process_time) -> 
 
 
 def _icebench(location: str, columns: Columns) -> Scanner:
-    import engine  # local import: a fresh process imports one engine and no other
+    import icebench  # local import: a fresh process imports one engine and no other
 
-    table = engine.load_table(location)
+    table = icebench.load_table(location)
     return lambda: sum(batch.num_rows for batch in table.scan(columns=columns).to_batches())
 
 
@@ -60,7 +61,7 @@ def _polars(location: str, columns: Columns) -> Scanner:
 
 
 def _duckdb(location: str, columns: Columns) -> Scanner:
-    from bench.engines.duckdb_engine import connected, reader  # local import: it imports DuckDB
+    from icebench.bench.engines.duckdb_engine import connected, reader  # local import: it imports DuckDB
 
     connection = connected()
     return lambda: sum(batch.num_rows for batch in reader(connection, location, columns))
@@ -70,9 +71,9 @@ def _pyarrow(location: str, columns: Columns) -> Scanner:
     # local import: a fresh process imports what it needs and no more
     import pyarrow.parquet as pq
 
-    import engine  # local import: as above
+    import icebench  # local import: as above
 
-    paths = engine.load_table(location).scan().plan().files["file_path"].to_pylist()
+    paths = icebench.load_table(location).scan().plan().files["file_path"].to_pylist()
     return lambda: sum(batch.num_rows for path in paths for batch in pq.ParquetFile(path).iter_batches(columns=columns))
 
 

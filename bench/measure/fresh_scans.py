@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bench.engines.pyarrow_files import PyArrowFiles
-from bench.measure.case import Case, Evidence
-from bench.measure.fresh_process import fresh_process
-from bench.measure.fresh_scan import SCANNERS
-from bench.measure.trial import Bench, Timed, Trial
+from icebench.bench.engines.pyarrow_files import PyArrowFiles
+from icebench.bench.measure.case import Case, Evidence
+from icebench.bench.measure.fresh_process import fresh_process
+from icebench.bench.measure.fresh_scan import SCANNERS
+from icebench.bench.measure.trial import Bench, Timed, Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,5 +39,5 @@ class FreshScans:
                 yield Trial(case=case, evidence=evidence, prepare=partial(self._start, name))
 
     def _start(self, engine: str) -> Timed:
-        arguments = ("bench.measure.fresh_scan", engine, self.location, *self.columns)
+        arguments = ("icebench.bench.measure.fresh_scan", engine, self.location, *self.columns)
         return partial(fresh_process, arguments, exactly={"rows": self.rows})

@@ -1,4 +1,5 @@
-"""Upkeep in a process of its own: ``python -m bench.measure.fresh_upkeep ENGINE WAREHOUSE ACTION TARGET_BYTES SPARK``.
+"""Upkeep in a process of its own: ``python -m icebench.bench.measure.fresh_upkeep ENGINE WAREHOUSE ACTION TARGET_BYTES
+SPARK``.
 
 Prints one line of JSON: seconds by the clock, processor time, and how far resident memory rose above what it was when
 the engine was ready (Linux only; null elsewhere). Where an engine works in a Java virtual machine, the machine and
@@ -15,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from bench.engines.engine import Maintaining
-from bench.engines.registry import ENGINES, EngineContext, make_engine
-from bench.layouts.upkeep import Action
-from bench.measure.process_tree import ProcessTree
-from bench.workloads.upkeep_tables import NAME
+from icebench.bench.engines.engine import Maintaining
+from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
+from icebench.bench.layouts.upkeep import Action
+from icebench.bench.measure.process_tree import ProcessTree
+from icebench.bench.workloads.upkeep_tables import NAME
 
 
 def main(arguments: list[str], clock: Callable[[], float] = time.perf_counter) -> None:
@@ -27,7 +28,7 @@ def main(arguments: list[str], clock: Callable[[], float] = time.perf_counter) -
     name, warehouse, action, target_bytes, settings = arguments
 
     def session() -> object:
-        from bench.spark_session import SparkSettings, spark_session  # local import: it imports PySpark
+        from icebench.bench.spark_session import SparkSettings, spark_session  # local import: it imports PySpark
 
         values = json.loads(settings)
         return spark_session(SparkSettings(**{**values, "extra": tuple(map(tuple, values["extra"]))}))

@@ -1,4 +1,4 @@
-"""A further process of a run: ``python -m bench.measure.further_process RUN PROCESS CACHE LOCK``.
+"""A further process of a run: ``python -m icebench.bench.measure.further_process RUN PROCESS CACHE LOCK``.
 
 Runs every round again, in a process with engines of its own, and appends to the run's file, whose lock it has from the
 process that started it. Says each step in a line on standard error.
@@ -10,9 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.errors import BenchError, EngineFailed
-from bench.measure.interruption import STOPPED, Interruption, Stopped
-from bench.measure.run import Surroundings, resume_run
+from icebench.bench.errors import BenchError, EngineFailed
+from icebench.bench.measure.interruption import STOPPED, Interruption, Stopped
+from icebench.bench.measure.run import Surroundings, resume_run
 
 
 def launch(path: Path, process: int, lock: int, *, cache: Path, interruption: Interruption) -> None:
@@ -29,7 +29,15 @@ def launch(path: Path, process: int, lock: int, *, cache: Path, interruption: In
         EngineFailed: It failed, and has said why on standard error.
         Stopped: It was asked to stop.
     """
-    command = [sys.executable, "-m", "bench.measure.further_process", str(path), str(process), str(cache), str(lock)]
+    command = [
+        sys.executable,
+        "-m",
+        "icebench.bench.measure.further_process",
+        str(path),
+        str(process),
+        str(cache),
+        str(lock),
+    ]
     with subprocess.Popen(command, pass_fds=[lock], process_group=0) as started:
         interruption.processes.append(started)
         code = started.wait()

@@ -15,21 +15,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import engine
-from bench.measure.brute.manifests import DATA, live_files, manifest_list
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.cache import DatasetCache, source_digest
-from bench.measure.case import EVERYTHING, Case
-from bench.measure.oracle import Oracle
-from bench.measure.progress import Progress
-from bench.measure.reading import DELETE_ENGINES, KINDS
-from bench.measure.scanning import Scanning
-from bench.measure.trial import Measurement
-from bench.upkeep.passes import run_pass
-from bench.upkeep.policy import Policy
-from bench.workloads.definitions import EventsWorkload
-from bench.workloads.events import DELETE, INSERT, UPDATE, Events
-from bench.workloads.refreshes import Refreshes
+import icebench
+from icebench.bench.measure.brute.manifests import DATA, live_files, manifest_list
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.cache import DatasetCache, source_digest
+from icebench.bench.measure.case import EVERYTHING, Case
+from icebench.bench.measure.oracle import Oracle
+from icebench.bench.measure.progress import Progress
+from icebench.bench.measure.reading import DELETE_ENGINES, KINDS
+from icebench.bench.measure.scanning import Scanning
+from icebench.bench.measure.trial import Measurement
+from icebench.bench.upkeep.passes import run_pass
+from icebench.bench.upkeep.policy import Policy
+from icebench.bench.workloads.definitions import EventsWorkload
+from icebench.bench.workloads.events import DELETE, INSERT, UPDATE, Events
+from icebench.bench.workloads.refreshes import Refreshes
 
 PHASE = "tables"
 DEFAULT = "default"
@@ -111,7 +111,7 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
     policy = Policy.load(None if kept == DEFAULT else Path(kept)) if isinstance(kept, str) else None
 
     def build(folder: Path) -> Mapping[str, Any]:
-        catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+        catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
         version = "3" if kind == "vectors" else "2"
         table = catalog.create_table("bench.events", events.schema, properties={"format-version": version})
         states = []
@@ -145,14 +145,14 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
     return found
 
 
-def _refresh(table: engine.Table, refreshes: Refreshes, batch: int) -> None:
+def _refresh(table: icebench.Table, refreshes: Refreshes, batch: int) -> None:
     """Add rows, then delete: two commits, as two statements of SQL would make them."""
     table.append(refreshes.added(batch))
     if batch:
         table.delete(refreshes.deleted(batch), mode="merge-on-read")
 
 
-def _by_key(table: engine.Table, events: Events, batch: int) -> None:
+def _by_key(table: icebench.Table, events: Events, batch: int) -> None:
     """Commit a batch as a stream writer does that never reads the table: deletes are keys."""
     stream = table.keyed_stream([KEY])
     takers = {UPDATE: stream.update, DELETE: stream.delete, INSERT: stream.insert}
@@ -162,7 +162,7 @@ def _by_key(table: engine.Table, events: Events, batch: int) -> None:
     stream.commit()
 
 
-def commit_by_position(table: engine.Table, events: Events, batch: int) -> None:
+def commit_by_position(table: icebench.Table, events: Events, batch: int) -> None:
     """Commit a batch as a merge does that looks up which rows it replaces: the last change of each key counts."""
     if not batch:
         table.append(pa.Table.from_batches([events.rows(*events.span(batch))]))
@@ -176,7 +176,7 @@ def commit_by_position(table: engine.Table, events: Events, batch: int) -> None:
             merge.delete(f"{KEY} in ({', '.join(map(str, keys))})", mode="merge-on-read")
 
 
-def compact(table: engine.Table) -> None:
+def compact(table: icebench.Table) -> None:
     """Rewrite all files, applying deletes, and the manifests."""
     table.maintenance.rewrite_data_files(rewrite_all=True, remove_dangling_deletes=True)
     table.maintenance.rewrite_manifests()

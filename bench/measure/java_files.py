@@ -1,4 +1,4 @@
-"""A table as Iceberg Java writes it by default: ``python -m bench.measure.java_files ROWS SEED DIRECTORY``.
+"""A table as Iceberg Java writes it by default: ``python -m icebench.bench.measure.java_files ROWS SEED DIRECTORY``.
 
 In a process of its own, since a virtual machine takes most settings only when it starts. Spark writes one data file,
 whose row groups are as large as the writer makes them (128 MB compressed: millions of rows).
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from bench.spark_session import SparkSettings, spark_session
-from bench.workloads.reading_files import integers_and_decimals
+from icebench.bench.spark_session import SparkSettings, spark_session
+from icebench.bench.workloads.reading_files import integers_and_decimals
 
 CATALOG = "iceberg_java"
 TABLE = "db.prices"

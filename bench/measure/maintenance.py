@@ -19,21 +19,21 @@ from typing import Any, cast
 import numpy as np
 import pyarrow.parquet as pq
 
-from bench.engines.engine import Ability, AnyEngine, Maintaining, normalised
-from bench.errors import Disagreement
-from bench.layouts.layout import FORMAT_VERSION, Layout, Term
-from bench.layouts.upkeep import KEYS, Action
-from bench.measure.brute.manifests import DELETED, live_files, manifest_list, read_avro
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.brute.sql import Sql, identifier, quoted
-from bench.measure.case import Case, Evidence
-from bench.measure.commits import workspace
-from bench.measure.fresh_process import fresh_process
-from bench.measure.opened import try_each
-from bench.measure.table_shape import check_shape
-from bench.measure.trial import Bench, Timed, Trial
-from bench.spark_session import SparkSettings
-from bench.workloads.upkeep_tables import NAME, UpkeepTables, kind_of
+from icebench.bench.engines.engine import Ability, AnyEngine, Maintaining, normalised
+from icebench.bench.errors import Disagreement
+from icebench.bench.layouts.layout import FORMAT_VERSION, Layout, Term
+from icebench.bench.layouts.upkeep import KEYS, Action
+from icebench.bench.measure.brute.manifests import DELETED, live_files, manifest_list, read_avro
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.brute.sql import Sql, identifier, quoted
+from icebench.bench.measure.case import Case, Evidence
+from icebench.bench.measure.commits import workspace
+from icebench.bench.measure.fresh_process import fresh_process
+from icebench.bench.measure.opened import try_each
+from icebench.bench.measure.table_shape import check_shape
+from icebench.bench.measure.trial import Bench, Timed, Trial
+from icebench.bench.spark_session import SparkSettings
+from icebench.bench.workloads.upkeep_tables import NAME, UpkeepTables, kind_of
 
 _MOST_OVER = 1.8
 """How far a file may exceed the target: beyond this Iceberg would rewrite it again."""
@@ -76,7 +76,7 @@ class Maintenance:
 
     def _fresh(self, case: Case, kept: KeptTable, engine: AnyEngine) -> Trial:
         """In processes of its own, looked at each time."""
-        own = ("bench.measure.fresh_upkeep", engine.name, str(kept.warehouse), kept.action)
+        own = ("icebench.bench.measure.fresh_upkeep", engine.name, str(kept.warehouse), kept.action)
         arguments = (*own, str(kept.tables.target_bytes), json.dumps(asdict(cast("SparkSettings", self.spark))))
 
         def prepare() -> Timed:

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import engine
-from bench.engines.iceberg_java import IcebergJava
-from bench.measure.cache import DatasetCache, source_digest
-from bench.workloads.metadata_files import MetadataFiles
+import icebench
+from icebench.bench.engines.iceberg_java import IcebergJava
+from icebench.bench.measure.cache import DatasetCache, source_digest
+from icebench.bench.workloads.metadata_files import MetadataFiles
 
 TABLE = "bench.sales"
 
@@ -59,7 +59,7 @@ def find_or_build(files: MetadataFiles, cache: DatasetCache, *, told: Callable[[
     key = {"files": asdict(files), "in commit": files_in_commit(files), "made by": source_digest(_MADE_BY)}
 
     def build(folder: Path) -> dict[str, Any]:
-        catalog = engine.load_catalog(str(folder))
+        catalog = icebench.load_catalog(str(folder))
         version = "3" if files.deletes == "vectors" else "2"
         table = catalog.create_table(
             TABLE, files.schema(), partition_spec=files.partition_fields(), properties={"format-version": version}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from bench.measure.case import Case, Cost, Measured, Sample
-from bench.measure.record import Record
+from icebench.bench.measure.case import Case, Cost, Measured, Sample
+from icebench.bench.measure.record import Record
 
 Value = Callable[[Cost], float | None]
 

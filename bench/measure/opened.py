@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bench.engines.engine import AnyEngine
-from bench.measure.case import Case
-from bench.measure.recorder import Recorder
+from icebench.bench.engines.engine import AnyEngine
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.recorder import Recorder
 
 R = TypeVar("R")
 

@@ -2,8 +2,8 @@
 
 It shares no code with any engine: what layouts, writers, deletes and readers made of the rows is held against it. Only
 the checksum of the rows is formed as that of the engines' rows. Filters are evaluated on tables of DuckDB's own that
-have all rows, and a second time by `bench.measure.brute.second_opinion`. `bench.measure.brute.truth` answers likewise
-for tables of which nothing else is known.
+have all rows, and a second time by `icebench.bench.measure.brute.second_opinion`. `icebench.bench.measure.brute.truth`
+answers likewise for tables of which nothing else is known.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bench.engines.checksum import Checksum, ColumnSum
-from bench.measure.brute.filters import filter_names, to_duckdb
-from bench.measure.brute.second_opinion import SecondOpinion
-from bench.measure.brute.sql import Sql, top_level
+from icebench.bench.engines.checksum import Checksum, ColumnSum
+from icebench.bench.measure.brute.filters import filter_names, to_duckdb
+from icebench.bench.measure.brute.second_opinion import SecondOpinion
+from icebench.bench.measure.brute.sql import Sql, top_level
 
 
 @dataclass(frozen=True)

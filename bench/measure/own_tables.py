@@ -6,15 +6,15 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import engine
-from bench.errors import ConfigError
-from bench.measure.brute.bounds import choose_filters
-from bench.measure.brute.filters import filter_columns
-from bench.measure.brute.manifests import DATA, FileEntry, live_files
-from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.rewrite import relocated, without_deletes
-from bench.measure.subject import Subject, decimal_columns
-from bench.workloads.definitions import TableWorkload
+import icebench
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.brute.bounds import choose_filters
+from icebench.bench.measure.brute.filters import filter_columns
+from icebench.bench.measure.brute.manifests import DATA, FileEntry, live_files
+from icebench.bench.measure.brute.metadata import TableJson, load_table_json
+from icebench.bench.measure.brute.rewrite import relocated, without_deletes
+from icebench.bench.measure.subject import Subject, decimal_columns
+from icebench.bench.workloads.definitions import TableWorkload
 
 DELETES = "deletes"
 """The case of a table's own deletes."""
@@ -61,8 +61,8 @@ def _at_home(workload: TableWorkload, folder: Path) -> TableJson:
     folder.mkdir()
     stated = table.values["location"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", engine.errors.RelocationWarning)
-        move = engine.load_table(table.location, relocate=workload.relocate or None).store.physical
+        warnings.simplefilter("ignore", icebench.errors.RelocationWarning)
+        move = icebench.load_table(table.location, relocate=workload.relocate or None).store.physical
     return load_table_json(relocated(table, folder, move)) if move(stated) != stated else table
 
 

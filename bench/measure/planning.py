@@ -1,5 +1,5 @@
-"""Planning latency: from an opened table to the list of files, cold and warm (see `bench.engines.engine`), and in
-fresh processes. Every plan is looked at before it is timed.
+"""Planning latency: from an opened table to the list of files, cold and warm (see `icebench.bench.engines.engine`), and
+in fresh processes. Every plan is looked at before it is timed.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from bench.engines.engine import Ability, AnyEngine, Plan, normalised
-from bench.engines.inflate import Inflate
-from bench.errors import Disagreement
-from bench.measure.brute.manifests import FileEntry
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.case import EVERYTHING, Case, Evidence
-from bench.measure.fresh_plan import PLANNERS
-from bench.measure.fresh_process import fresh_process
-from bench.measure.opened import Opened, try_each
-from bench.measure.plans import check_files, plan_checksum
-from bench.measure.trial import Bench, Timed, Trial
-from bench.workloads.metadata_files import MetadataFiles, ordinal_of
+from icebench.bench.engines.engine import Ability, AnyEngine, Plan, normalised
+from icebench.bench.engines.inflate import Inflate
+from icebench.bench.errors import Disagreement
+from icebench.bench.measure.brute.manifests import FileEntry
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.case import EVERYTHING, Case, Evidence
+from icebench.bench.measure.fresh_plan import PLANNERS
+from icebench.bench.measure.fresh_process import fresh_process
+from icebench.bench.measure.opened import Opened, try_each
+from icebench.bench.measure.plans import check_files, plan_checksum
+from icebench.bench.measure.trial import Bench, Timed, Trial
+from icebench.bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
 NAME = "planning"
 
@@ -177,7 +177,7 @@ class Planning:
     def _fresh(self, case: Case, text: str | None) -> Trial:
         """From starting a process to its finished plan."""
         fewest = self.truth.fewest(None if text is None else case.filter)
-        arguments = ("bench.measure.fresh_plan", case.engine, self.location, *([] if text is None else [text]))
+        arguments = ("icebench.bench.measure.fresh_plan", case.engine, self.location, *([] if text is None else [text]))
 
         def start() -> Timed:
             return partial(fresh_process, arguments, least={"files": fewest})

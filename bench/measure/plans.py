@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 
-from bench.engines.engine import Plan
-from bench.errors import Disagreement
-from bench.measure.brute.manifests import FileEntry
+from icebench.bench.engines.engine import Plan
+from icebench.bench.errors import Disagreement
+from icebench.bench.measure.brute.manifests import FileEntry
 
 
 def check_files(plan: Plan, files: Mapping[str, FileEntry], *, everything: bool) -> None:

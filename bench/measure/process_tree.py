@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import psutil
 
-from bench.measure.linux_memory import restart_peak, status_bytes
+from icebench.bench.measure.linux_memory import restart_peak, status_bytes
 
 
 class ProcessTree:

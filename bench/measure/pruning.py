@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from bench.engines.engine import Ability, AnyEngine, Plan
-from bench.errors import BenchError, Disagreement
-from bench.measure.brute.effectiveness import effectiveness
-from bench.measure.brute.sql import NoTruth
-from bench.measure.brute.truth import GroundTruth
-from bench.measure.case import Case, Evidence
-from bench.measure.opened import Opened, try_each
-from bench.measure.plans import check_files, describe, plan_checksum
-from bench.measure.trial import Bench, Trial
+from icebench.bench.engines.engine import Ability, AnyEngine, Plan
+from icebench.bench.errors import BenchError, Disagreement
+from icebench.bench.measure.brute.effectiveness import effectiveness
+from icebench.bench.measure.brute.sql import NoTruth
+from icebench.bench.measure.brute.truth import GroundTruth
+from icebench.bench.measure.case import Case, Evidence
+from icebench.bench.measure.opened import Opened, try_each
+from icebench.bench.measure.plans import check_files, describe, plan_checksum
+from icebench.bench.measure.trial import Bench, Trial
 
 NAME = "pruning"
 

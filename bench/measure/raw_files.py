@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from bench.measure.cache import DatasetCache, source_digest
-from bench.workloads.rows import Rows
+from icebench.bench.measure.cache import DatasetCache, source_digest
+from icebench.bench.workloads.rows import Rows
 
 _WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
 _BATCH_ROWS = 1 << 16

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from bench.measure.cache import DatasetCache
-from bench.measure.case import Case
-from bench.measure.fresh_scans import FreshScans
-from bench.measure.progress import Progress
-from bench.measure.reading_tables import ReadingTables
-from bench.measure.scanning import Scanning
-from bench.measure.trial import Measurement
-from bench.workloads.definitions import ReadingWorkload
-from bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, INTEGER_COLUMNS, KEY
+from icebench.bench.measure.cache import DatasetCache
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.fresh_scans import FreshScans
+from icebench.bench.measure.progress import Progress
+from icebench.bench.measure.reading_tables import ReadingTables
+from icebench.bench.measure.scanning import Scanning
+from icebench.bench.measure.trial import Measurement
+from icebench.bench.workloads.definitions import ReadingWorkload
+from icebench.bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, INTEGER_COLUMNS, KEY
 
 NAME = "reading"
 PHASE = "tables"

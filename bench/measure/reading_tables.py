@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import engine
-from bench.errors import DatasetFailed
-from bench.measure.cache import DatasetCache, source_digest
-from bench.workloads.equality_deletes import write_equality_deletes
-from bench.workloads.reading_files import (
+import icebench
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.measure.cache import DatasetCache, source_digest
+from icebench.bench.workloads.equality_deletes import write_equality_deletes
+from icebench.bench.workloads.reading_files import (
     KEYS,
     Cell,
     DeleteRows,
@@ -30,7 +30,7 @@ from bench.workloads.reading_files import (
     with_ids,
     write_cell,
 )
-from bench.workloads.wide import Wide
+from icebench.bench.workloads.wide import Wide
 
 TABLE = "bench.reading"
 
@@ -83,7 +83,7 @@ class ReadingTables:
         made = Wide(rows=rows, columns=columns, seed=seed, only=None if chosen is None else tuple(chosen))
 
         def build(folder: Path) -> dict[str, Any]:
-            table = engine.load_catalog(str(folder)).create_table(TABLE, made.schema)
+            table = icebench.load_catalog(str(folder)).create_table(TABLE, made.schema)
             table.append(pa.RecordBatchReader.from_batches(made.schema, made.batches(0, rows)))
             return {"metadata_location": table.metadata_location}
 
@@ -93,7 +93,7 @@ class ReadingTables:
         """Twelve columns of decimal(7,2) in the row groups that Iceberg Java makes by default."""
 
         def build(folder: Path) -> dict[str, Any]:
-            command = [sys.executable, "-m", "bench.measure.java_files", str(rows), str(seed), str(folder)]
+            command = [sys.executable, "-m", "icebench.bench.measure.java_files", str(rows), str(seed), str(folder)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise DatasetFailed(f"Spark did not write the table: {done.stderr.strip()[-300:]}")
@@ -122,7 +122,7 @@ class ReadingTables:
 
         Args:
             rows: The table.
-            kind: Out of `bench.workloads.reading_files.DELETE_KINDS`.
+            kind: Out of `icebench.bench.workloads.reading_files.DELETE_KINDS`.
             pattern: Which rows.
             fraction: How many of them.
             files: How many delete files equality deletes are spread over; the others have one for each data file.
@@ -134,7 +134,7 @@ class ReadingTables:
             key["columns"] = columns
 
         def build(folder: Path) -> dict[str, Any]:
-            catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+            catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
             table = catalog.register_table(TABLE, base)
             if kind == "equality":
                 keys = deleted_keys(rows, pattern, fraction)
@@ -166,7 +166,7 @@ class ReadingTables:
             files = folder / "files"
             files.mkdir()
             schema, written = write(files)
-            catalog = engine.load_catalog(str(folder))
+            catalog = icebench.load_catalog(str(folder))
             table = catalog.create_table(TABLE, schema, properties={"format-version": str(version)})
             table.add_files([_described(path, rows) for path, rows in written])
             return {"metadata_location": table.metadata_location}
@@ -191,7 +191,7 @@ def _write(table: pa.Table, path: Path, *, row_group_rows: int = 250_000) -> Wri
     return path, table.num_rows
 
 
-def _described(path: Path, rows: int) -> engine.DataFile:
-    return engine.DataFile(
+def _described(path: Path, rows: int) -> icebench.DataFile:
+    return icebench.DataFile(
         file_path=str(path), file_format="parquet", record_count=rows, file_size_in_bytes=path.stat().st_size
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bench.statistics.summary import summarize
+from icebench.bench.statistics.summary import summarize
 
 Places = tuple[tuple[int, int], ...]
 
@@ -17,7 +17,7 @@ class Record:
     `case` is the case's label: its filter, deletes, or what else sets it apart from others of its layout; `detail` says
     what names stand for. The metrics are named in ``docs/design/measuring.md``. `places` has the process and round of
     each sample: two records of one workload are compared in the pairs that both have. `summary` is derived from the
-    samples by `bench.statistics`; `counters` are exact, never clocks; `checksum` identifies the rows that were
+    samples by `icebench.bench.statistics`; `counters` are exact, never clocks; `checksum` identifies the rows that were
     delivered, equal for every engine that is right.
     """
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from bench.errors import Disagreement
-from bench.measure.case import Case, Evidence, Measured, Sample
-from bench.measure.metrics import records_of
-from bench.measure.record import Failure, Record, Skipped
-from bench.measure.run_file import Run, RunWriter
+from icebench.bench.errors import Disagreement
+from icebench.bench.measure.case import Case, Evidence, Measured, Sample
+from icebench.bench.measure.metrics import records_of
+from icebench.bench.measure.record import Failure, Record, Skipped
+from icebench.bench.measure.run_file import Run, RunWriter
 
 _CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
 

@@ -18,26 +18,26 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-from bench.engines.engine import AnyEngine, EngineMissing
-from bench.engines.inflate import Inflate
-from bench.engines.pyarrow_files import PyArrowFiles
-from bench.engines.registry import EngineContext, make_engine
-from bench.errors import BenchError, ConfigError, CorruptRecords
-from bench.experiment import Experiment, parse_values
-from bench.measure.building import BUILDER
-from bench.measure.case import Case
-from bench.measure.environment import fingerprint
-from bench.measure.interruption import Interruption
-from bench.measure.progress import Progress, silent
-from bench.measure.record import Record
-from bench.measure.recorder import Recorder
-from bench.measure.run_file import Run, RunWriter, read_run
-from bench.measure.run_lock import run_lock
-from bench.measure.runner import ClockExecutor, Executor, Runner, out_of_collection
-from bench.measure.spark_use import SparkUse
-from bench.measure.subjects import Preparation
-from bench.measure.trial import Bench, Measurement, Trial
-from bench.workloads.definitions import DescribedWorkload, ReadingWorkload
+from icebench.bench.engines.engine import AnyEngine, EngineMissing
+from icebench.bench.engines.inflate import Inflate
+from icebench.bench.engines.pyarrow_files import PyArrowFiles
+from icebench.bench.engines.registry import EngineContext, make_engine
+from icebench.bench.errors import BenchError, ConfigError, CorruptRecords
+from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.measure.building import BUILDER
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.environment import fingerprint
+from icebench.bench.measure.interruption import Interruption
+from icebench.bench.measure.progress import Progress, silent
+from icebench.bench.measure.record import Record
+from icebench.bench.measure.recorder import Recorder
+from icebench.bench.measure.run_file import Run, RunWriter, read_run
+from icebench.bench.measure.run_lock import run_lock
+from icebench.bench.measure.runner import ClockExecutor, Executor, Runner, out_of_collection
+from icebench.bench.measure.spark_use import SparkUse
+from icebench.bench.measure.subjects import Preparation
+from icebench.bench.measure.trial import Bench, Measurement, Trial
+from icebench.bench.workloads.definitions import DescribedWorkload, ReadingWorkload
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The directory whose git revision a run records."""

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeVar
 
-from bench.errors import CorruptRecords
-from bench.measure.case import Case, Cost, Evidence, Measured, Sample
-from bench.measure.metrics import records_of
-from bench.measure.record import Failure, Record, Skipped
+from icebench.bench.errors import CorruptRecords
+from icebench.bench.measure.case import Case, Cost, Evidence, Measured, Sample
+from icebench.bench.measure.metrics import records_of
+from icebench.bench.measure.record import Failure, Record, Skipped
 
 FORMAT = 2
 """The version of this file format; a reader refuses another."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.errors import ConfigError
+from icebench.bench.errors import ConfigError
 
 
 @contextmanager

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol, runtime_checkable
 
-from bench.experiment import Pace
-from bench.measure.case import Case, Cost, Sample
-from bench.measure.conditions import Conditions
-from bench.measure.process_tree import ProcessTree
-from bench.measure.progress import Progress
-from bench.measure.recorder import Recorder
-from bench.measure.trial import Trial
+from icebench.bench.experiment import Pace
+from icebench.bench.measure.case import Case, Cost, Sample
+from icebench.bench.measure.conditions import Conditions
+from icebench.bench.measure.process_tree import ProcessTree
+from icebench.bench.measure.progress import Progress
+from icebench.bench.measure.recorder import Recorder
+from icebench.bench.measure.trial import Trial
 
 WINDOW_SECONDS = 0.1
 AROUND_SECONDS = 0.02

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from bench.engines.checksum import Checksum
-from bench.engines.engine import Ability, AnyEngine, Counting
-from bench.errors import BenchError, Disagreement
-from bench.measure.brute.sql import Disputed, NoTruth
-from bench.measure.case import EVERYTHING, Case, Evidence
-from bench.measure.opened import Opened, try_each
-from bench.measure.recorder import Recorder
-from bench.measure.trial import Bench, TableTruth, Trial
+from icebench.bench.engines.checksum import Checksum
+from icebench.bench.engines.engine import Ability, AnyEngine, Counting
+from icebench.bench.errors import BenchError, Disagreement
+from icebench.bench.measure.brute.sql import Disputed, NoTruth
+from icebench.bench.measure.case import EVERYTHING, Case, Evidence
+from icebench.bench.measure.opened import Opened, try_each
+from icebench.bench.measure.recorder import Recorder
+from icebench.bench.measure.trial import Bench, TableTruth, Trial
 
 Delivered = dict[str, tuple[Opened, Checksum]]
 """By engine: the open table, and what it delivered."""

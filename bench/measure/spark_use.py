@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bench.experiment import SparkDefinition
-from bench.measure.interruption import same_handler
-from bench.setup_jars import is_cached
-from bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
+from icebench.bench.experiment import SparkDefinition
+from icebench.bench.measure.interruption import same_handler
+from icebench.bench.setup_jars import is_cached
+from icebench.bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
 
 
 class SparkUse:

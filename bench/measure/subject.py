@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bench.errors import BenchError
-from bench.measure.brute.metadata import TableJson
-from bench.measure.case import Case
-from bench.measure.table_builder import BuildCost
-from bench.measure.trial import Bench, TableTruth, Trial
+from icebench.bench.errors import BenchError
+from icebench.bench.measure.brute.metadata import TableJson
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.table_builder import BuildCost
+from icebench.bench.measure.trial import Bench, TableTruth, Trial
 
 NONE = "none"
 """The configuration without deletes, in the deletes measurement."""

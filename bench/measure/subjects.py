@@ -10,36 +10,36 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from bench.engines.engine import AnyEngine, normalised
-from bench.engines.iceberg_java import IcebergJava
-from bench.engines.inflate import Inflate
-from bench.errors import BenchError, ConfigError
-from bench.experiment import Experiment
-from bench.measure.brute.filters import filter_columns
-from bench.measure.brute.manifests import DATA, live_files
-from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.truth import GroundTruth
-from bench.measure.building import Building
-from bench.measure.cache import DatasetCache
-from bench.measure.case import EVERYTHING, Case
-from bench.measure.commits import Commits
-from bench.measure.datasets import Dataset, DatasetRequest, find_or_build
-from bench.measure.fresh_scans import FreshScans
-from bench.measure.histories import histories
-from bench.measure.maintenance import Maintenance
-from bench.measure.metadata_tables import find_or_build as find_described
-from bench.measure.metadata_tables import rewritten_by_java
-from bench.measure.oracle import Oracle
-from bench.measure.own_tables import own_tables
-from bench.measure.planning import DescribedFiles, Planning, TableFiles
-from bench.measure.progress import Progress
-from bench.measure.pruning import Pruning
-from bench.measure.reading import DELETE_ENGINES, reading
-from bench.measure.scanning import Scanning
-from bench.measure.spark_use import SparkUse, spark_settings
-from bench.measure.subject import NONE, Subject, Unmeasured, decimal_columns
-from bench.measure.trial import Measurement
-from bench.workloads.definitions import (
+from icebench.bench.engines.engine import AnyEngine, normalised
+from icebench.bench.engines.iceberg_java import IcebergJava
+from icebench.bench.engines.inflate import Inflate
+from icebench.bench.errors import BenchError, ConfigError
+from icebench.bench.experiment import Experiment
+from icebench.bench.measure.brute.filters import filter_columns
+from icebench.bench.measure.brute.manifests import DATA, live_files
+from icebench.bench.measure.brute.metadata import TableJson, load_table_json
+from icebench.bench.measure.brute.truth import GroundTruth
+from icebench.bench.measure.building import Building
+from icebench.bench.measure.cache import DatasetCache
+from icebench.bench.measure.case import EVERYTHING, Case
+from icebench.bench.measure.commits import Commits
+from icebench.bench.measure.datasets import Dataset, DatasetRequest, find_or_build
+from icebench.bench.measure.fresh_scans import FreshScans
+from icebench.bench.measure.histories import histories
+from icebench.bench.measure.maintenance import Maintenance
+from icebench.bench.measure.metadata_tables import find_or_build as find_described
+from icebench.bench.measure.metadata_tables import rewritten_by_java
+from icebench.bench.measure.oracle import Oracle
+from icebench.bench.measure.own_tables import own_tables
+from icebench.bench.measure.planning import DescribedFiles, Planning, TableFiles
+from icebench.bench.measure.progress import Progress
+from icebench.bench.measure.pruning import Pruning
+from icebench.bench.measure.reading import DELETE_ENGINES, reading
+from icebench.bench.measure.scanning import Scanning
+from icebench.bench.measure.spark_use import SparkUse, spark_settings
+from icebench.bench.measure.subject import NONE, Subject, Unmeasured, decimal_columns
+from icebench.bench.measure.trial import Measurement
+from icebench.bench.workloads.definitions import (
     DescribedWorkload,
     EventsWorkload,
     MaintenanceWorkload,

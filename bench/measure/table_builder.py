@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-import engine
-from bench.layouts.layout import CODEC, DISTRIBUTION, TARGET_SIZE, Layout, Term
-from bench.measure.brute.manifests import live_files, manifest_list
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.process_tree import ProcessTree
-from bench.measure.raw_files import RawFiles
+import icebench
+from icebench.bench.layouts.layout import CODEC, DISTRIBUTION, TARGET_SIZE, Layout, Term
+from icebench.bench.measure.brute.manifests import live_files, manifest_list
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.process_tree import ProcessTree
+from icebench.bench.measure.raw_files import RawFiles
 
 TABLE = "bench.rows"
 _END_OF_TIME_MS = 1 << 52
@@ -118,7 +118,7 @@ def _build(
     tree = ProcessTree()
     distributed = layout.properties.get(DISTRIBUTION, "none") != "none"
     rows = spark().read.parquet(*map(str, raw.paths)) if distributed else raw.reader()
-    catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
     tree.start(in_java=distributed)
     start = clock()
     table = catalog.create_table(
@@ -174,7 +174,7 @@ def _properties(layout: Layout, raw: RawFiles, enlarged: float) -> dict[str, str
     return {**layout.properties, TARGET_SIZE: str(math.ceil(raw.size_bytes * ratio * enlarged / layout.files))}
 
 
-def _rewrite(layout: Layout, table: engine.Table, enlarged: float, *, sort: bool) -> bool:
+def _rewrite(layout: Layout, table: icebench.Table, enlarged: float, *, sort: bool) -> bool:
     """Bring rows into the layout's order, or into as many files as are wanted; whether there was need to."""
     if not (sort or layout.curve or (layout.partition and layout.files is not None)):
         return False
@@ -197,21 +197,21 @@ def _rewrite(layout: Layout, table: engine.Table, enlarged: float, *, sort: bool
     return True
 
 
-def _sort_order(terms: tuple[Term, ...], schema: pa.Schema) -> engine.SortOrder:
+def _sort_order(terms: tuple[Term, ...], schema: pa.Schema) -> icebench.SortOrder:
     """Refers to columns by the ids that a table of an Arrow schema gives them."""
     fields = tuple(
-        engine.SortField(
+        icebench.SortField(
             source_ids=(schema.get_field_index(term.column) + 1,),
-            transform=engine.parse_transform(term.transform),
+            transform=icebench.parse_transform(term.transform),
             direction="desc" if term.descending else "asc",
             null_order="nulls-last" if term.nulls_last else "nulls-first",
         )
         for term in terms
     )
-    return engine.SortOrder(fields, order_id=1) if fields else engine.UNSORTED
+    return icebench.SortOrder(fields, order_id=1) if fields else icebench.UNSORTED
 
 
-def _added_bytes(table: engine.Table) -> int:
+def _added_bytes(table: icebench.Table) -> int:
     """Bytes of the data files that the current snapshot added."""
     snapshot = load_table_json(table.metadata_location).snapshot
     return 0 if snapshot is None else int(snapshot["summary"].get("added-files-size", 0))

@@ -1,6 +1,6 @@
 """Whether a table has the shape that its layout claims, told from its metadata, manifests, footers and rows.
 
-It is read by other code than wrote it (`bench.measure.brute`, pyarrow), before anything of the table is timed.
+It is read by other code than wrote it (`icebench.bench.measure.brute`, pyarrow), before anything of the table is timed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.errors import DatasetFailed
-from bench.layouts.layout import CODEC, FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
-from bench.measure.brute.manifests import DATA, DELETED, FileEntry, live_files, manifest_list, read_avro
-from bench.measure.brute.metadata import TableJson, load_table_json
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.layouts.layout import CODEC, FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
+from icebench.bench.measure.brute.manifests import DATA, DELETED, FileEntry, live_files, manifest_list, read_avro
+from icebench.bench.measure.brute.metadata import TableJson, load_table_json
 
 _BLOOM = "write.parquet.bloom-filter-enabled.column."
 _METRICS = "write.metadata.metrics."

@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bench.engines.engine import Ability, AnyEngine
-from bench.engines.registry import ENGINES
-from bench.experiment import Pace
-from bench.measure.brute.truth import truth_at
-from bench.measure.case import Case, Evidence
-from bench.measure.oracle import Answer
-from bench.measure.process_tree import bytes_read
-from bench.measure.progress import Progress
-from bench.measure.recorder import Recorder
+from icebench.bench.engines.engine import Ability, AnyEngine
+from icebench.bench.engines.registry import ENGINES
+from icebench.bench.experiment import Pace
+from icebench.bench.measure.brute.truth import truth_at
+from icebench.bench.measure.case import Case, Evidence
+from icebench.bench.measure.oracle import Answer
+from icebench.bench.measure.process_tree import bytes_read
+from icebench.bench.measure.progress import Progress
+from icebench.bench.measure.recorder import Recorder
 
 Timed = Callable[[], object]
 

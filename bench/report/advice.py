@@ -11,14 +11,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-import engine
-from bench.advise.advice import Advice, Effect, Recommendation, storage_dollars
-from bench.advise.candidates import todays_layout
-from bench.advise.statements import icebench_commands, spark_statements
-from bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
-from bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
-from bench.report.profile import Place
-from bench.report.quantities import count, digits, duration, quantity
+import icebench
+from icebench.bench.advise.advice import Advice, Effect, Recommendation, storage_dollars
+from icebench.bench.advise.candidates import todays_layout
+from icebench.bench.advise.statements import icebench_commands, spark_statements
+from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
+from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
+from icebench.bench.report.profile import Place
+from icebench.bench.report.quantities import count, digits, duration, quantity
 
 _UNITS = {"seconds": "s", "bytes": "bytes", "dollars": "$"}
 _SHOWN_UNUSED = 3
@@ -27,7 +27,7 @@ _DAY = 86_400
 _TODAY, _ADVISED = "today", "advised"
 
 
-def statements(each: Recommendation, table: engine.Table, place: Place) -> tuple[list[str], list[str]]:
+def statements(each: Recommendation, table: icebench.Table, place: Place) -> tuple[list[str], list[str]]:
     """What to run: with this project, and in Spark SQL."""
     today = todays_layout(table)
     opened = (place.catalog, place.table, *(() if place.warehouse is None else ("--warehouse", place.warehouse)))
@@ -75,7 +75,7 @@ def _change(effect: Effect) -> str:
 
 
 def advice_lines(
-    advice: Advice, table: engine.Table, place: Place, console: Console, *, lines: int
+    advice: Advice, table: icebench.Table, place: Place, console: Console, *, lines: int
 ) -> Iterator[RenderableType]:
     """What to print, in so many lines at most: the best layout whole, then the others as far as there is room."""
     unit = _UNITS[advice.options.minimize]
@@ -133,7 +133,7 @@ def _grid(each: Recommendation) -> Grid:
     return grid
 
 
-def advice_values(advice: Advice, table: engine.Table, place: Place) -> dict[str, Any]:
+def advice_values(advice: Advice, table: icebench.Table, place: Place) -> dict[str, Any]:
     """All figures, as JSON values."""
     return {
         "table": advice.table,
@@ -151,7 +151,7 @@ def advice_values(advice: Advice, table: engine.Table, place: Place) -> dict[str
     }
 
 
-def _values(each: Recommendation, advice: Advice, table: engine.Table, place: Place) -> dict[str, Any]:
+def _values(each: Recommendation, advice: Advice, table: icebench.Table, place: Place) -> dict[str, Any]:
     own, sql = statements(each, table, place)
     trial = each.trial
     return {
@@ -178,7 +178,7 @@ def _values(each: Recommendation, advice: Advice, table: engine.Table, place: Pl
     }  # fmt: skip
 
 
-def advice_report(advice: Advice, table: engine.Table, place: Place) -> Report:
+def advice_report(advice: Advice, table: icebench.Table, place: Place) -> Report:
     """The page."""
     unit = _UNITS[advice.options.minimize]
     sections = [_front(advice)]

@@ -6,19 +6,19 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.costs.costing import Costing
-from bench.definition import Definition
-from bench.layouts.axes import Axes
-from bench.measure.run_file import Run
-from bench.report.compare import Records
-from bench.report.findings import findings_of
-from bench.report.knobs import knobs_section
-from bench.report.layout_costs import costs_section, layout_costs, payments
-from bench.report.layouts import layouts_section
-from bench.report.model import Fact, Finding, Report, Section
-from bench.report.quantities import count, quantity
-from bench.report.remarks import remarks_of
-from bench.report.sections import sections_of
+from icebench.bench.costs.costing import Costing
+from icebench.bench.definition import Definition
+from icebench.bench.layouts.axes import Axes
+from icebench.bench.measure.run_file import Run
+from icebench.bench.report.compare import Records
+from icebench.bench.report.findings import findings_of
+from icebench.bench.report.knobs import knobs_section
+from icebench.bench.report.layout_costs import costs_section, layout_costs, payments
+from icebench.bench.report.layouts import layouts_section
+from icebench.bench.report.model import Fact, Finding, Report, Section
+from icebench.bench.report.quantities import count, quantity
+from icebench.bench.report.remarks import remarks_of
+from icebench.bench.report.sections import sections_of
 
 GLOSSARY = (
     Fact(

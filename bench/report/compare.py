@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench.measure.record import Record
-from bench.statistics.claims import Effect, Series, effect_between, effect_of
+from icebench.bench.measure.record import Record
+from icebench.bench.statistics.claims import Effect, Series, effect_between, effect_of
 
 FLOOR = "inflate"
 _FLOORS = (FLOOR, "pyarrow")

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bench.report.model import Cell, Comparison, Report, Section, Table, Tone
-from bench.report.remarks import Remark, Severity
+from icebench.bench.report.model import Cell, Comparison, Report, Section, Table, Tone
+from icebench.bench.report.remarks import Remark, Severity
 
 _TONE = {Tone.PLAIN: "", Tone.BEST: "bold green", Tone.DOUBTFUL: "yellow", Tone.WRONG: "bold red"}
 _MARK = {Tone.PLAIN: "", Tone.BEST: "* ", Tone.DOUBTFUL: "", Tone.WRONG: "! "}

@@ -17,9 +17,28 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from bench.report.charts import BarChart, Chart, DotChart, DotPanel, Point, ScatterChart, SeriesChart, SeriesPanel
-from bench.report.palette import GRID, HATCHES, INK, MUTED, SURFACE, marker, part_colour, series_colour, with_variables
-from bench.report.quantities import digits
+from icebench.bench.report.charts import (
+    BarChart,
+    Chart,
+    DotChart,
+    DotPanel,
+    Point,
+    ScatterChart,
+    SeriesChart,
+    SeriesPanel,
+)
+from icebench.bench.report.palette import (
+    GRID,
+    HATCHES,
+    INK,
+    MUTED,
+    SURFACE,
+    marker,
+    part_colour,
+    series_colour,
+    with_variables,
+)
+from icebench.bench.report.quantities import digits
 
 WIDTH = 7.8
 """Inches; the page scales drawings to its own width."""

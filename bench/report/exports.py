@@ -7,8 +7,8 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from bench.measure.record import Record
-from bench.report.model import Cell, Comparison, Report, Row, Tone
+from icebench.bench.measure.record import Record
+from icebench.bench.report.model import Cell, Comparison, Report, Row, Tone
 
 
 def comparison_of(report: Report, records: Iterable[Record]) -> Comparison:

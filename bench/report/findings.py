@@ -1,6 +1,6 @@
 """What the figures say, in sentences: derived from records, never written by hand.
 
-Who is faster is a claim (`bench.statistics.claims`), and all claims of a report are corrected together.
+Who is faster is a claim (`icebench.bench.statistics.claims`), and all claims of a report are corrected together.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from bench.report.compare import Records, best, median, pooled
-from bench.report.model import Finding
-from bench.report.quantities import count, listed, quantity, signed_percent, times
-from bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Effect, holm
+from icebench.bench.report.compare import Records, best, median, pooled
+from icebench.bench.report.model import Finding
+from icebench.bench.report.quantities import count, listed, quantity, signed_percent, times
+from icebench.bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Effect, holm
 
 WITHIN = f"{math.expm1(LEAST_EFFECT):.0%}"
 """By how much equals may differ."""

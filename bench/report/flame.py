@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.gate.outcome import Outcome
-from bench.gate.stacks import Frame, tree
-from bench.report.html import page
-from bench.report.quantities import quantity
+from icebench.bench.gate.outcome import Outcome
+from icebench.bench.gate.stacks import Frame, tree
+from icebench.bench.report.html import page
+from icebench.bench.report.quantities import quantity
 
 _LEAST = 0.004
 """Of the longer side: narrower frames cannot be seen."""

@@ -9,10 +9,10 @@ from itertools import groupby, pairwise
 from rich.console import Console
 from rich.table import Table as Grid
 
-from bench.gate.history import TIME, Change, Entry, Series, in_order
-from bench.report.charts import Level, SeriesChart, SeriesPanel
-from bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
-from bench.report.quantities import count, digits, times
+from icebench.bench.gate.history import TIME, Change, Entry, Series, in_order
+from icebench.bench.report.charts import Level, SeriesChart, SeriesPanel
+from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
+from icebench.bench.report.quantities import count, digits, times
 
 _BLOCKS = "\N{LOWER ONE EIGHTH BLOCK}▂▃▄▅▆▇\N{FULL BLOCK}"
 _TICKS = 6

@@ -8,10 +8,10 @@ from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from bench.report.charts import Chart
-from bench.report.drawing import draw
-from bench.report.model import Report
-from bench.report.palette import DARK, LIGHT, stylesheet
+from icebench.bench.report.charts import Chart
+from icebench.bench.report.drawing import draw
+from icebench.bench.report.model import Report
+from icebench.bench.report.palette import DARK, LIGHT, stylesheet
 
 _FONTS = {
     "--sans": 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif',
@@ -59,4 +59,4 @@ def picture(chart: Chart) -> str:
 
 
 def _resource(name: str) -> str:
-    return files("bench.report").joinpath(name).read_text(encoding="utf-8")
+    return files("icebench.bench.report").joinpath(name).read_text(encoding="utf-8")

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bench.layouts.axes import Axes
-from bench.measure.record import Record
-from bench.report.charts import DotChart, DotPanel, DotRow, Point
-from bench.report.compare import Records, median, series_of
-from bench.report.findings import least_sure, reach
-from bench.report.layouts import READ
-from bench.report.model import Cell, Finding, Section, Table, Tone, plain
-from bench.report.quantities import listed, times
-from bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
-from bench.statistics.designs import Term, terms_of
+from icebench.bench.layouts.axes import Axes
+from icebench.bench.measure.record import Record
+from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
+from icebench.bench.report.compare import Records, median, series_of
+from icebench.bench.report.findings import least_sure, reach
+from icebench.bench.report.layouts import READ
+from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
+from icebench.bench.report.quantities import listed, times
+from icebench.bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
+from icebench.bench.statistics.designs import Term, terms_of
 
 _TIMED_ONCE = "Build"
 _METRICS = (

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.costs.costing import Costing
-from bench.definition import one_of
-from bench.errors import ConfigError
-from bench.measure.building import BUILDER
-from bench.measure.run_file import Run
-from bench.report.compare import Records
-from bench.report.findings import fastest_layouts
-from bench.report.layout_costs import BUILDS, LayoutCost, builds_table, layout_costs, payments
-from bench.report.layouts import NAMES, Grid, grids, heat_map, heated, timed_records
-from bench.report.model import Comparison, Finding, Row, Table, plain
-from bench.report.quantities import count, listed, times
+from icebench.bench.costs.costing import Costing
+from icebench.bench.definition import one_of
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.building import BUILDER
+from icebench.bench.measure.run_file import Run
+from icebench.bench.report.compare import Records
+from icebench.bench.report.findings import fastest_layouts
+from icebench.bench.report.layout_costs import BUILDS, LayoutCost, builds_table, layout_costs, payments
+from icebench.bench.report.layouts import NAMES, Grid, grids, heat_map, heated, timed_records
+from icebench.bench.report.model import Comparison, Finding, Row, Table, plain
+from icebench.bench.report.quantities import count, listed, times
 
 _READS = ("bytes", "planned")
 

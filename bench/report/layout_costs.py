@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.costs.costing import Costing
-from bench.costs.object_store import dollars_per_month
-from bench.measure.record import Record
-from bench.report.charts import ScatterChart, ScatterPoint
-from bench.report.compare import Records, median
-from bench.report.findings import least_sure
-from bench.report.layouts import Grid, grids, heated, timed_records
-from bench.report.model import Cell, Finding, Section, Table, Tone, plain
-from bench.report.quantities import count, digits, quantity
-from bench.statistics.claims import Effect, Series, effect_of
+from icebench.bench.costs.costing import Costing
+from icebench.bench.costs.object_store import dollars_per_month
+from icebench.bench.measure.record import Record
+from icebench.bench.report.charts import ScatterChart, ScatterPoint
+from icebench.bench.report.compare import Records, median
+from icebench.bench.report.findings import least_sure
+from icebench.bench.report.layouts import Grid, grids, heated, timed_records
+from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
+from icebench.bench.report.quantities import count, digits, quantity
+from icebench.bench.statistics.claims import Effect, Series, effect_of
 
 BUILDS = {
     "seconds": ("Build", "s"),
@@ -27,7 +27,7 @@ BUILDS = {
     "files": ("Files", "files"),
     "manifests": ("Manifests", "manifests"),
 }
-"""Figure of a build, as `bench.measure.table_builder.BuildCost` has it -> its column and its unit."""
+"""Figure of a build, as `icebench.bench.measure.table_builder.BuildCost` has it -> its column and its unit."""
 _EXPLANATION = (
     "A query is the mean over the filters, each as often as the definition's weights say. A layout pays over the "
     "baseline after as many queries as make up for what it takes longer to build, if that a query takes less can be "
@@ -42,7 +42,7 @@ class LayoutCost:
     Args:
         layout: Its name.
         build: Key of `BUILDS` -> what building it took and gave; nothing for a table that was there.
-        query: Quantity -> the mean over the filters, by the keys of `bench.report.layouts.grids`.
+        query: Quantity -> the mean over the filters, by the keys of `icebench.bench.report.layouts.grids`.
         engine: Whose time of a query that is.
         saved: Seconds that a query takes less than on the baseline: low, middle, high; of a layout that takes longer
             negative; None where that is no claim.

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.costs.costing import Costing
-from bench.costs.object_store import THREADS, Work, dollars_per_thousand_queries, icebench_work, seconds_on
-from bench.measure.record import Record
-from bench.report.compare import Records, median
-from bench.report.model import Cell, Section, Table, Tone, plain
-from bench.report.quantities import quantity
+from icebench.bench.costs.costing import Costing
+from icebench.bench.costs.object_store import THREADS, Work, dollars_per_thousand_queries, icebench_work, seconds_on
+from icebench.bench.measure.record import Record
+from icebench.bench.report.compare import Records, median
+from icebench.bench.report.model import Cell, Section, Table, Tone, plain
+from icebench.bench.report.quantities import quantity
 
 NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "From S3", "dollars": "$ per 1,000"}
 """Quantity -> its short name."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from bench.report.charts import Chart
+from icebench.bench.report.charts import Chart
 
 if TYPE_CHECKING:  # what remarks are made from loads scipy
-    from bench.report.remarks import Remark
+    from icebench.bench.report.remarks import Remark
 
 Row = Mapping[str, str | float | int | None]
 """Named values, for other programs."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
-import engine
-from bench.report.charts import Bar, BarChart, BarPanel, DotChart, DotPanel, DotRow, Point, Share
-from bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
-from bench.report.quantities import count, digits, quantity
+import icebench
+from icebench.bench.report.charts import Bar, BarChart, BarPanel, DotChart, DotPanel, DotRow, Point, Share
+from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
+from icebench.bench.report.quantities import count, digits, quantity
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
 _ASKED = ("filtered by",)
@@ -46,7 +46,7 @@ class Mending:
     sql: str
 
 
-def mendings(profile: engine.TableProfile, place: Place) -> tuple[Mending, ...]:
+def mendings(profile: icebench.TableProfile, place: Place) -> tuple[Mending, ...]:
     """The commands for each reason, in order."""
     return tuple(
         Mending(
@@ -99,7 +99,7 @@ def spark_sql(action: str, arguments: _Arguments, table: str) -> str:
     return f"CALL CATALOG.system.{action}({', '.join(parts)})"
 
 
-def profile_report(profile: engine.TableProfile, place: Place, filtered: Mapping[str, float] = NOTHING) -> Report:
+def profile_report(profile: icebench.TableProfile, place: Place, filtered: Mapping[str, float] = NOTHING) -> Report:
     """The report of a portrait; `filtered` has the share of queries that filter by a column or partition field."""
     when = dt.datetime.fromtimestamp(profile.profiled_at_ms / 1000, dt.UTC)
     return Report(
@@ -115,7 +115,7 @@ def profile_report(profile: engine.TableProfile, place: Place, filtered: Mapping
     )
 
 
-def headline(profile: engine.TableProfile) -> str:
+def headline(profile: icebench.TableProfile) -> str:
     """The table in a line."""
     deletes = sum(kind.files for kind in profile.deletes.kinds)
     parts = [
@@ -130,7 +130,7 @@ def headline(profile: engine.TableProfile) -> str:
     return ", ".join(parts)
 
 
-def _findings(profile: engine.TableProfile, place: Place) -> Iterator[Finding]:
+def _findings(profile: icebench.TableProfile, place: Place) -> Iterator[Finding]:
     for reason, mending in zip(profile.reasons, mendings(profile, place), strict=True):
         command = f"{mending.command}; in Spark: {mending.sql}" if mending.command else f"In Spark: {mending.sql}"
         statement = f"{reason.statement[:1].upper()}{reason.statement[1:]}"
@@ -142,7 +142,7 @@ def _findings(profile: engine.TableProfile, place: Place) -> Iterator[Finding]:
         yield Finding(statement="Nothing costs more than a hundredth of a read of the table.")
 
 
-def _facts(profile: engine.TableProfile) -> Iterator[Fact]:
+def _facts(profile: icebench.TableProfile) -> Iterator[Fact]:
     history = profile.history
     yield Fact("Location", profile.location)
     yield Fact("Metadata file", f"{profile.metadata_location}, {quantity(history.metadata_bytes, 'bytes')}")
@@ -168,7 +168,7 @@ def age(milliseconds: int) -> str:
     return f"{digits(milliseconds / 1000)} s"
 
 
-def _sections(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Iterator[Section]:
+def _sections(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Iterator[Section]:
     yield _files(profile)
     if any(kind.files for kind in profile.deletes.kinds):
         yield _deletes(profile)
@@ -189,7 +189,7 @@ def bins(lower: Sequence[int], unit: str) -> list[str]:
     return [f"{low} to {high}" for low, high in pairwise(ends)] + [f"from {low}" for low in ends[-1:]]
 
 
-def _files(profile: engine.TableProfile) -> Section:
+def _files(profile: icebench.TableProfile) -> Section:
     files, groups = profile.files, profile.row_groups
     panels = []
     for title, found in (("Data files", files.histogram), ("Delete files", profile.deletes.histogram)):
@@ -237,7 +237,7 @@ def _figures(*values: str) -> tuple[Cell, ...]:
     return tuple(Cell(text=value) for value in values)
 
 
-def _deletes(profile: engine.TableProfile) -> Section:
+def _deletes(profile: icebench.TableProfile) -> Section:
     deletes = profile.deletes
     names = ("position-delete files", "equality-delete files", "deletion vectors")
     rows = [
@@ -255,7 +255,7 @@ def _deletes(profile: engine.TableProfile) -> Section:
     )
 
 
-def _partitions(profile: engine.TableProfile) -> Section:
+def _partitions(profile: icebench.TableProfile) -> Section:
     found = profile.partitions
     assert found is not None
     rows = [
@@ -278,7 +278,7 @@ def _asked(name: str, filtered: Mapping[str, float]) -> tuple[str, ...]:
     return (quantity(filtered.get(name, 0.0), "share"),) if filtered else ()
 
 
-def _manifests(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Section:
+def _manifests(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Section:
     found = profile.manifests
     rows = [
         (plain(each.name), *_figures(f"{each.values:,}", digits(each.opened), digits(each.holding),
@@ -301,7 +301,7 @@ def _manifests(profile: engine.TableProfile, filtered: Mapping[str, float]) -> S
     )
 
 
-def _overlap(profile: engine.TableProfile) -> Section:
+def _overlap(profile: icebench.TableProfile) -> Section:
     compared = [column for column in profile.columns if column.table is not None and column.is_current]
     rows, dots = [], []
     for column in compared:
@@ -346,7 +346,7 @@ def _overlap(profile: engine.TableProfile) -> Section:
     )  # fmt: skip
 
 
-def _statistics(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Section:
+def _statistics(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Section:
     dear = sorted(profile.columns, key=lambda column: -column.statistics_bytes)
     total = sum(column.statistics_bytes for column in dear)
     data = max(1, sum(column.data_bytes for column in dear))
@@ -379,7 +379,7 @@ def _statistics(profile: engine.TableProfile, filtered: Mapping[str, float]) -> 
     )  # fmt: skip
 
 
-def _footers(profile: engine.TableProfile) -> Section:
+def _footers(profile: icebench.TableProfile) -> Section:
     found = profile.footers
     assert found is not None
     rows = [

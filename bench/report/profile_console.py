@@ -9,9 +9,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-import engine
-from bench.report.profile import NOTHING, Place, age, bins, headline, mendings
-from bench.report.quantities import digits, quantity
+import icebench
+from icebench.bench.report.profile import NOTHING, Place, age, bins, headline, mendings
+from icebench.bench.report.quantities import digits, quantity
 
 _BAR = 24
 _FEWEST_COLUMNS = 3
@@ -21,7 +21,12 @@ _LAST_LINES = 2
 
 
 def portrait(
-    profile: engine.TableProfile, place: Place, console: Console, *, lines: int, filtered: Mapping[str, float] = NOTHING
+    profile: icebench.TableProfile,
+    place: Place,
+    console: Console,
+    *,
+    lines: int,
+    filtered: Mapping[str, float] = NOTHING,
 ) -> Iterator[RenderableType]:
     """What to print. Columns of the table are left out first, then the cheapest reasons; the last line says so.
     `filtered` has the share of queries that filter by a column or partition field."""
@@ -67,14 +72,14 @@ def _grid() -> Grid:
     return grid
 
 
-def _summary(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Grid:
+def _summary(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Grid:
     grid = _grid()
     for label, text in _facts(profile, filtered):
         grid.add_row(label, text)
     return grid
 
 
-def _facts(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+def _facts(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     files, deletes, history = profile.files, profile.deletes, profile.history
     sizes = f"{files.small_files:,} small and {files.large_files:,} large files"
     yield "Compaction", f"{sizes}; {files.compaction_files:,} would become about {files.compaction_result_files:,}"
@@ -116,7 +121,7 @@ def _facts(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Itera
         yield "Sorted by", f"files claim: {'; '.join(claims)}{kept}"
 
 
-def _histogram(profile: engine.TableProfile) -> Grid:
+def _histogram(profile: icebench.TableProfile) -> Grid:
     found = profile.files.histogram
     most = max(found.files, default=0)
     grid = _grid()
@@ -125,7 +130,7 @@ def _histogram(profile: engine.TableProfile) -> Grid:
     return grid
 
 
-def _columns_by_depth(profile: engine.TableProfile, filtered: Mapping[str, float]) -> list[int]:
+def _columns_by_depth(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> list[int]:
     """Places of the columns with bounds: those that most queries filter by, then the best clustered."""
     found = [
         (-filtered.get(column.name, 0.0), (column.within_partitions or column.table).average_depth, place)
@@ -135,7 +140,7 @@ def _columns_by_depth(profile: engine.TableProfile, filtered: Mapping[str, float
     return [place for _, _, place in sorted(found)]
 
 
-def _column_grid(profile: engine.TableProfile, places: list[int], filtered: Mapping[str, float]) -> Grid:
+def _column_grid(profile: icebench.TableProfile, places: list[int], filtered: Mapping[str, float]) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     grid.add_column("column" if filtered else "best clustered column", overflow="fold")
     has_sketches = any(column.distinct_values is not None for column in profile.columns)
@@ -163,7 +168,7 @@ def _column_grid(profile: engine.TableProfile, places: list[int], filtered: Mapp
     return grid
 
 
-def _told(profile: engine.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
+def _told(profile: icebench.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
     """Of each reason the statement, the gain and a command."""
     for reason, mending in zip(profile.reasons, mendings(profile, place), strict=True):
         yield (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from bench.report import tables
-from bench.report.charts import Bar, BarChart, BarPanel, Share
-from bench.report.compare import Records, median
-from bench.report.model import Cell, Section, Table, Tone, plain
-from bench.report.quantities import listed, quantity
+from icebench.bench.report import tables
+from icebench.bench.report.charts import Bar, BarChart, BarPanel, Share
+from icebench.bench.report.compare import Records, median
+from icebench.bench.report.model import Cell, Section, Table, Tone, plain
+from icebench.bench.report.quantities import listed, quantity
 
 MATCHING, WASTED, PRUNED = "planned, holds a matching row", "planned for nothing", "pruned"
 _SHARES = {

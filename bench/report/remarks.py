@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from bench.measure.record import Failure, Record, Skipped
-from bench.measure.run_file import Run
-from bench.report.compare import median, spread
-from bench.report.quantities import count, listed
+from icebench.bench.measure.record import Failure, Record, Skipped
+from icebench.bench.measure.run_file import Run
+from icebench.bench.report.compare import median, spread
+from icebench.bench.report.quantities import count, listed
 
 NOISY = 0.15
 """An interquartile range above this share of the median makes a figure doubtful."""

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.measure.record import Record
-from bench.measure.run_file import Run
-from bench.report.compare import between, median
-from bench.report.findings import least_sure, reach
-from bench.report.model import Cell, Comparison, Finding, Row, Table, Tone, plain
-from bench.report.quantities import count, listed, quantity, times
-from bench.report.remarks import is_timed
-from bench.statistics.claims import Effect
+from icebench.bench.measure.record import Record
+from icebench.bench.measure.run_file import Run
+from icebench.bench.report.compare import between, median
+from icebench.bench.report.findings import least_sure, reach
+from icebench.bench.report.model import Cell, Comparison, Finding, Row, Table, Tone, plain
+from icebench.bench.report.quantities import count, listed, quantity, times
+from icebench.bench.report.remarks import is_timed
+from icebench.bench.statistics.claims import Effect
 
 PARTS = ("definition", "dataset", "environment", "outcome")
 """In what two runs may differ so that they are not compared, unless it is to be ignored."""

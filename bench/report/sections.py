@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.measure.record import Record
-from bench.report import tables
-from bench.report.charts import DotChart, DotPanel, DotRow, Point
-from bench.report.compare import FLOOR, Records, bounds, median
-from bench.report.model import Section, Table
-from bench.report.pruning import pruning_section
+from icebench.bench.measure.record import Record
+from icebench.bench.report import tables
+from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
+from icebench.bench.report.compare import FLOOR, Records, bounds, median
+from icebench.bench.report.model import Section, Table
+from icebench.bench.report.pruning import pruning_section
 
 _LOG_FROM = 4.0
 """An axis is logarithmic when its largest value is this many times its smallest."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bench.measure.record import Record
-from bench.report.compare import FLOOR, Records, best, bounds, median, ratio
-from bench.report.findings import WITHIN
-from bench.report.model import Cell, Table, Tone, plain
-from bench.report.quantities import interval, quantity, signed_percent, times
-from bench.report.remarks import is_noisy
+from icebench.bench.measure.record import Record
+from icebench.bench.report.compare import FLOOR, Records, best, bounds, median, ratio
+from icebench.bench.report.findings import WITHIN
+from icebench.bench.report.model import Cell, Table, Tone, plain
+from icebench.bench.report.quantities import interval, quantity, signed_percent, times
+from icebench.bench.report.remarks import is_noisy
 
 OWN = "icebench"
 """The engine that is held against the others."""

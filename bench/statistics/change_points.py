@@ -16,7 +16,7 @@ import numpy as np
 import ruptures
 from scipy.stats import t
 
-from bench.statistics.claims import Floats
+from icebench.bench.statistics.claims import Floats
 
 PENALTY = 3.0
 LEAST = math.log(1.03)

@@ -1,4 +1,5 @@
-"""The cases of `bench.cases.work`: processor time, peak memory, exact counters, pruning effectiveness, and Spark."""
+"""The cases of `icebench.bench.cases.work`: processor time, peak memory, exact counters, pruning effectiveness, and
+Spark."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import engine
-from bench.cases.counters import run_cases
-from bench.cases.timing import TIMED, build_tables, catalog_for
-from bench.cases.work import cases
-from bench.engines.engine import normalised
-from bench.engines.spark_scan import run_to_noop
-from bench.measure.brute.effectiveness import effectiveness
-from bench.measure.brute.truth import truth_at
-from bench.spark_session import SparkSettings, spark_session
+import icebench
+from icebench.bench.cases.counters import run_cases
+from icebench.bench.cases.timing import TIMED, build_tables, catalog_for
+from icebench.bench.cases.work import cases
+from icebench.bench.engines.engine import normalised
+from icebench.bench.engines.spark_scan import run_to_noop
+from icebench.bench.measure.brute.effectiveness import effectiveness
+from icebench.bench.measure.brute.truth import truth_at
+from icebench.bench.spark_session import SparkSettings, spark_session
 
 COUNTERS = {
     "storage_requests_read": "requests",
@@ -85,7 +86,7 @@ def pruning_of(warehouse: str, case: str) -> dict[str, float]:
     """The figures of the plan of a scan, against the truth by brute force."""
     rows = cases()[case].rows
     assert rows is not None
-    with closing(engine.load_catalog(warehouse)) as catalog:
+    with closing(icebench.load_catalog(warehouse)) as catalog:
         scan = rows(catalog)
         truth = truth_at(catalog.load_table(("gate", case.split("/")[1])).metadata_location)
         planned = [normalised(path) for path in scan.plan().files["file_path"].to_pylist()]
@@ -110,7 +111,7 @@ class Cases(Prepares):
         """What is not measured; asv does this before every run."""
         self.open = ExitStack()
         catalog = self.open.enter_context(catalog_for(prepared.warehouse, case))
-        self.timed = cases()[case].prepare(catalog, engine.Counters())
+        self.timed = cases()[case].prepare(catalog, icebench.Counters())
 
     def teardown(self, prepared: Prepared, case: str) -> None:
         """Let go of the catalog, and of tables that the case made."""
@@ -146,7 +147,7 @@ class Spark(Prepares):
     def setup(self, prepared: Prepared, case: str) -> None:
         """A scan that has not run, and the process's session."""
         self.session = spark_session(SparkSettings.from_environment())
-        self.catalog = engine.load_catalog(prepared.warehouse)
+        self.catalog = icebench.load_catalog(prepared.warehouse)
         rows = cases()[case].rows
         assert rows is not None
         self.scan = rows(self.catalog)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import engine
-from bench.upkeep.policy import Policy
-from engine.errors import Invalid
+import icebench
+from icebench.bench.upkeep.policy import Policy
+from icebench.errors import Invalid
 
 TAG = "icebench.upkeep"
 """The snapshot property that names the action."""
@@ -46,7 +46,7 @@ class Candidate:
 
 
 def find_candidates(
-    table: engine.Table, profile: engine.TableProfile, policy: Policy, *, decided: Collection[str] = ()
+    table: icebench.Table, profile: icebench.TableProfile, policy: Policy, *, decided: Collection[str] = ()
 ) -> list[Candidate]:
     """The actions of the policy that would change something and are not `decided`, the most gain per byte first.
 
@@ -69,7 +69,7 @@ def find_candidates(
     return sorted(found, key=lambda each: -each.gain_per_byte)
 
 
-def _by_reasons(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
     """The reasons that the portrait gives."""
     manifests = profile.manifests.size_bytes
     work = {
@@ -98,7 +98,7 @@ def _by_reasons(table: engine.Table, profile: engine.TableProfile, policy: Polic
         )
 
 
-def _delete_files(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+def _delete_files(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
     """Rewrites of delete files that leave the data files as they are."""
     deletes = profile.deletes
     vectors = table.metadata.format_version >= 3
@@ -129,7 +129,7 @@ def _delete_files(table: engine.Table, profile: engine.TableProfile, policy: Pol
         )
 
 
-def _statistics(profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+def _statistics(profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
     """Statistics that are missing or stale."""
     kinds = [("table_statistics", "compute_table_stats", profile.table_statistics, profile.files.size_bytes)]
     if profile.partitions is not None:
@@ -149,7 +149,7 @@ def _statistics(profile: engine.TableProfile, policy: Policy) -> Iterator[Candid
         )
 
 
-def _clustering(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+def _clustering(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
     if "clustering" not in policy.actions or not _is_declared(table):
         return
     plan = table.maintenance.cluster(dry_run=True)
@@ -170,7 +170,7 @@ def _clustering(table: engine.Table, profile: engine.TableProfile, policy: Polic
     )
 
 
-def _orphans(table: engine.Table, policy: Policy) -> Iterator[Candidate]:
+def _orphans(table: icebench.Table, policy: Policy) -> Iterator[Candidate]:
     if "orphans" not in policy.actions:
         return
     found = table.maintenance.remove_orphan_files()
@@ -185,7 +185,7 @@ def _orphans(table: engine.Table, policy: Policy) -> Iterator[Candidate]:
         )
 
 
-def _arrangement(table: engine.Table) -> dict[str, Any]:
+def _arrangement(table: icebench.Table) -> dict[str, Any]:
     """How a rewrite arranges rows, so that it does not undo a declared clustering."""
     if not _is_declared(table):
         return {}
@@ -197,15 +197,15 @@ def _arrangement(table: engine.Table) -> dict[str, Any]:
     return {"strategy": strategy, by: keys or None}
 
 
-def _is_declared(table: engine.Table) -> bool:
+def _is_declared(table: icebench.Table) -> bool:
     return f"{_CLUSTERING}strategy" in table.metadata.properties
 
 
-def _open_cost(table: engine.Table) -> int:
+def _open_cost(table: icebench.Table) -> int:
     return int(table.metadata.properties.get("read.split.open-file-cost", 4 << 20))
 
 
-def _actions_since_others(table: engine.Table) -> set[str]:
+def _actions_since_others(table: icebench.Table) -> set[str]:
     """Actions whose snapshots are the newest, up to the first that is not of upkeep."""
     found: set[str] = set()
     at = table.current_snapshot

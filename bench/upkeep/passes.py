@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
-import engine
-from bench.upkeep.decisions import TAG, Candidate, find_candidates
-from bench.upkeep.policy import ACTIONS, Policy
-from engine.errors import CommitStateUnknown, EngineError
+import icebench
+from icebench.bench.upkeep.decisions import TAG, Candidate, find_candidates
+from icebench.bench.upkeep.policy import ACTIONS, Policy
+from icebench.errors import CommitStateUnknown, EngineError
 
 _UNTAGGED = ("expire_snapshots", "remove_orphan_files", "compute_table_stats", "compute_partition_stats")
 """Calls that make no snapshot."""
@@ -57,7 +57,7 @@ class _Spent:
 
 
 def run_pass(
-    table: engine.Table, policy: Policy, *, execute: bool, clock: Callable[[], float] = time.monotonic
+    table: icebench.Table, policy: Policy, *, execute: bool, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Decision]:
     """Decide, and do it if asked to; decisions are told as they are made.
 
@@ -110,7 +110,7 @@ def _spend(spent: _Spent, candidate: Candidate, policy: Policy, seconds: float) 
     spent.dollars += policy.dollars(candidate.work_bytes)
 
 
-def _carry_out(table: engine.Table, candidate: Candidate, policy: Policy) -> Decision:
+def _carry_out(table: icebench.Table, candidate: Candidate, policy: Policy) -> Decision:
     arguments = dict(candidate.arguments)
     if candidate.call not in _UNTAGGED:
         arguments["snapshot_properties"] = {TAG: candidate.action}

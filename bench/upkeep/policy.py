@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.costs.object_store import GIGABYTE, PROFILES, Profile
-from bench.definition import Definition
-from bench.errors import ConfigError
+from icebench.bench.costs.object_store import GIGABYTE, PROFILES, Profile
+from icebench.bench.definition import Definition
+from icebench.bench.errors import ConfigError
 
 ACTIONS = (
     "compaction",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bench.workloads.draws import Int64s, Words, below, words
+from icebench.bench.workloads.draws import Int64s, Words, below, words
 
 Bools = NDArray[np.bool_]
 # Two 64-bit words a value, the low one first and the high one with the sign: decimal128's own layout.

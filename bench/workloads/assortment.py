@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.workloads.draws import Int32s, Words, shuffled
-from bench.workloads.popularity import CIRCLE, zipf_arcs
-from bench.workloads.revisions import ERAS, key_count, row_valid_in
-from bench.workloads.tickets import LARGEST_TICKET
+from icebench.bench.workloads.draws import Int32s, Words, shuffled
+from icebench.bench.workloads.popularity import CIRCLE, zipf_arcs
+from icebench.bench.workloads.revisions import ERAS, key_count, row_valid_in
+from icebench.bench.workloads.tickets import LARGEST_TICKET
 
 _LONGEST_ARC = CIRCLE // LARGEST_TICKET
 # A line's step around the circle, in words of 64 bits, whose overflow is the circle's closing.

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.arrays import BatchBuilder, null_masks
-from bench.workloads.assortment import assortment
-from bench.workloads.draws import Int32s, Int64s, draw, words
-from bench.workloads.pricing import prices
-from bench.workloads.revisions import era_of
-from bench.workloads.sales_calendar import FIRST_KEY, dates_in_order, sold_dates
-from bench.workloads.scaling import row_count
-from bench.workloads.tickets import TicketLayout
+from icebench.bench.workloads.arrays import BatchBuilder, null_masks
+from icebench.bench.workloads.assortment import assortment
+from icebench.bench.workloads.draws import Int32s, Int64s, draw, words
+from icebench.bench.workloads.pricing import prices
+from icebench.bench.workloads.revisions import era_of
+from icebench.bench.workloads.sales_calendar import FIRST_KEY, dates_in_order, sold_dates
+from icebench.bench.workloads.scaling import row_count
+from icebench.bench.workloads.tickets import TicketLayout
 
 NULLS_PER_TEN_THOUSAND = 900
 _MOST_DAYS_LATE = 90
@@ -47,7 +47,7 @@ def own_seed(seed: int, table: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelSales:
-    """One of the two tables: `table` is its name, the rest as of `bench.workloads.tpcds.Tpcds`."""
+    """One of the two tables: `table` is its name, the rest as of `icebench.bench.workloads.tpcds.Tpcds`."""
 
     table: str
     seed: int

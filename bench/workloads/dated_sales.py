@@ -10,11 +10,11 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.workloads.rows import KeyRange, Rows
-from bench.workloads.sales_calendar import UNIX_DAY_0
-from bench.workloads.scaling import row_count
-from bench.workloads.schemas import TABLES
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.rows import KeyRange, Rows
+from icebench.bench.workloads.sales_calendar import UNIX_DAY_0
+from icebench.bench.workloads.scaling import row_count
+from icebench.bench.workloads.schemas import TABLES
+from icebench.bench.workloads.tpcds import Tpcds
 
 _CUSTOMERS = ("customer_sk", "bill_customer_sk", "refunded_customer_sk")
 _SAMPLE_ROWS = 100_000

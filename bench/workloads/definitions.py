@@ -9,20 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, cast, get_args
 
-from bench.definition import Definition, typed
-from bench.errors import ConfigError
-from bench.layouts.upkeep import Action
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.events import Events
-from bench.workloads.log import Log
-from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
-from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
-from bench.workloads.refreshes import Refreshes
-from bench.workloads.rows import Rows
-from bench.workloads.schemas import TABLES
-from bench.workloads.tpcds import Tpcds
-from bench.workloads.upkeep_tables import UpkeepTables
-from bench.workloads.wide import Wide
+from icebench.bench.definition import Definition, typed
+from icebench.bench.errors import ConfigError
+from icebench.bench.layouts.upkeep import Action
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.events import Events
+from icebench.bench.workloads.log import Log
+from icebench.bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
+from icebench.bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
+from icebench.bench.workloads.refreshes import Refreshes
+from icebench.bench.workloads.rows import Rows
+from icebench.bench.workloads.schemas import TABLES
+from icebench.bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.upkeep_tables import UpkeepTables
+from icebench.bench.workloads.wide import Wide
 
 DEFAULT_SEED = 1
 TPCDS = "tpcds"
@@ -74,7 +74,7 @@ def _tpcds(values: Definition) -> RowsWorkload:
 
 
 def _sales(values: Definition) -> DatedSales:
-    """TPC-DS-derived rows: see `bench.workloads.tpcds.Tpcds`; and which fact table it is."""
+    """TPC-DS-derived rows: see `icebench.bench.workloads.tpcds.Tpcds`; and which fact table it is."""
     tpcds = Tpcds(
         scale=values.number("scale", least=0, above=True),
         seed=values.whole("seed", DEFAULT_SEED, least=0),

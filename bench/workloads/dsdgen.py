@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bench.errors import ConfigError
-from bench.workloads.sales_calendar import date_key
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.errors import ConfigError
+from icebench.bench.workloads.sales_calendar import date_key
+from icebench.bench.workloads.tpcds import Tpcds
 
 TABLE = "tpcds.store_sales"
 GENERATE, WRITE, DELETE = "generating with dsdgen", "writing with Iceberg Java", "deleting with Iceberg Java"

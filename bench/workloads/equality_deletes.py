@@ -7,10 +7,12 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import engine
+import icebench
 
 
-def write_equality_deletes(table: engine.Table, keys: pa.Table, location: str, *, spec_id: int = 0) -> engine.DataFile:
+def write_equality_deletes(
+    table: icebench.Table, keys: pa.Table, location: str, *, spec_id: int = 0
+) -> icebench.DataFile:
     """Write a delete file and describe it; it is not committed.
 
     Args:
@@ -28,8 +30,8 @@ def write_equality_deletes(table: engine.Table, keys: pa.Table, location: str, *
     sink = io.BytesIO()
     pq.write_table(keys.cast(pa.schema(fields)), sink, compression="zstd", store_schema=False)
     table.store.write(location, sink.getvalue())
-    return engine.DataFile(
-        content=engine.FileContent.EQUALITY_DELETES,
+    return icebench.DataFile(
+        content=icebench.FileContent.EQUALITY_DELETES,
         file_path=location,
         file_format="parquet",
         spec_id=spec_id,

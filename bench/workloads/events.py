@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.arrays import BatchBuilder, Bools, chosen
-from bench.workloads.draws import Int64s, below, draw, words
-from bench.workloads.popularity import popular
+from icebench.bench.workloads.arrays import BatchBuilder, Bools, chosen
+from icebench.bench.workloads.draws import Int64s, below, draw, words
+from icebench.bench.workloads.popularity import popular
 
 UPDATE, DELETE, INSERT = "update", "delete", "insert"
 SHARES = {UPDATE: 0.8, DELETE: 0.1, INSERT: 0.1}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.arrays import BatchBuilder
-from bench.workloads.draws import draw
-from bench.workloads.revisions import era_of, key_count, row_valid_in
-from bench.workloads.sales_calendar import FIRST_KEY
-from bench.workloads.scaling import row_count
+from icebench.bench.workloads.arrays import BatchBuilder
+from icebench.bench.workloads.draws import draw
+from icebench.bench.workloads.revisions import era_of, key_count, row_valid_in
+from icebench.bench.workloads.sales_calendar import FIRST_KEY
+from icebench.bench.workloads.scaling import row_count
 
 _UNKNOWN_PER_CENT = 5
 _MOST = 1_000

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.workloads.arrays import chosen, fixed_texts, numbered
-from bench.workloads.draws import Int64s, Words, below, draw, words
-from bench.workloads.popularity import popular
-from bench.workloads.rows import KeyRange, Rows
+from icebench.bench.workloads.arrays import chosen, fixed_texts, numbered
+from icebench.bench.workloads.draws import Int64s, Words, below, draw, words
+from icebench.bench.workloads.popularity import popular
+from icebench.bench.workloads.rows import KeyRange, Rows
 
 START = 1_735_689_600_000_000
 """2025-01-01, in microseconds since 1970."""

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-import engine
-from bench.workloads.draws import below, draw, words
-from bench.workloads.schemas import schema
+import icebench
+from icebench.bench.workloads.draws import below, draw, words
+from icebench.bench.workloads.schemas import schema
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -139,7 +139,7 @@ class MetadataFiles:
             overlap &= (slices[0] <= _FILTERED_ITEM) & (slices[1] >= _FILTERED_ITEM)
         return int(overlap.sum())
 
-    def data_files(self, location: str, start: int, stop: int) -> list[engine.DataFile]:
+    def data_files(self, location: str, start: int, stop: int) -> list[icebench.DataFile]:
         """The files of these ordinals.
 
         Args:
@@ -149,7 +149,7 @@ class MetadataFiles:
         """
         return _Batch(self, location, np.arange(start, min(stop, self.files))).data_files()
 
-    def delete_files(self, location: str, start: int, stop: int) -> list[engine.DataFile]:
+    def delete_files(self, location: str, start: int, stop: int) -> list[icebench.DataFile]:
         """The delete files of the data files of these ordinals; equality deletes come with the first of them."""
         ordinals = np.arange(start, min(stop, self.files))
         match self.deletes:
@@ -180,7 +180,7 @@ class _Batch:
         self._months = table.months(ordinals)
         self._rows = table.row_counts(ordinals).tolist()
 
-    def data_files(self) -> list[engine.DataFile]:
+    def data_files(self) -> list[icebench.DataFile]:
         """The descriptions."""
         columns = self._table.schema()
         ids = range(1, len(columns) + 1)
@@ -193,7 +193,7 @@ class _Batch:
         rows = zip(self._ordinals.tolist(), self._rows, keys, zip(*lower, strict=True), zip(*upper, strict=True),
                    zip(*sizes, strict=True), zip(*nulls, strict=True), strict=True)  # fmt: skip
         return [
-            engine.DataFile(
+            icebench.DataFile(
                 file_path=path_of(self._location, ordinal),
                 file_format="parquet",
                 partition=key,
@@ -210,7 +210,7 @@ class _Batch:
             for ordinal, count, key, least, most, stored, absent in rows
         ]
 
-    def deletes_by_position(self) -> list[engine.DataFile]:
+    def deletes_by_position(self) -> list[icebench.DataFile]:
         """One delete file, or one deletion vector, for each data file."""
         make = _vector if self._table.deletes == "vectors" else _position_deletes
         keys = self._partitions()
@@ -251,11 +251,11 @@ def _decimal(unscaled: int) -> bytes:
     return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big")
 
 
-def _position_deletes(location: str, ordinal: int, key: tuple[int, ...]) -> engine.DataFile:
+def _position_deletes(location: str, ordinal: int, key: tuple[int, ...]) -> icebench.DataFile:
     target = path_of(location, ordinal)
     bound = {_PATH_ID: target.encode()}
-    return engine.DataFile(
-        content=engine.FileContent.POSITION_DELETES,
+    return icebench.DataFile(
+        content=icebench.FileContent.POSITION_DELETES,
         file_path=f"{target[:-8]}-deletes.parquet",
         file_format="parquet",
         partition=key,
@@ -269,10 +269,10 @@ def _position_deletes(location: str, ordinal: int, key: tuple[int, ...]) -> engi
     )
 
 
-def _vector(location: str, ordinal: int, key: tuple[int, ...]) -> engine.DataFile:
+def _vector(location: str, ordinal: int, key: tuple[int, ...]) -> icebench.DataFile:
     file, place = divmod(ordinal, VECTORS_IN_PUFFIN)
-    return engine.DataFile(
-        content=engine.FileContent.POSITION_DELETES,
+    return icebench.DataFile(
+        content=icebench.FileContent.POSITION_DELETES,
         file_path=f"{location}/data/00000-{file:06d}-deletes.puffin",
         file_format="puffin",
         partition=key,
@@ -291,13 +291,13 @@ def _key_slices() -> tuple[Ints, Ints]:
     return low, low + width - 1
 
 
-def _equality_deletes(table: MetadataFiles, location: str) -> list[engine.DataFile]:
+def _equality_deletes(table: MetadataFiles, location: str) -> list[icebench.DataFile]:
     item = table.schema().get_field_index(ITEM) + 1
     low, high = _key_slices()
     months = range(MONTHS if table.partitioned else 1)
     return [
-        engine.DataFile(
-            content=engine.FileContent.EQUALITY_DELETES,
+        icebench.DataFile(
+            content=icebench.FileContent.EQUALITY_DELETES,
             file_path=f"{location}/data/00000-{month:03d}-{place:03d}-equality.parquet",
             file_format="parquet",
             partition=(month + FIRST_MONTH,) if table.partitioned else (),

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from bench.workloads.draws import Int64s, Words, shuffled
+from icebench.bench.workloads.draws import Int64s, Words, shuffled
 
 CIRCLE = 1 << 32
 

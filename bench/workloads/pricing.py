@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.workloads.draws import Int32s, Int64s, below, words
+from icebench.bench.workloads.draws import Int32s, Int64s, below, words
 
 
 class Prices(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.dated_sales import DatedSales
 
 
 @dataclass(frozen=True, kw_only=True)

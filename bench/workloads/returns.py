@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.arrays import BatchBuilder, null_masks
-from bench.workloads.channels import NULLS_PER_TEN_THOUSAND, own_seed
-from bench.workloads.draws import Int64s, draw
-from bench.workloads.sales_calendar import FIRST_KEY
-from bench.workloads.scaling import row_count
+from icebench.bench.workloads.arrays import BatchBuilder, null_masks
+from icebench.bench.workloads.channels import NULLS_PER_TEN_THOUSAND, own_seed
+from icebench.bench.workloads.draws import Int64s, draw
+from icebench.bench.workloads.sales_calendar import FIRST_KEY
+from icebench.bench.workloads.scaling import row_count
 
 _MOST_DAYS = 90
 _COPIED: Mapping[str, str] = {

@@ -11,8 +11,8 @@ from datetime import date
 
 import numpy as np
 
-from bench.workloads.draws import Int32s, Int64s
-from bench.workloads.sales_calendar import date_key
+from icebench.bench.workloads.draws import Int32s, Int64s
+from icebench.bench.workloads.sales_calendar import date_key
 
 _ROWS_OF_SIX = 6
 _KEYS_OF_SIX = 3

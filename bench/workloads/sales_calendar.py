@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.workloads.draws import Int32s, Int64s, below, words
+from icebench.bench.workloads.draws import Int32s, Int64s, below, words
 
 # A date's surrogate key is its Julian day number; Python counts days from 0001-01-01 as day 1.
 JULIAN_OF_ORDINAL_0 = 1_721_425

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import math
 
-from bench.workloads.revisions import key_count
+from icebench.bench.workloads.revisions import key_count
 
 _SCALES = (1, 10, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 

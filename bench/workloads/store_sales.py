@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.arrays import BatchBuilder, Words128, null_masks
-from bench.workloads.assortment import assortment
-from bench.workloads.draws import Int32s, Int64s, Words, below_wide, draw, words
-from bench.workloads.pricing import prices
-from bench.workloads.revisions import era_of, key_count, row_valid_in
-from bench.workloads.sales_calendar import FIRST_KEY, LAST_KEY, sold_dates, sold_times
-from bench.workloads.scaling import row_count
-from bench.workloads.tickets import TicketLayout
+from icebench.bench.workloads.arrays import BatchBuilder, Words128, null_masks
+from icebench.bench.workloads.assortment import assortment
+from icebench.bench.workloads.draws import Int32s, Int64s, Words, below_wide, draw, words
+from icebench.bench.workloads.pricing import prices
+from icebench.bench.workloads.revisions import era_of, key_count, row_valid_in
+from icebench.bench.workloads.sales_calendar import FIRST_KEY, LAST_KEY, sold_dates, sold_times
+from icebench.bench.workloads.scaling import row_count
+from icebench.bench.workloads.tickets import TicketLayout
 
 _MILLION = 1_000_000
 

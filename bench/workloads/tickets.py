@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.workloads.draws import Int64s, shuffled, words
+from icebench.bench.workloads.draws import Int64s, shuffled, words
 
 SMALLEST_TICKET = 8
 LARGEST_TICKET = 16

@@ -12,11 +12,11 @@ from datetime import date
 
 import pyarrow as pa
 
-from bench.workloads import sales_calendar, scaling, schemas
-from bench.workloads.channels import ChannelSales
-from bench.workloads.inventory import Inventory
-from bench.workloads.returns import Returns
-from bench.workloads.store_sales import StoreSales
+from icebench.bench.workloads import sales_calendar, scaling, schemas
+from icebench.bench.workloads.channels import ChannelSales
+from icebench.bench.workloads.inventory import Inventory
+from icebench.bench.workloads.returns import Returns
+from icebench.bench.workloads.store_sales import StoreSales
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Tpcds:
         Made fastest in pieces of 16,000 to 65,000 rows.
 
         Args:
-            table: One of `bench.workloads.schemas.TABLES`.
+            table: One of `icebench.bench.workloads.schemas.TABLES`.
             start: First row, from 0.
             stop: Row to stop before, at most `row_count(table)`; equal to `start` for an empty batch.
 

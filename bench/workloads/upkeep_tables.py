@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-import engine
-from bench.layouts.upkeep import Action
-from bench.workloads.log import Log
-from bench.workloads.metadata_files import MetadataFiles
+import icebench
+from icebench.bench.layouts.upkeep import Action
+from icebench.bench.workloads.log import Log
+from icebench.bench.workloads.metadata_files import MetadataFiles
 
 NAME = "bench.kept"
 
@@ -61,21 +61,21 @@ class UpkeepTables:
 
     def make(self, action: Action, warehouse: Path) -> None:
         """The table `NAME` that the action is for, in an empty directory."""
-        catalog = engine.load_catalog(str(warehouse))
-        makers: Mapping[str, Callable[[engine.Catalog], None]] = {
+        catalog = icebench.load_catalog(str(warehouse))
+        makers: Mapping[str, Callable[[icebench.Catalog], None]] = {
             "listed": self._make_listed, "history": self._make_history, "rows": self._make_rows,
         }  # fmt: skip
         makers[kind_of(action)](catalog)
         catalog.close()
 
-    def _make_rows(self, catalog: engine.Catalog) -> None:
+    def _make_rows(self, catalog: icebench.Catalog) -> None:
         self._append(catalog, self.rows, self.files)
 
-    def _make_history(self, catalog: engine.Catalog) -> None:
+    def _make_history(self, catalog: icebench.Catalog) -> None:
         table = self._append(catalog, self.snapshots * _HISTORY_ROWS, self.snapshots)
         table.maintenance.rewrite_data_files(rewrite_all=True)
 
-    def _append(self, catalog: engine.Catalog, rows: int, commits: int) -> engine.Table:
+    def _append(self, catalog: icebench.Catalog, rows: int, commits: int) -> icebench.Table:
         log = Log(rows=rows, seed=self.seed)
         # Iceberg Java would fall back to gzip in a table that another engine made.
         properties = {"format-version": "2", "write.parquet.compression-codec": "zstd"}
@@ -85,7 +85,7 @@ class UpkeepTables:
             table.append(pa.RecordBatchReader.from_batches(log.schema, log.batches(start, stop)))
         return table
 
-    def _make_listed(self, catalog: engine.Catalog) -> None:
+    def _make_listed(self, catalog: icebench.Catalog) -> None:
         files = MetadataFiles(files=self.listed_files, clustered=False, seed=self.seed)
         table = catalog.create_table(
             NAME, files.schema(), partition_spec=files.partition_fields(), properties={"format-version": "2"}

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.workloads.draws import Int32s, Int64s, Words, below, words
-from bench.workloads.rows import KeyRange, Rows
+from icebench.bench.workloads.draws import Int32s, Int64s, Words, below, words
+from icebench.bench.workloads.rows import KeyRange, Rows
 
 _VOCABULARY = 50
 _MOST_ITEMS = 3

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.errors import Invalid, Unsupported
-from engine.storage.resolve import STORAGE_SCHEMES, scheme_of
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.storage.resolve import STORAGE_SCHEMES, scheme_of
 
 Kind = Literal["rest", "sql", "directory", "hive", "glue"]
 
@@ -24,7 +24,7 @@ class CatalogAddress:
     Args:
         kind: Which implementation.
         uri: The URL of the server or database, or the directory; empty for AWS Glue.
-        warehouse: As `engine.load_catalog`; None for a directory.
+        warehouse: As `icebench.load_catalog`; None for a directory.
         name: The catalog's name.
         properties: All others.
     """

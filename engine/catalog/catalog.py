@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from engine.commit.committer import Committer, Identifier, TableState
-from engine.spec.metadata import TableMetadata
-from engine.storage.store import Store
+from icebench.engine.commit.committer import Committer, Identifier, TableState
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.storage.store import Store
 
 Namespace = tuple[str, ...]
 
 
 class Catalog(Committer, Protocol):
-    """Tables by name. Identifiers are tuples (`engine.catalog.identifiers`). Thread-safe.
+    """Tables by name. Identifiers are tuples (`icebench.engine.catalog.identifiers`). Thread-safe.
 
     Errors beside those named: StorageFailed when the catalog cannot be reached.
     """

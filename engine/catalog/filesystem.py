@@ -21,14 +21,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.identifiers import dotted
-from engine.catalog.metadata_files import RecentMetadata
-from engine.catalog.ownership import check_ownership
-from engine.catalog.versions import VERSION_HINT, current_version, existing_version, version_of
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
-from engine.errors import (
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.metadata_files import RecentMetadata
+from icebench.engine.catalog.ownership import check_ownership
+from icebench.engine.catalog.versions import VERSION_HINT, current_version, existing_version, version_of
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from icebench.engine.errors import (
     AlreadyExists,
     CommitConflict,
     CommitStateUnknown,
@@ -39,13 +39,13 @@ from engine.errors import (
     StorageFailed,
     Unsupported,
 )
-from engine.runtime.local import LocalRunner
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
-from engine.spec.requirements import TableRequirement, check_requirements
-from engine.spec.updates import TableUpdate, apply_updates
-from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.store import Store
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
+from icebench.engine.spec.requirements import TableRequirement, check_requirements
+from icebench.engine.spec.updates import TableUpdate, apply_updates
+from icebench.engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.storage.store import Store
 
 _MARKER = ".namespace"
 """An empty file that keeps an empty namespace in existence: storage has no empty directories."""

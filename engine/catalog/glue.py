@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.identifiers import dotted
-from engine.catalog.lost_changes import AnswerLost, CatalogBusy
-from engine.catalog.metastore import (
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy
+from icebench.engine.catalog.metastore import (
     ICEBERG,
     LOCATION,
     TYPE,
@@ -24,13 +24,13 @@ from engine.catalog.metastore import (
     is_iceberg,
     parameters_of,
 )
-from engine.catalog.rest_sigv4 import aws_session
-from engine.commit.committer import Identifier, TableState
-from engine.errors import AlreadyExists, EngineError, Invalid, NotFound, StorageFailed, Unsupported
-from engine.lazy_module import LazyModule
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import DATA_PATH, METADATA_PATH
-from engine.storage.object_stores import flag
+from icebench.engine.catalog.rest_sigv4 import aws_session
+from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.errors import AlreadyExists, EngineError, Invalid, NotFound, StorageFailed, Unsupported
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import DATA_PATH, METADATA_PATH
+from icebench.engine.storage.object_stores import flag
 
 _CONFIG, _EXCEPTIONS = LazyModule("botocore.config"), LazyModule("botocore.exceptions")
 
@@ -155,7 +155,7 @@ class GlueCatalog(MetastoreCatalog):
 
     Args:
         glue: The service.
-        options: As `engine.catalog.pointers.PointerCatalog`.
+        options: As `icebench.engine.catalog.pointers.PointerCatalog`.
     """
 
     _service = "AWS Glue"

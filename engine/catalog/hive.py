@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.hive_client import Connection, Metastore, Refused, RequestPending, idl
-from engine.catalog.identifiers import dotted
-from engine.catalog.lost_changes import AnswerLost
-from engine.catalog.metastore import (
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.hive_client import Connection, Metastore, Refused, RequestPending, idl
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.lost_changes import AnswerLost
+from icebench.engine.catalog.metastore import (
     LOCATION,
     Database,
     Listed,
@@ -24,8 +24,8 @@ from engine.catalog.metastore import (
     current_schema_columns,
     parameters_of,
 )
-from engine.commit.committer import Identifier, TableState
-from engine.errors import AlreadyExists, Invalid, NotFound, StorageFailed
+from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.errors import AlreadyExists, Invalid, NotFound, StorageFailed
 
 _PLAIN = (
     "org.apache.hadoop.mapred.FileInputFormat",
@@ -48,7 +48,7 @@ class HiveCatalog(MetastoreCatalog):
     Args:
         metastore: The metastore.
         is_hive2: Whether Hive 2 reads the columns, which has no timestamp with time zone.
-        options: As `engine.catalog.pointers.PointerCatalog`.
+        options: As `icebench.engine.catalog.pointers.PointerCatalog`.
     """
 
     _service = "a Hive metastore"

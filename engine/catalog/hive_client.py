@@ -13,10 +13,10 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine.catalog.lost_changes import AnswerLost, CatalogBusy
-from engine.commit.retry import Backoff, Waiting
-from engine.errors import AlreadyExists, EngineError, Invalid, NotFound, StorageFailed
-from engine.lazy_module import LazyModule
+from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy
+from icebench.engine.commit.retry import Backoff, Waiting
+from icebench.engine.errors import AlreadyExists, EngineError, Invalid, NotFound, StorageFailed
+from icebench.engine.lazy_module import LazyModule
 
 _THRIFTPY2, _THRIFT = LazyModule("thriftpy2"), LazyModule("thriftpy2.thrift")
 _PROTOCOL, _TRANSPORT = LazyModule("thriftpy2.protocol"), LazyModule("thriftpy2.transport")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.commit.committer import Identifier
-from engine.errors import Invalid
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.errors import Invalid
 
 
 def table_identifier(name: str | Sequence[str]) -> Identifier:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from engine.errors import CommitStateUnknown, EngineError, StorageFailed
+from icebench.engine.errors import CommitStateUnknown, EngineError, StorageFailed
 
 
 class CatalogBusy(StorageFailed):

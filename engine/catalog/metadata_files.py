@@ -8,14 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 
-from engine.catalog.versions import next_version
-from engine.codec.metadata_json.table import decode_metadata, encode_metadata
-from engine.commit.staging import metadata_file_location
-from engine.errors import EngineError
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
-from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.store import Store
+from icebench.engine.catalog.versions import next_version
+from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
+from icebench.engine.commit.staging import metadata_file_location
+from icebench.engine.errors import EngineError
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
+from icebench.engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.storage.store import Store
 
 _KEPT = 16
 _KEPT_WITH_BYTES = 4

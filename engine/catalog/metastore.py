@@ -10,15 +10,15 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.identifiers import dotted
-from engine.catalog.ownership import overlapping
-from engine.catalog.pointers import TABLE_TYPE, PointerCatalog
-from engine.commit.committer import Identifier, TableState
-from engine.errors import AlreadyExists, Invalid, NotFound, Unsupported
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import GC_ENABLED
-from engine.spec.types import DecimalType, FixedType, ListType, MapType, StructType, Type
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.ownership import overlapping
+from icebench.engine.catalog.pointers import TABLE_TYPE, PointerCatalog
+from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import GC_ENABLED
+from icebench.engine.spec.types import DecimalType, FixedType, ListType, MapType, StructType, Type
 
 TYPE, ICEBERG = "table_type", "ICEBERG"
 LOCATION, PREVIOUS = "metadata_location", "previous_metadata_location"

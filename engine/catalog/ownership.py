@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from engine.codec.metadata_json.files import parse_json_file
-from engine.commit.committer import TableState
-from engine.errors import CorruptTable, FileNotFound, Invalid
-from engine.runtime.runner import Runner
-from engine.spec.locations import lies_inside, parts, path_of
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import METADATA_PATH
-from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.store import FileInfo, Store
+from icebench.engine.codec.metadata_json.files import parse_json_file
+from icebench.engine.commit.committer import TableState
+from icebench.engine.errors import CorruptTable, FileNotFound, Invalid
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.locations import lies_inside, parts, path_of
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import METADATA_PATH
+from icebench.engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.storage.store import FileInfo, Store
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 _HEAD_BYTES = 4096

@@ -11,16 +11,23 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from engine.catalog.identifiers import dotted
-from engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
-from engine.catalog.metadata_files import MetadataFiles
-from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
-from engine.errors import AlreadyExists, CommitConflict, CommitStateUnknown, CorruptTable, EngineError, NotFound
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import TableRequirement, check_requirements
-from engine.spec.updates import TableUpdate, apply_updates
-from engine.storage.resolve import Stores
-from engine.storage.store import Store
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
+from icebench.engine.catalog.metadata_files import MetadataFiles
+from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from icebench.engine.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitStateUnknown,
+    CorruptTable,
+    EngineError,
+    NotFound,
+)
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import TableRequirement, check_requirements
+from icebench.engine.spec.updates import TableUpdate, apply_updates
+from icebench.engine.storage.resolve import Stores
+from icebench.engine.storage.store import Store
 
 TABLE_TYPE, VIEW_TYPE = "TABLE", "VIEW"
 

@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from engine.errors import IgnoredPropertyWarning, Unsupported
-from engine.storage.object_stores import STORAGE_PROPERTIES
+from icebench.engine.errors import IgnoredPropertyWarning, Unsupported
+from icebench.engine.storage.object_stores import STORAGE_PROPERTIES
 
 TABLE_DEFAULT, TABLE_OVERRIDE = "table-default.", "table-override."
-"""Prefixes of properties of new tables; read by `engine.opening.Catalog`."""
+"""Prefixes of properties of new tables; read by `icebench.engine.opening.Catalog`."""
 
 _TUNING = frozenset(
     {

@@ -3,8 +3,8 @@
 The server writes metadata files and decides commits; the client sends requirements and updates. A commit is sent once.
 Its answer is one of: success; 409, another commit came first; any other 4xx, it was refused; and everything else (5xx,
 a timeout, a broken connection, an unreadable answer), after which only the table itself can tell: `Unknown`. A 409 too
-may come from the commit's own success, where a gateway sent the request twice; `engine.commit.transaction` looks for
-the snapshot before it tries again.
+may come from the commit's own success, where a gateway sent the request twice; `icebench.engine.commit.transaction`
+looks for the snapshot before it tries again.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.identifiers import dotted
-from engine.catalog.lost_changes import settle
-from engine.catalog.rest_confirmed import NESSIE, check_confirmed, check_nessie_carries_out
-from engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, server_error
-from engine.catalog.rest_http import AnswerLost
-from engine.catalog.rest_session import SESSION_PROPERTIES, Endpoint, Request, Session
-from engine.catalog.rest_signing import SIGNING_PROPERTIES, remote_signer
-from engine.catalog.rest_stores import TableStores, Vended
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.rest import (
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.lost_changes import settle
+from icebench.engine.catalog.rest_confirmed import NESSIE, check_confirmed, check_nessie_carries_out
+from icebench.engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, server_error
+from icebench.engine.catalog.rest_http import AnswerLost
+from icebench.engine.catalog.rest_session import SESSION_PROPERTIES, Endpoint, Request, Session
+from icebench.engine.catalog.rest_signing import SIGNING_PROPERTIES, remote_signer
+from icebench.engine.catalog.rest_stores import TableStores, Vended
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.rest import (
     LoadedTable,
     commit_to_json,
     create_table_to_json,
@@ -39,8 +39,8 @@ from engine.codec.metadata_json.rest import (
     rename_to_json,
     table_from_json,
 )
-from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
-from engine.errors import (
+from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from icebench.engine.errors import (
     AlreadyExists,
     CommitConflict,
     CommitStateUnknown,
@@ -49,11 +49,11 @@ from engine.errors import (
     Invalid,
     NotFound,
 )
-from engine.spec.creation import creation_updates
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertCreate, TableRequirement
-from engine.spec.updates import TableUpdate
-from engine.storage.store import Store
+from icebench.engine.spec.creation import creation_updates
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertCreate, TableRequirement
+from icebench.engine.spec.updates import TableUpdate
+from icebench.engine.storage.store import Store
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from threading import Lock
 from typing import Protocol
 from urllib.parse import urlencode
 
-from engine.catalog.rest_errors import server_error
-from engine.catalog.rest_http import HttpClient
-from engine.codec.metadata_json.rest import token_from_json
-from engine.errors import CorruptTable, Invalid, StorageFailed
+from icebench.engine.catalog.rest_errors import server_error
+from icebench.engine.catalog.rest_http import HttpClient
+from icebench.engine.codec.metadata_json.rest import token_from_json
+from icebench.engine.errors import CorruptTable, Invalid, StorageFailed
 
 _EARLY_SECONDS = 60.0
 _EARLY_PART = 0.1

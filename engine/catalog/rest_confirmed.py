@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.errors import CommitStateUnknown, Unsupported
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import MAIN
-from engine.spec.updates import (
+from icebench.engine.errors import CommitStateUnknown, Unsupported
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import MAIN
+from icebench.engine.spec.updates import (
     AddSnapshot,
     RemoveSnapshotRef,
     RemoveSnapshots,

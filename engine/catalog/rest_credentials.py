@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
 
-from engine.catalog.rest_auth import (
+from icebench.engine.catalog.rest_auth import (
     Authentication,
     BearerToken,
     ClientCredentials,
@@ -17,10 +17,10 @@ from engine.catalog.rest_auth import (
     UserAndPassword,
     jwt_ends_at_ms,
 )
-from engine.catalog.rest_http import HttpClient, Timeouts, Transport
-from engine.catalog.rest_sigv4 import SIGV4_PROPERTIES, SigV4Signer
-from engine.errors import Invalid, PlainTextWarning, Unsupported, is_secret
-from engine.storage.object_stores import flag
+from icebench.engine.catalog.rest_http import HttpClient, Timeouts, Transport
+from icebench.engine.catalog.rest_sigv4 import SIGV4_PROPERTIES, SigV4Signer
+from icebench.engine.errors import Invalid, PlainTextWarning, Unsupported, is_secret
+from icebench.engine.storage.object_stores import flag
 
 Token = str | Callable[[], str]
 """A bearer token, or a function that returns one: asked at first use, and when one was refused."""

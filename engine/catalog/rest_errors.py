@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engine.catalog.rest_http import Answer, Secrets, decoded_or_none
-from engine.codec.metadata_json.rest import ServerError, error_from_json
-from engine.errors import (
+from icebench.engine.catalog.rest_http import Answer, Secrets, decoded_or_none
+from icebench.engine.codec.metadata_json.rest import ServerError, error_from_json
+from icebench.engine.errors import (
     AlreadyExists,
     CommitStateUnknown,
     CorruptTable,

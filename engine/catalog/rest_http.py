@@ -18,10 +18,10 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError, SSLError
 
-from engine.codec.budget import budget_of, too_large
-from engine.codec.metadata_json.objects import JSON_COPIES, JsonObject, parse_json
-from engine.commit.retry import Backoff, Waiting
-from engine.errors import CommitStateUnknown, CorruptTable, Invalid, StorageFailed, TooLarge
+from icebench.engine.codec.budget import budget_of, too_large
+from icebench.engine.codec.metadata_json.objects import JSON_COPIES, JsonObject, parse_json
+from icebench.engine.commit.retry import Backoff, Waiting
+from icebench.engine.errors import CommitStateUnknown, CorruptTable, Invalid, StorageFailed, TooLarge
 
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 _BUSY = frozenset({502, 503, 504})

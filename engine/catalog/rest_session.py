@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from engine.catalog.rest_auth import Authentication, BearerToken, HeldAuthorization
-from engine.catalog.rest_credentials import (
+from icebench.engine.catalog.rest_auth import Authentication, BearerToken, HeldAuthorization
+from icebench.engine.catalog.rest_credentials import (
     CREDENTIAL_PROPERTIES,
     OAUTH_PROPERTIES,
     Token,
@@ -20,13 +20,13 @@ from engine.catalog.rest_credentials import (
     signer_of,
     transport_of,
 )
-from engine.catalog.rest_errors import error_of
-from engine.catalog.rest_http import Answer, HttpClient, Secrets
-from engine.catalog.rest_sigv4 import SigV4Signer
-from engine.codec.metadata_json.objects import JsonObject, write_json
-from engine.codec.metadata_json.rest import Page, RestConfig, config_from_json
-from engine.commit.retry import Waiting
-from engine.errors import CorruptTable, Invalid, Unsupported
+from icebench.engine.catalog.rest_errors import error_of
+from icebench.engine.catalog.rest_http import Answer, HttpClient, Secrets
+from icebench.engine.catalog.rest_sigv4 import SigV4Signer
+from icebench.engine.codec.metadata_json.objects import JsonObject, write_json
+from icebench.engine.codec.metadata_json.rest import Page, RestConfig, config_from_json
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.errors import CorruptTable, Invalid, Unsupported
 
 _NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from threading import Lock
 from urllib.parse import unquote
 
-from engine.catalog.rest_session import Endpoint, Session
-from engine.codec.metadata_json.rest import RemoteSigning, SignedRequest, signed_request_from_json
-from engine.commit.committer import Identifier
-from engine.errors import CommitStateUnknown, StorageFailed
-from engine.storage.signed_s3 import S3Request
+from icebench.engine.catalog.rest_session import Endpoint, Session
+from icebench.engine.codec.metadata_json.rest import RemoteSigning, SignedRequest, signed_request_from_json
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.errors import CommitStateUnknown, StorageFailed
+from icebench.engine.storage.signed_s3 import S3Request
 
 _KEPT = 100
 _KEPT_SECONDS = 30.0

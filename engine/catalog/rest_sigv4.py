@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from engine.errors import Invalid, StorageFailed
-from engine.lazy_module import LazyModule
+from icebench.engine.errors import Invalid, StorageFailed
+from icebench.engine.lazy_module import LazyModule
 
 _AUTH, _AWSREQUEST = LazyModule("botocore.auth"), LazyModule("botocore.awsrequest")
 _EXCEPTIONS, _SESSION = LazyModule("botocore.exceptions"), LazyModule("botocore.session")

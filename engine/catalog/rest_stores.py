@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 
-from engine.catalog.rest_signing import ENABLED, PYICEBERG_SIGNER
-from engine.codec.metadata_json.rest import LoadedTable, StorageCredential
-from engine.errors import EngineError, Unsupported
-from engine.storage.forwarding import ForwardingInputFile, ForwardingStore
-from engine.storage.object_stores import S3_SCHEMES, flag, signed_s3
-from engine.storage.resolve import Stores, scheme_of
-from engine.storage.signed_s3 import S3Request
-from engine.storage.spooled_output import SpooledOutputFile, UploadingStore
-from engine.storage.store import InputFile, OutputFile, Store
+from icebench.engine.catalog.rest_signing import ENABLED, PYICEBERG_SIGNER
+from icebench.engine.codec.metadata_json.rest import LoadedTable, StorageCredential
+from icebench.engine.errors import EngineError, Unsupported
+from icebench.engine.storage.forwarding import ForwardingInputFile, ForwardingStore
+from icebench.engine.storage.object_stores import S3_SCHEMES, flag, signed_s3
+from icebench.engine.storage.resolve import Stores, scheme_of
+from icebench.engine.storage.signed_s3 import S3Request
+from icebench.engine.storage.spooled_output import SpooledOutputFile, UploadingStore
+from icebench.engine.storage.store import InputFile, OutputFile, Store
 
 _OWN = ("s3.access-key-id", "client.access-key-id", "s3.role-arn", "client.role-arn", "client.assume-role.arn")
 """Options by which the client signs requests itself."""
@@ -241,7 +241,7 @@ class TableStores:
         self._by_table: dict[str, VendedStore] = {}
 
     def __call__(self, location: str) -> Store:
-        """The store; raises as `engine.storage.resolve.store_for`."""
+        """The store; raises as `icebench.engine.storage.resolve.store_for`."""
         with self._lock:
             below = [root for root in self._by_table if location == root or location.startswith(f"{root}/")]
             vended = self._by_table[max(below, key=len)] if below else None

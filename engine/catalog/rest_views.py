@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.identifiers import dotted
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_errors import error_of
-from engine.catalog.rest_http import Answer
-from engine.catalog.rest_session import Endpoint
-from engine.catalog.views import ViewState
-from engine.codec.metadata_json.rest import (
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_errors import error_of
+from icebench.engine.catalog.rest_http import Answer
+from icebench.engine.catalog.rest_session import Endpoint
+from icebench.engine.catalog.views import ViewState
+from icebench.engine.codec.metadata_json.rest import (
     create_view_to_json,
     identifiers_from_json,
     replace_view_to_json,
     view_result_from_json,
 )
-from engine.commit.committer import Identifier
-from engine.commit.retry import Waiting
-from engine.errors import CommitConflict, CommitStateUnknown
-from engine.spec.schema import Schema
-from engine.spec.views import ViewVersion
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.errors import CommitConflict, CommitStateUnknown
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.views import ViewVersion
 
 _VIEWS = "/v1/{prefix}/namespaces/{namespace}/views"
 _VIEW = "/v1/{prefix}/namespaces/{namespace}/views/{view}"

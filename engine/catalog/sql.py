@@ -1,8 +1,8 @@
 """A catalog in a SQL database: SQLite, PostgreSQL, and whatever else SQLAlchemy speaks.
 
-The database is the one of Iceberg's JDBC catalog (`engine.catalog.sql_tables`). A commit writes a new metadata file and
-then changes one row, ``UPDATE ... WHERE metadata_location = <base>``: of several commits on one base the database lets
-exactly one find its row.
+The database is the one of Iceberg's JDBC catalog (`icebench.engine.catalog.sql_tables`). A commit writes a new metadata
+file and then changes one row, ``UPDATE ... WHERE metadata_location = <base>``: of several commits on one base the
+database lets exactly one find its row.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Mapping
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, inspect, select, union, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.identifiers import dotted
-from engine.catalog.pointers import TABLE_TYPE, PointerCatalog
-from engine.catalog.sql_database import Database
-from engine.catalog.sql_tables import (
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.pointers import TABLE_TYPE, PointerCatalog
+from icebench.engine.catalog.sql_database import Database
+from icebench.engine.catalog.sql_tables import (
     EXISTS_PROPERTY,
     PROPERTIES,
     TABLES,
@@ -27,13 +27,13 @@ from engine.catalog.sql_tables import (
     overlapping,
     row_of,
 )
-from engine.commit.committer import Identifier, TableState
-from engine.errors import (
+from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.errors import (
     AlreadyExists,
     Invalid,
     NotFound,
 )
-from engine.storage.store import Store
+from icebench.engine.storage.store import Store
 
 
 class SqlCatalog(PointerCatalog):

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Delete, Engine, Insert, QueuePool, Update, cr
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
-from engine.catalog.lost_changes import AnswerLost, CatalogBusy
-from engine.errors import AlreadyExists, Invalid, StorageFailed, without_secrets
+from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy
+from icebench.engine.errors import AlreadyExists, Invalid, StorageFailed, without_secrets
 
 _BUSY_SECONDS = 30
 """How long SQLite waits for another writer."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Column, ColumnElement, Connection, Engine, MetaData, String, Table, and_, or_, select
 
-from engine.catalog import ownership
-from engine.catalog.pointers import TABLE_TYPE, VIEW_TYPE
+from icebench.engine.catalog import ownership
+from icebench.engine.catalog.pointers import TABLE_TYPE, VIEW_TYPE
 
 _METADATA = MetaData()
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.catalog.catalog import Namespace
-from engine.catalog.identifiers import dotted
-from engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
-from engine.catalog.pointers import VIEW_TYPE
-from engine.catalog.sql import SqlCatalog
-from engine.catalog.versions import next_version
-from engine.catalog.views import ViewState
-from engine.codec.metadata_json.views import decode_view, encode_view
-from engine.commit.committer import Identifier
-from engine.commit.retry import Waiting
-from engine.errors import (
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
+from icebench.engine.catalog.pointers import VIEW_TYPE
+from icebench.engine.catalog.sql import SqlCatalog
+from icebench.engine.catalog.versions import next_version
+from icebench.engine.catalog.views import ViewState
+from icebench.engine.codec.metadata_json.views import decode_view, encode_view
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.errors import (
     CommitConflict,
     EngineError,
     NotFound,
     Unsupported,
 )
-from engine.spec.properties import METADATA_COMPRESSION, METADATA_PATH
-from engine.spec.schema import Schema
-from engine.spec.views import ViewMetadata, ViewVersion, new_view_metadata
+from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_PATH
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.views import ViewMetadata, ViewVersion, new_view_metadata
 
 
 class SqlViewCatalog(SqlCatalog):

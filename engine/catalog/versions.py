@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from engine.errors import FileNotFound, Invalid, NotFound
-from engine.storage.store import Store
+from icebench.engine.errors import FileNotFound, Invalid, NotFound
+from icebench.engine.storage.store import Store
 
 VERSION_HINT = "version-hint.text"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from engine.catalog.catalog import Namespace
-from engine.commit.committer import Identifier
-from engine.spec.schema import Schema
-from engine.spec.views import ViewMetadata, ViewVersion
+from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.views import ViewMetadata, ViewVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

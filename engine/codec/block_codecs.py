@@ -1,7 +1,7 @@
 """Compression of Avro blocks (Avro spec: "Required Codecs", "Optional Codecs") without unbounded memory.
 
 Deflate does not store the inflated size, and the other codecs store one that a damaged file may exaggerate: no codec
-exceeds the limit it is given (see `engine.codec.budget`). All codecs release the GIL.
+exceeds the limit it is given (see `icebench.engine.codec.budget`). All codecs release the GIL.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import zstandard
 from isal import igzip_lib
 
-from engine.codec.budget import too_large
-from engine.errors import CorruptTable, Unsupported
+from icebench.engine.codec.budget import too_large
+from icebench.engine.errors import CorruptTable, Unsupported
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition
 
-from engine.errors import Invalid, TooLarge
+from icebench.engine.errors import Invalid, TooLarge
 
 VARIABLE = "ICEBENCH_DECODE_BYTES"
 DEFAULT_BYTES = 768 << 20

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.errors import Contradiction
+from icebench.engine.errors import Contradiction
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 Int64Array: TypeAlias = NDArray[np.int64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.avro.machine_kernels import GATHER
-from engine.codec.columns import (
+from icebench.engine.codec.avro.machine_kernels import GATHER
+from icebench.engine.codec.columns import (
     BoolArray,
     ByteArray,
     Int64Array,

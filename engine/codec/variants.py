@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.types import MAX_DEPTH
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.spec.types import MAX_DEPTH
 
 Fields: TypeAlias = Mapping[bytes, tuple[int, bytes]]
 """The fields of an object: name -> (number of the name in the metadata, encoded value)."""

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.columnar.schemas import child_fields, field_id_of
-from engine.errors import Invalid
-from engine.spec.schema import Schema
+from icebench.engine.columnar.schemas import child_fields, field_id_of
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.schema import Schema
 
 
 def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: int) -> pa.Array:

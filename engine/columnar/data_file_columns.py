@@ -9,19 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.codec.columns import offsets_of, values_of
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.data_file_columns import DataFileColumns
-from engine.codec.manifests.partition_columns import DistinctColumn
-from engine.codec.manifests.writer import BATCH_ENTRIES, BATCH_METRICS
-from engine.columnar.scalars import from_arrow_array
-from engine.columnar.schemas import storage_of, to_arrow_type
-from engine.errors import Invalid, Unsupported
-from engine.spec.data_file import FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
+from icebench.engine.codec.columns import offsets_of, values_of
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
+from icebench.engine.codec.manifests.partition_columns import DistinctColumn
+from icebench.engine.codec.manifests.writer import BATCH_ENTRIES, BATCH_METRICS
+from icebench.engine.columnar.scalars import from_arrow_array
+from icebench.engine.columnar.schemas import storage_of, to_arrow_type
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
 
 _COUNTS = pa.map_(pa.int32(), pa.int64())
 _BOUNDS = pa.map_(pa.int32(), pa.binary())

@@ -10,8 +10,8 @@ import json
 
 import pyarrow as pa
 
-from engine.errors import Unsupported
-from engine.spec.types import DEFAULT_CRS, VARIANT, GeospatialType, PrimitiveType, Type
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.types import DEFAULT_CRS, VARIANT, GeospatialType, PrimitiveType, Type
 
 _NAME, _METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 _VARIANT_NAMES = ("arrow.parquet.variant", "parquet.variant")

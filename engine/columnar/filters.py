@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.columnar.columns import column_by_id, no_rows
-from engine.columnar.decimals import is_narrow, unscaled, widen
-from engine.columnar.scalar_evaluation import evaluate_condition, put_together
-from engine.columnar.scalars import to_arrow_array, to_arrow_scalar
-from engine.columnar.schemas import storage_of, to_arrow_schema
-from engine.expressions.bound import (
+from icebench.engine.columnar.columns import column_by_id, no_rows
+from icebench.engine.columnar.decimals import is_narrow, unscaled, widen
+from icebench.engine.columnar.scalar_evaluation import evaluate_condition, put_together
+from icebench.engine.columnar.scalars import to_arrow_array, to_arrow_scalar
+from icebench.engine.columnar.schemas import storage_of, to_arrow_schema
+from icebench.engine.expressions.bound import (
     BoundAnd,
     BoundCompare,
     BoundComputed,
@@ -35,10 +35,10 @@ from engine.expressions.bound import (
     Column,
     tests_of_rows,
 )
-from engine.expressions.predicate import Operator
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
-from engine.spec.values import Value
+from icebench.engine.expressions.predicate import Operator
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.spec.values import Value
 
 _COMPARE: dict[Operator, Callable[[Any, Any], Any]] = {
     "=": pc.equal,

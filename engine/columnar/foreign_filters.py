@@ -1,7 +1,7 @@
 """Filters of pyarrow and of PyIceberg as filters of the engine.
 
 A filter keeps SQL's meaning of null, except that `is_in` of pyarrow is never null, as there. NaN is ordered as
-`engine.expressions.predicate` says. What has no equal here raises Unsupported by name.
+`icebench.engine.expressions.predicate` says. What has no equal here raises Unsupported by name.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions import predicate
-from engine.expressions.builder import Expression, col, compare
-from engine.expressions.predicate import MIRRORED, Constant, Operator, Predicate, all_of, any_of
-from engine.expressions.temporal_literals import TemporalKind, TemporalLiteral
-from engine.spec.schema import Schema
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions import predicate
+from icebench.engine.expressions.builder import Expression, col, compare
+from icebench.engine.expressions.predicate import MIRRORED, Constant, Operator, Predicate, all_of, any_of
+from icebench.engine.expressions.temporal_literals import TemporalKind, TemporalLiteral
+from icebench.engine.spec.schema import Schema
 
 _OPERATORS: dict[str, Operator] = {
     "EqualTo": "=", "NotEqualTo": "!=", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">",
@@ -50,7 +50,7 @@ def to_predicate(filter: object, schema: Schema) -> Predicate:
         return _ArrowFilter(filter).predicate()
     if any(base.__module__.startswith("pyiceberg.expressions") for base in type(filter).__mro__):
         return _PyIcebergFilter(schema).predicate(filter)
-    raise Invalid(f"{type(filter).__name__} is not a filter; give text, or an object made by engine.col")
+    raise Invalid(f"{type(filter).__name__} is not a filter; give text, or an object made by icebench.col")
 
 
 class _PyIcebergFilter:

@@ -1,7 +1,7 @@
 """Murmur3 hashes of whole arrays (spec appendix B: "32-bit Hash Requirements").
 
-`engine.spec.transforms.murmur3` is the scalar form and the oracle. Numbers hash as eight little-endian bytes and go
-through numpy; byte strings go through one Numba kernel that reads Arrow's own buffers.
+`icebench.engine.spec.transforms.murmur3` is the scalar form and the oracle. Numbers hash as eight little-endian bytes
+and go through numpy; byte strings go through one Numba kernel that reads Arrow's own buffers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.kernels.compiling import kernel
+from icebench.engine.kernels.compiling import kernel
 
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.columnar.schemas import child_fields, is_list, storage_of
+from icebench.engine.columnar.schemas import child_fields, is_list, storage_of
 
 
 def hides_nulls(type_: pa.DataType) -> bool:

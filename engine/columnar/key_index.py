@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.decimals import is_narrow, unscaled
-from engine.columnar.hashing import byte_spans, murmur3_of_bytes
-from engine.columnar.schemas import storage_of
-from engine.kernels.compiling import kernel
+from icebench.engine.columnar.decimals import is_narrow, unscaled
+from icebench.engine.columnar.hashing import byte_spans, murmur3_of_bytes
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.kernels.compiling import kernel
 
 Words = npt.NDArray[np.int64]
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.errors import CorruptTable
-from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
+from icebench.engine.errors import CorruptTable
+from icebench.engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
 
 _MOST_ROW_ID = 2**63 - 1
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.key_index import KeyIndex
-from engine.columnar.schemas import storage_of
+from icebench.engine.columnar.key_index import KeyIndex
+from icebench.engine.columnar.schemas import storage_of
 
 Codes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

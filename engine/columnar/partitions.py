@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.columnar.columns import column_by_id
-from engine.columnar.scalars import from_arrow_array
-from engine.columnar.schemas import storage_of
-from engine.columnar.transforms import transform_array
-from engine.errors import Unsupported
-from engine.spec.partitioning import Partition, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Void
-from engine.spec.types import PrimitiveType
+from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.scalars import from_arrow_array
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.columnar.transforms import transform_array
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.partitioning import Partition, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Void
+from icebench.engine.spec.types import PrimitiveType
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.decimals import is_narrow, widen
-from engine.columnar.scalars import repeat
-from engine.columnar.schemas import child_fields, field_id_of, is_list, storage_of, to_arrow_field, to_arrow_type
-from engine.columnar.variants import plain_variants
-from engine.errors import CorruptTable
-from engine.spec.schema import Schema
-from engine.spec.types import VARIANT, ListType, MapType, NestedField, PrimitiveType, StructType
-from engine.spec.values import Value
+from icebench.engine.columnar.decimals import is_narrow, widen
+from icebench.engine.columnar.scalars import repeat
+from icebench.engine.columnar.schemas import (
+    child_fields,
+    field_id_of,
+    is_list,
+    storage_of,
+    to_arrow_field,
+    to_arrow_type,
+)
+from icebench.engine.columnar.variants import plain_variants
+from icebench.engine.errors import CorruptTable
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import VARIANT, ListType, MapType, NestedField, PrimitiveType, StructType
+from icebench.engine.spec.values import Value
 
 Cast = Callable[[pa.Array, pa.DataType, str], pa.Array]
 """Casts (values, target type, column name) to the target type; raises instead of losing anything."""
@@ -138,7 +145,8 @@ class Projector:
             source: Columns in any order; may include others.
             wanted: The columns to return.
             fields_of_source: The schema of `source` with field ids, where its own does not carry them.
-            narrow: The ids of columns to return with narrow decimals; see `engine.columnar.schemas.to_arrow_type`.
+            narrow: The ids of columns to return with narrow decimals; see
+                `icebench.engine.columnar.schemas.to_arrow_type`.
         """
         known = source.schema if fields_of_source is None else fields_of_source
         places = {field_id_of(f): i for i, f in enumerate(known)}

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.columnar.columns import map_entries
-from engine.columnar.projection import Projector
-from engine.columnar.scalars import repeat
-from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
-from engine.columnar.variants import check_metadata, plain_variants
-from engine.errors import CorruptTable, Invalid
-from engine.spec.schema import Schema
-from engine.spec.types import VARIANT, ListType, MapType, NestedField, PrimitiveType, StructType
+from icebench.engine.columnar.columns import map_entries
+from icebench.engine.columnar.projection import Projector
+from icebench.engine.columnar.scalars import repeat
+from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
+from icebench.engine.columnar.variants import check_metadata, plain_variants
+from icebench.engine.errors import CorruptTable, Invalid
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import VARIANT, ListType, MapType, NestedField, PrimitiveType, StructType
 
 
 def table_rows(data: pa.Table | pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Evaluates `engine.expressions.scalar` for the rows of a batch, with SQL's null semantics.
+"""Evaluates `icebench.engine.expressions.scalar` for the rows of a batch, with SQL's null semantics.
 
 Whole numbers are computed as int64, decimals as decimal256; overflow is an error. Branches are evaluated only for the
 rows that take them, so a condition can guard against division by zero.
@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.columnar.rows import exact_cast
-from engine.columnar.schemas import to_arrow_type
-from engine.errors import Invalid, Unsupported
-from engine.expressions.like_patterns import like_pattern
-from engine.expressions.scalar import (
+from icebench.engine.columnar.rows import exact_cast
+from icebench.engine.columnar.schemas import to_arrow_type
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.like_patterns import like_pattern
+from icebench.engine.expressions.scalar import (
     Call,
     CaseNode,
     CastNode,
@@ -29,8 +29,8 @@ from engine.expressions.scalar import (
     SqlExpression,
     text_of,
 )
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
-from engine.spec.types import PrimitiveType
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
+from icebench.engine.spec.types import PrimitiveType
 
 _MOST_DIGITS = 76
 _LONG_DIGITS = 19

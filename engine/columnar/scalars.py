@@ -1,4 +1,4 @@
-"""Converts between Arrow values and the internal representation of `engine.spec.values`."""
+"""Converts between Arrow values and the internal representation of `icebench.engine.spec.values`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.columnar.schemas import storage_of, to_arrow_type
-from engine.spec.types import PrimitiveType
-from engine.spec.values import Value
+from icebench.engine.columnar.schemas import storage_of, to_arrow_type
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.spec.values import Value
 
 _INTEGERS: dict[str, pa.DataType] = {
     "date": pa.int32(),

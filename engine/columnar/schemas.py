@@ -12,10 +12,10 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.extensions import extension_metadata, extension_type
-from engine.errors import Unsupported
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.columnar.extensions import extension_metadata, extension_type
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -49,7 +49,7 @@ FIELD_ID_KEY = b"PARQUET:field_id"
 VARIANT_TYPE = pa.struct(
     [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
 )
-"""Variants, as `engine.columnar.variants` describes them."""
+"""Variants, as `icebench.engine.columnar.variants` describes them."""
 
 _SIMPLE: dict[PrimitiveType, pa.DataType] = {
     BOOLEAN: pa.bool_(),

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.decimals import is_narrow, widen
-from engine.columnar.hashing import byte_spans
-from engine.columnar.schemas import storage_of
-from engine.kernels.compiling import kernel
+from icebench.engine.columnar.decimals import is_narrow, widen
+from icebench.engine.columnar.hashing import byte_spans
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.kernels.compiling import kernel
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.columnar.columns import column_by_id
-from engine.columnar.partitions import partition_columns
-from engine.columnar.schemas import storage_of
-from engine.columnar.transforms import transform_array
-from engine.errors import Unsupported
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
+from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.partitions import partition_columns
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.columnar.transforms import transform_array
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
 
 
 def sorted_table(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema: Schema) -> pa.Table:

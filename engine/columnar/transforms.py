@@ -1,6 +1,6 @@
 """Partition transforms of whole arrays (spec: "Partition Transforms").
 
-Results equal those of `Transform.apply` of `engine.spec.transforms`, value by value.
+Results equal those of `Transform.apply` of `icebench.engine.spec.transforms`, value by value.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.columnar.hashing import murmur3_of_bytes, murmur3_of_decimals, murmur3_of_longs
-from engine.columnar.schemas import storage_of, to_arrow_type
-from engine.errors import Invalid, Unsupported
-from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND
-from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
-from engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.columnar.hashing import murmur3_of_bytes, murmur3_of_decimals, murmur3_of_longs
+from icebench.engine.columnar.schemas import storage_of, to_arrow_type
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND
+from icebench.engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
+from icebench.engine.spec.types import DecimalType, PrimitiveType
 
 _ALL_32_BITS = 0x7FFFFFFF
 

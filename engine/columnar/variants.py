@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.codec.variants import (
+from icebench.engine.codec.variants import (
     NULL,
     array_header,
     byte_width,
@@ -26,8 +26,8 @@ from engine.codec.variants import (
     object_fields,
     object_header,
 )
-from engine.columnar.schemas import VARIANT_TYPE, child_fields, is_list, storage_of
-from engine.errors import CorruptTable, Unsupported
+from icebench.engine.columnar.schemas import VARIANT_TYPE, child_fields, is_list, storage_of
+from icebench.engine.errors import CorruptTable, Unsupported
 
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Integers: TypeAlias = npt.NDArray[np.int64]

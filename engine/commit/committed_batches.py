@@ -13,15 +13,15 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import takewhile
 
-from engine.codec.metadata_json.table import decode_metadata
-from engine.commit.snapshots import branch_head, requires_ref
-from engine.errors import FileNotFound, Invalid, ValidationFailed
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import STREAM_MAX_AGE_MS
-from engine.spec.requirements import AssertRefSnapshotId
-from engine.spec.snapshots import COUNT_DIGITS, Snapshot, count_of
-from engine.spec.updates import RemoveProperties, SetProperties, TableUpdate
-from engine.storage.store import Store
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.commit.snapshots import branch_head, requires_ref
+from icebench.engine.errors import FileNotFound, Invalid, ValidationFailed
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import STREAM_MAX_AGE_MS
+from icebench.engine.spec.requirements import AssertRefSnapshotId
+from icebench.engine.spec.snapshots import COUNT_DIGITS, Snapshot, count_of
+from icebench.engine.spec.updates import RemoveProperties, SetProperties, TableUpdate
+from icebench.engine.storage.store import Store
 
 STREAM_ID = "icebench.stream-id"
 """Summary entry: the stream of the snapshot."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.errors import EngineError
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import TableRequirement
-from engine.spec.updates import TableUpdate
+from icebench.engine.errors import EngineError
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import TableRequirement
+from icebench.engine.spec.updates import TableUpdate
 
 Identifier = tuple[str, ...]
 """A table's full name: its namespace's levels, then its own."""

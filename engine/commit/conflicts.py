@@ -12,26 +12,26 @@ from typing import Literal
 
 import numpy as np
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.file_refs import FileRef
-from engine.commit.manifests import load_manifests
-from engine.commit.staging import Staging
-from engine.errors import Invalid, Unsupported, ValidationFailed
-from engine.expressions.binding import bind
-from engine.expressions.bound import BoundPredicate
-from engine.expressions.predicate import Predicate
-from engine.plan.manifests import LiveEntries, ManifestSource
-from engine.plan.planner import Planner
-from engine.runtime.counters import Counters
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.locations import parts, same_place
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
-from engine.spec.partitioning import partition_key
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.storage.store import Store
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.file_refs import FileRef
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import Invalid, Unsupported, ValidationFailed
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.expressions.predicate import Predicate
+from icebench.engine.plan.manifests import LiveEntries, ManifestSource
+from icebench.engine.plan.planner import Planner
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.locations import parts, same_place
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.engine.spec.partitioning import partition_key
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.deletes.files import DeleteFile
-from engine.spec.data_file import DataFile
-from engine.spec.partitioning import Partition, PartitionKey, partition_key
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.partitioning import Partition, PartitionKey, partition_key
 
 FileKey = tuple[str, int | None]
 """A file's path, and the offset of a deletion vector inside it (None for other files)."""

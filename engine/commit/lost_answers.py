@@ -18,18 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.metadata_json.table import decode_metadata
-from engine.commit.committer import TableState, Unknown
-from engine.commit.manifests import load_manifests
-from engine.commit.snapshots import Staged
-from engine.errors import EngineError, FileNotFound
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertRefSnapshotId
-from engine.spec.snapshots import Snapshot
-from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef, TableUpdate, apply_updates
-from engine.storage.store import Store
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.commit.committer import TableState, Unknown
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.snapshots import Staged
+from icebench.engine.errors import EngineError, FileNotFound
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertRefSnapshotId
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef, TableUpdate, apply_updates
+from icebench.engine.storage.store import Store
 
 _VOLATILE = frozenset({"last_updated_ms", "metadata_log", "snapshot_log"})
 """Fields of metadata that every commit may change."""

@@ -12,20 +12,20 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.codec.columns import ManifestColumns, number_array
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.entry_columns import EntryColumns
-from engine.codec.manifests.entry_rows import EntryRows, joined
-from engine.codec.manifests.partition_columns import distinct_tuples
-from engine.codec.manifests.reader import decode_entry_columns
-from engine.codec.manifests.writer import ManifestLayout, encode_row_part, encode_rows_again
-from engine.commit.manifests import WrittenManifest, manifest_layout, write_parts
-from engine.commit.staging import Staging
-from engine.errors import Unsupported
-from engine.plan.manifests import live_entries
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionKey, partition_key
+from icebench.engine.codec.columns import ManifestColumns, number_array
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.entry_columns import EntryColumns
+from icebench.engine.codec.manifests.entry_rows import EntryRows, joined
+from icebench.engine.codec.manifests.partition_columns import distinct_tuples
+from icebench.engine.codec.manifests.reader import decode_entry_columns
+from icebench.engine.codec.manifests.writer import ManifestLayout, encode_row_part, encode_rows_again
+from icebench.engine.commit.manifests import WrittenManifest, manifest_layout, write_parts
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import Unsupported
+from icebench.engine.plan.manifests import live_entries
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionKey, partition_key
 
 _GATHERED_BYTES = 128 << 20
 """Encoded bytes of manifests whose entries are gathered at a time; inflated they are two to five times as many."""

@@ -9,9 +9,9 @@ from typing import Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
-from engine.codec.manifests.data_file_columns import DataFileColumns
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.manifests.writer import (
+from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.manifests.writer import (
     Compression,
     EncodedManifest,
     ManifestBuilder,
@@ -21,22 +21,22 @@ from engine.codec.manifests.writer import (
     encode_part,
     entry_batches,
 )
-from engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
-from engine.commit.new_files import NewFiles
-from engine.commit.staging import Staging
-from engine.commit.summary import FileCounts
-from engine.errors import EngineError, Invalid, ValidationFailed
-from engine.plan.manifests import ManifestSource
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE_BYTES, PARTITION_SUMMARY_LIMIT
-from engine.spec.snapshots import Snapshot
-from engine.storage.store import Store
+from icebench.engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
+from icebench.engine.commit.new_files import NewFiles
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.summary import FileCounts
+from icebench.engine.errors import EngineError, Invalid, ValidationFailed
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE_BYTES, PARTITION_SUMMARY_LIMIT
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.store import Store
 
 AddedFiles: TypeAlias = Iterable[DataFile] | pa.Table | pa.RecordBatchReader
-"""Files as objects, or data files as the rows of a table (see `engine.columnar.data_file_columns`)."""
+"""Files as objects, or data files as the rows of a table (see `icebench.engine.columnar.data_file_columns`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from engine.codec.columns import ManifestColumns, data_of, offsets_of
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.data_file_columns import DataFileColumns
-from engine.codec.manifests.reader import decode_columns
-from engine.commit.staging import Staging
-from engine.errors import AlreadyExists, Invalid
-from engine.expressions.vectors import pack
-from engine.plan.delete_targets import Hashes, find_delete_targets, is_in, location_hashes
-from engine.plan.location_hashes import hash_locations
-from engine.spec.data_file import DataFile
-from engine.spec.locations import same_place
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.codec.columns import ManifestColumns, data_of, offsets_of
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
+from icebench.engine.codec.manifests.reader import decode_columns
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import AlreadyExists, Invalid
+from icebench.engine.expressions.vectors import pack
+from icebench.engine.plan.delete_targets import Hashes, find_delete_targets, is_in, location_hashes
+from icebench.engine.plan.location_hashes import hash_locations
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.locations import same_place
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 
 _AT_ONCE = 1_024
 """So many paths are hashed together."""

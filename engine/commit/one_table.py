@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.commit.committer import Committer, Identifier, Outcome, TableState
-from engine.errors import ValidationFailed
-from engine.spec.requirements import TableRequirement
-from engine.spec.updates import TableUpdate
+from icebench.engine.commit.committer import Committer, Identifier, Outcome, TableState
+from icebench.engine.errors import ValidationFailed
+from icebench.engine.spec.requirements import TableRequirement
+from icebench.engine.spec.updates import TableUpdate
 
 
 class OneTable:

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 
-from engine.codec.manifests.reader import decode_columns, decode_entries
-from engine.commit.file_refs import FileRef, key_of
-from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
-from engine.commit.staging import Staging
-from engine.errors import ValidationFailed
-from engine.plan.partition_lookup import may_list_partitions
-from engine.spec.data_file import DataFile
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import Partition, PartitionKey
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
+from icebench.engine.commit.file_refs import FileRef, key_of
+from icebench.engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import ValidationFailed
+from icebench.engine.plan.partition_lookup import may_list_partitions
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import Partition, PartitionKey
 
 _MOST_PARTITIONS = 1_000
 """With more partitions than this, summaries are not looked at: nearly every manifest would be a candidate."""

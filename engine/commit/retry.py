@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from engine.spec import properties
+from icebench.engine.spec import properties
 
 _SHORT_WAITS = 8
 _ATTEMPTS_LONG = 16

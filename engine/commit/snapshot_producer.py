@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.commit.conflicts import Validation, snapshots_since
-from engine.commit.file_refs import FileRef
-from engine.commit.manifests import AddedFiles, AddedManifests, WrittenManifest, load_manifests
-from engine.commit.removal import Removal
-from engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
-from engine.commit.staging import Staging
-from engine.commit.summary import FileCounts, summarize
-from engine.errors import ValidationFailed
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import PARTITION_SUMMARY_LIMIT
-from engine.spec.snapshots import MAIN, Operation, Snapshot
+from icebench.engine.commit.conflicts import Validation, snapshots_since
+from icebench.engine.commit.file_refs import FileRef
+from icebench.engine.commit.manifests import AddedFiles, AddedManifests, WrittenManifest, load_manifests
+from icebench.engine.commit.removal import Removal
+from icebench.engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.summary import FileCounts, summarize
+from icebench.engine.errors import ValidationFailed
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import PARTITION_SUMMARY_LIMIT
+from icebench.engine.spec.snapshots import MAIN, Operation, Snapshot
 
 
 @dataclass(kw_only=True)
@@ -27,7 +27,7 @@ class SnapshotProducer(SnapshotChange):
     Args:
         data_files: Data files to add.
         data_stream: Data files to add in place of `data_files`, without holding them all: an iterable, taken once, or
-            a table with a row for each (see `engine.columnar.data_file_columns`).
+            a table with a row for each (see `icebench.engine.columnar.data_file_columns`).
         delete_files: Delete files to add.
         removed_data: Data files to remove.
         removed_deletes: Delete files to remove.
@@ -82,7 +82,7 @@ class SnapshotProducer(SnapshotChange):
         self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES, self.merged_deletes)
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`."""
+        """See `icebench.engine.commit.changes.change.Change`."""
         parent = branch_head(base, self.branch)
         if self.written_for is not None:
             self._check_written_for(self.written_for, base)

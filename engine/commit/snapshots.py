@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.codec.manifests.manifest_list import encode_manifest_list
-from engine.commit.manifests import WrittenManifest
-from engine.commit.staging import Staging
-from engine.errors import Invalid
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
-from engine.spec.snapshots import MAIN, Operation, Snapshot, SnapshotRef
-from engine.spec.updates import AddSnapshot, SetSnapshotRef, TableUpdate
+from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
+from icebench.engine.commit.manifests import WrittenManifest
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
+from icebench.engine.spec.snapshots import MAIN, Operation, Snapshot, SnapshotRef
+from icebench.engine.spec.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 
 
 @dataclass(frozen=True, kw_only=True)

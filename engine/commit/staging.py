@@ -10,13 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
-from engine.errors import EngineError
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.runtime.local import LocalRunner
-from engine.runtime.runner import Runner
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import METADATA_PATH
-from engine.storage.store import Store
+from icebench.engine.errors import EngineError
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import METADATA_PATH
+from icebench.engine.storage.store import Store
 
 
 def now_ms() -> int:

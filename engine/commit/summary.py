@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from engine.codec.manifests.data_file_columns import DataFileColumns
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.partition_paths import partition_path
-from engine.spec.partitioning import Partition, PartitionKey, partition_key
-from engine.spec.properties import PARTITION_SUMMARY_LIMIT
-from engine.spec.snapshots import Snapshot, count_of
+from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partition_paths import partition_path
+from icebench.engine.spec.partitioning import Partition, PartitionKey, partition_key
+from icebench.engine.spec.properties import PARTITION_SUMMARY_LIMIT
+from icebench.engine.spec.snapshots import Snapshot, count_of
 
 _TOTALS = {
     "total-records": ("added-records", "deleted-records"),

@@ -6,20 +6,20 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from engine.commit.changes.change import Change
-from engine.commit.changes.read import Read
-from engine.commit.committer import Committer, Identifier, TableState
-from engine.commit.retry import Waiting
-from engine.commit.staging import Staging
-from engine.commit.transaction import Transaction
-from engine.errors import CommitStateUnknown, EngineError
-from engine.plan.cache import ManifestCache
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.runtime.runner import Runner
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.storage.store import Store
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.read import Read
+from icebench.engine.commit.committer import Committer, Identifier, TableState
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.transaction import Transaction
+from icebench.engine.errors import CommitStateUnknown, EngineError
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Target:
         """Commit the changes; where they certainly are not visible, delete the files that were prepared for them.
 
         Raises:
-            CommitFailed: See `engine.commit.transaction`.
+            CommitFailed: See `icebench.engine.commit.transaction`.
         """
         return self.commit_staged(self.staging(), changes, {file.file_path for file in prepared})
 

@@ -4,10 +4,10 @@ Nothing is visible before the catalog's one atomic step, and everything after it
 
 * Committed: done.
 * Conflicted: the changes are staged again on the table as it is now, and validated against what came in between.
-* Unknown: the answer was lost. The table is loaded again, and `engine.commit.lost_answers` says what it proves. If the
-  change did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive late after all,
-  only one of the two can win the compare-and-swap, and the other finds the snapshot there. If nobody can tell, it is
-  not tried again. No file is deleted meanwhile.
+* Unknown: the answer was lost. The table is loaded again, and `icebench.engine.commit.lost_answers` says what it
+  proves. If the change did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive
+  late after all, only one of the two can win the compare-and-swap, and the other finds the snapshot there. If nobody
+  can tell, it is not tried again. No file is deleted meanwhile.
 
 A conflict that is not certain is looked into in the same way: a transport that sends a request twice may bring back, as
 the answer to the second, a conflict that the first, successful one caused.
@@ -19,20 +19,20 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from engine.commit.changes.change import Change
-from engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
-from engine.commit.lost_answers import LostAttempt
-from engine.commit.retry import Backoff, Waiting
-from engine.commit.snapshots import Staged, move_branch
-from engine.commit.staging import Staging
-from engine.errors import CommitConflict, CommitStateUnknown, EngineError
-from engine.runtime.counters import COMMIT_ATTEMPTS
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import HOST_COMMIT_LOCK
-from engine.spec.requirements import TableRequirement
-from engine.spec.snapshots import MAIN
-from engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
-from engine.storage.host_commit_lock import host_commit_lock
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
+from icebench.engine.commit.lost_answers import LostAttempt
+from icebench.engine.commit.retry import Backoff, Waiting
+from icebench.engine.commit.snapshots import Staged, move_branch
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import CommitConflict, CommitStateUnknown, EngineError
+from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import HOST_COMMIT_LOCK
+from icebench.engine.spec.requirements import TableRequirement
+from icebench.engine.spec.snapshots import MAIN
+from icebench.engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
+from icebench.engine.storage.host_commit_lock import host_commit_lock
 
 
 @dataclass

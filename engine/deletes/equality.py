@@ -16,21 +16,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import column_by_id, no_rows
-from engine.columnar.key_index import KeyIndex
-from engine.columnar.projection import Projector
-from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.cache import DeleteCache
-from engine.deletes.files import DeleteFile, check_file
-from engine.errors import CorruptTable
-from engine.formats.opening import open_source
-from engine.formats.source import locating_errors
-from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
-from engine.runtime.runner import Runner
-from engine.spec.name_mapping import NameMapping
-from engine.spec.schema import Schema
-from engine.spec.types import NestedField, StructType
-from engine.storage.store import Store
+from icebench.engine.columnar.columns import column_by_id, no_rows
+from icebench.engine.columnar.key_index import KeyIndex
+from icebench.engine.columnar.projection import Projector
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.files import DeleteFile, check_file
+from icebench.engine.errors import CorruptTable
+from icebench.engine.formats.opening import open_source
+from icebench.engine.formats.source import locating_errors
+from icebench.engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.name_mapping import NameMapping
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import NestedField, StructType
+from icebench.engine.storage.store import Store
 
 Scope = tuple[object, ...]
 """A partition: spec id and hashable partition tuple."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.columnar.schemas import field_id_of
-from engine.errors import Contradiction, CorruptTable
-from engine.expressions.bound import BoundPredicate
-from engine.formats.source import Source
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import ManifestEntry
-from engine.spec.partitioning import Partition, PartitionKey, partition_key
-from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
-from engine.storage.store import Store
+from icebench.engine.columnar.schemas import field_id_of
+from icebench.engine.errors import Contradiction, CorruptTable
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.formats.source import Source
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import ManifestEntry
+from icebench.engine.spec.partitioning import Partition, PartitionKey, partition_key
+from icebench.engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

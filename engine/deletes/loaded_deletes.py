@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.deletes.cache import DeleteCache
-from engine.deletes.equality import EqualityDeletes, EqualityGroup, load_equality, scopes
-from engine.deletes.files import DeleteFile, FileRead
-from engine.deletes.positions import PositionDeletes, Positions, load_positions
-from engine.deletes.vectors import load_vectors
-from engine.errors import CorruptTable
-from engine.runtime.counters import Counters
-from engine.runtime.runner import Runner
-from engine.spec.data_file import FileContent
-from engine.spec.name_mapping import NameMapping
-from engine.spec.schema import Schema
-from engine.storage.store import Store
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.equality import EqualityDeletes, EqualityGroup, load_equality, scopes
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.deletes.positions import PositionDeletes, Positions, load_positions
+from icebench.engine.deletes.vectors import load_vectors
+from icebench.engine.errors import CorruptTable
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.name_mapping import NameMapping
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.schemas import field_id_of
-from engine.deletes.cache import DeleteCache
-from engine.deletes.files import DeleteFile, check_file
-from engine.errors import CorruptTable
-from engine.formats.opening import open_source
-from engine.runtime.counters import DELETE_FILES_LOADED, Counters
-from engine.runtime.runner import Runner
-from engine.spec.locations import parts, same_place
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
-from engine.spec.name_mapping import mapping_of
-from engine.storage.store import Store
+from icebench.engine.columnar.schemas import field_id_of
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.files import DeleteFile, check_file
+from icebench.engine.errors import CorruptTable
+from icebench.engine.formats.opening import open_source
+from icebench.engine.runtime.counters import DELETE_FILES_LOADED, Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.locations import parts, same_place
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
+from icebench.engine.spec.name_mapping import mapping_of
+from icebench.engine.storage.store import Store
 
 Positions = npt.NDArray[np.int64]
 """Row positions, ascending and distinct."""

@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from pyroaring import BitMap64
 
-from engine.codec.puffin.bitmap import decode_vector, encode_vector
-from engine.deletes.cache import DeleteCache
-from engine.deletes.files import DeleteFile
-from engine.deletes.positions import Positions
-from engine.errors import CorruptTable, FileNotFound
-from engine.runtime.counters import DELETE_FILES_LOADED, Counters
-from engine.runtime.runner import Runner
-from engine.storage.store import Store
+from icebench.engine.codec.puffin.bitmap import decode_vector, encode_vector
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.deletes.positions import Positions
+from icebench.engine.errors import CorruptTable, FileNotFound
+from icebench.engine.runtime.counters import DELETE_FILES_LOADED, Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.storage.store import Store
 
 _GAP_BYTES = 1 << 20
 """Vectors less than this apart are fetched by one request: reading the bytes between takes less than a round trip."""

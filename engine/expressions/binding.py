@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.bound import (
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.bound import (
     BOUND_FALSE,
     BoundCompare,
     BoundComputed,
@@ -19,9 +19,9 @@ from engine.expressions.bound import (
     conjunction,
     disjunction,
 )
-from engine.expressions.computed_ranges import range_of
-from engine.expressions.literals import Place, place
-from engine.expressions.predicate import (
+from icebench.engine.expressions.computed_ranges import range_of
+from icebench.engine.expressions.literals import Place, place
+from icebench.engine.expressions.predicate import (
     NEGATED,
     And,
     Compare,
@@ -36,14 +36,14 @@ from engine.expressions.predicate import (
     Predicate,
     StartsWith,
 )
-from engine.expressions.scalar import Call, LiteralValue, Node, columns_of, with_columns
-from engine.spec.schema import Schema
-from engine.spec.types import INCOMPARABLE, UNKNOWN, ListType, MapType, PrimitiveType, Type
-from engine.spec.values import Value
+from icebench.engine.expressions.scalar import Call, LiteralValue, Node, columns_of, with_columns
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import INCOMPARABLE, UNKNOWN, ListType, MapType, PrimitiveType, Type
+from icebench.engine.spec.values import Value
 
 
 def bind(predicate: Predicate, schema: Schema, *, case_sensitive: bool = True) -> BoundPredicate:
-    """Bind a filter to a schema, in the form that `engine.expressions.bound` describes.
+    """Bind a filter to a schema, in the form that `icebench.engine.expressions.bound` describes.
 
     The bound filter is true for exactly the rows for which the filter is true. Comparisons with literals that are no
     value of the column's type are rewritten, so evaluating a bound filter never fails on a value.

@@ -1,4 +1,4 @@
-"""Filters bound to a schema: columns by id, literals in the internal representation of `engine.spec.values`.
+"""Filters bound to a schema: columns by id, literals in the internal representation of `icebench.engine.spec.values`.
 
 A bound filter has no NOT: binding pushes negation to the leaves, which Kleene's tables allow exactly. With nothing but
 AND and OR above them, null and false have the same effect, so binding may turn one into the other where a literal
@@ -27,12 +27,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.expressions.predicate import Operator
-from engine.expressions.scalar import Node, text_of
-from engine.expressions.sql import binary_operator, literal_text, name_text
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral
-from engine.spec.types import PrimitiveType, Type
-from engine.spec.values import Value
+from icebench.engine.expressions.predicate import Operator
+from icebench.engine.expressions.scalar import Node, text_of
+from icebench.engine.expressions.sql import binary_operator, literal_text, name_text
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral
+from icebench.engine.spec.types import PrimitiveType, Type
+from icebench.engine.spec.values import Value
 
 _MOMENTS: dict[str, tuple[TemporalKind, int]] = {
     "date": ("date", NANOS_PER_DAY),

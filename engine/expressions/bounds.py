@@ -25,7 +25,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.bound import (
+from icebench.engine.expressions.bound import (
     BOUND_FALSE,
     BOUND_TRUE,
     BoundAnd,
@@ -40,8 +40,8 @@ from engine.expressions.bound import (
     disjunction,
     leaves,
 )
-from engine.expressions.literal_intervals import FALSE, NULL, TRUE, LiteralIntervals, Outcomes, intervals_of
-from engine.expressions.vectors import Vector
+from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE, LiteralIntervals, Outcomes, intervals_of
+from icebench.engine.expressions.vectors import Vector
 
 Flags = NDArray[np.bool_] | bool
 """A boolean per row of a source, or one for all rows."""

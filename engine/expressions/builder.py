@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from engine.expressions import predicate
-from engine.expressions.like_patterns import like, like_pattern
-from engine.expressions.predicate import MIRRORED, Computed, Operator, Predicate, all_of, any_of
-from engine.expressions.scalar import Argument, Call, CastNode, ColumnValue, LiteralNode, Node
-from engine.spec.types import PrimitiveType
+from icebench.engine.expressions import predicate
+from icebench.engine.expressions.like_patterns import like, like_pattern
+from icebench.engine.expressions.predicate import MIRRORED, Computed, Operator, Predicate, all_of, any_of
+from icebench.engine.expressions.scalar import Argument, Call, CastNode, ColumnValue, LiteralNode, Node
+from icebench.engine.spec.types import PrimitiveType
 
 Operand: TypeAlias = "Expression | Argument"
 
@@ -26,7 +26,7 @@ def col(name: str) -> Expression:
         table.scan((col("a") > 1) & col("s.f").is_null())
 
     Comparisons and tests give filters, which combine by ``&``, ``|`` and ``~``; the other methods give values, which
-    compare as columns do. They mean what they do in filters that are text, `engine.expressions.parse`.
+    compare as columns do. They mean what they do in filters that are text, `icebench.engine.expressions.parse`.
     """
     return Expression(ColumnValue(tuple(name.split("."))))
 
@@ -174,7 +174,7 @@ class Expression:
         return self._call("hour")
 
     def cast(self, type: PrimitiveType) -> Expression:
-        """The value as another type, such as `engine.LONG`."""
+        """The value as another type, such as `icebench.LONG`."""
         return Expression(CastNode(self._node, type))
 
     def coalesce(self, *others: Operand) -> Expression:

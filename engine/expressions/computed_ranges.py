@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.expressions.predicate import Compare, Operator, Predicate, all_of, any_of
-from engine.expressions.scalar import Call, CastNode, ColumnValue, LiteralNode, LiteralValue, Node
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral, parse_temporal
-from engine.spec.calendar import days_of
-from engine.spec.types import DATE, Type
+from icebench.engine.expressions.predicate import Compare, Operator, Predicate, all_of, any_of
+from icebench.engine.expressions.scalar import Call, CastNode, ColumnValue, LiteralNode, LiteralValue, Node
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral, parse_temporal
+from icebench.engine.spec.calendar import days_of
+from icebench.engine.spec.types import DATE, Type
 
 _OPERATORS: dict[str, Operator] = {
     "equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.compiling import kernel
+from icebench.engine.kernels.compiling import kernel
 
 Offsets = NDArray[np.int64]
 Bytes = NDArray[np.uint8]

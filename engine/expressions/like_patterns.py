@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.predicate import Computed, Predicate, all_of, equal, starts_with
-from engine.expressions.scalar import Call, ColumnValue, LiteralNode, Node
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.predicate import Computed, Predicate, all_of, equal, starts_with
+from icebench.engine.expressions.scalar import Call, ColumnValue, LiteralNode, Node
 
 
 @dataclass(frozen=True, slots=True)

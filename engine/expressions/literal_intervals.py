@@ -18,12 +18,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf, BoundStartsWith
-from engine.expressions.literals import INTEGER_RANGES
-from engine.expressions.predicate import Operator
-from engine.expressions.vectors import Cuts, cuts_of, key, representation
-from engine.spec.types import DecimalType, PrimitiveType
-from engine.spec.values import Value, unscaled
+from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf, BoundStartsWith
+from icebench.engine.expressions.literals import INTEGER_RANGES
+from icebench.engine.expressions.predicate import Operator
+from icebench.engine.expressions.vectors import Cuts, cuts_of, key, representation
+from icebench.engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.spec.values import Value, unscaled
 
 TRUE, FALSE, NULL = 1, 2, 4
 

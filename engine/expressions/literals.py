@@ -18,11 +18,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.scalar import LiteralValue
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
-from engine.spec.types import DecimalType, FixedType, PrimitiveType
-from engine.spec.values import Value, decimal_of
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.scalar import LiteralValue
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
+from icebench.engine.spec.types import DecimalType, FixedType, PrimitiveType
+from icebench.engine.spec.values import Value, decimal_of
 
 INTEGER_RANGES: dict[str, tuple[int, int]] = {
     "int": (-(1 << 31), (1 << 31) - 1),

@@ -8,8 +8,8 @@ Comparisons ``= == != <> < <= > >= <=>`` of a column with a literal, ``[not] in`
 ``is [not] nan``, ``isnan(c)``, ``is [not] true/false``, ``is [not] distinct from``, ``[not] like 'prefix%'``,
 ``starts_with(c, 'prefix')``, boolean columns by themselves, ``and``, ``or``, ``not``, ``true``, ``false``.
 
-Whatever else `engine.expressions.parse_scalar` computes may stand for the column or the literal: another column,
-arithmetic, functions. Such a test is evaluated for each row that the rest of the filter leaves.
+Whatever else `icebench.engine.expressions.parse_scalar` computes may stand for the column or the literal: another
+column, arithmetic, functions. Such a test is evaluated for each row that the rest of the filter leaves.
 
 Literals: numbers, ``'text'``, ``true``, ``X'00ff'``, ``DATE '...'``, ``TIME '...'``, ``TIMESTAMP '...'``,
 ``UUID '...'`` and ``cast('...' as type)``. Names may be dotted, and quoted with ``"`` or a backtick.
@@ -28,11 +28,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions import parse_scalar
-from engine.expressions.dialect import FilterDialect
-from engine.expressions.like_patterns import like, like_pattern
-from engine.expressions.predicate import (
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions import parse_scalar
+from icebench.engine.expressions.dialect import FilterDialect
+from icebench.engine.expressions.like_patterns import like, like_pattern
+from icebench.engine.expressions.predicate import (
     FALSE,
     MIRRORED,
     TRUE,
@@ -51,9 +51,9 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
-from engine.expressions.scalar import LiteralValue
-from engine.expressions.sql import shorten
-from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
+from icebench.engine.expressions.scalar import LiteralValue
+from icebench.engine.expressions.sql import shorten
+from icebench.engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",

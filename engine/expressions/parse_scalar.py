@@ -1,4 +1,5 @@
-"""Parses SQL that computes values from the columns of a row into a tree; see `engine.columnar.scalar_evaluation`.
+"""Parses SQL that computes values from the columns of a row into a tree; see
+`icebench.engine.columnar.scalar_evaluation`.
 
 ::
 
@@ -21,12 +22,12 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.dialect import FilterDialect
-from engine.expressions.like_patterns import like_pattern
-from engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
-from engine.expressions.sql import shorten
-from engine.spec.types import (
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.dialect import FilterDialect
+from icebench.engine.expressions.like_patterns import like_pattern
+from icebench.engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
+from icebench.engine.expressions.sql import shorten
+from icebench.engine.spec.types import (
     BOOLEAN,
     DATE,
     DOUBLE,

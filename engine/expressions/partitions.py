@@ -17,13 +17,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.bounds import ColumnBounds, Evidence, PreparedLeaf
-from engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, Outcomes
-from engine.expressions.literals import INTEGER_RANGES
-from engine.expressions.vectors import BytesVector, NumberVector, Vector
-from engine.spec.calendar import UNITS_PER_DAY
-from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
-from engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.expressions.bounds import ColumnBounds, Evidence, PreparedLeaf
+from icebench.engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, Outcomes
+from icebench.engine.expressions.literals import INTEGER_RANGES
+from icebench.engine.expressions.vectors import BytesVector, NumberVector, Vector
+from icebench.engine.spec.calendar import UNITS_PER_DAY
+from icebench.engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
+from icebench.engine.spec.types import DecimalType, PrimitiveType
 
 _HOURS_PER_DAY = 24
 _WIDE_DECIMAL_BYTES = 17

@@ -6,8 +6,8 @@ the rows for which it is true. Two tests are never null: ``is null`` and ``is na
 Floating point is ordered as Java, Spark and DuckDB order it: ``-0.0 = 0.0``, and NaN equals itself and is greater than
 every number, so ``x > 5`` holds for NaN. NaN is not a literal: ``x is nan`` asks for it.
 
-Make filters with the functions below or with `engine.expressions.parse.parse`; bind them with
-`engine.expressions.binding.bind`. `str()` of a filter is text that `parse` reads back.
+Make filters with the functions below or with `icebench.engine.expressions.parse.parse`; bind them with
+`icebench.engine.expressions.binding.bind`. `str()` of a filter is text that `parse` reads back.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, Protocol, TypeAlias
 
-from engine.errors import Invalid
-from engine.expressions.scalar import Argument, LiteralValue, Node, text_of
-from engine.expressions.sql import binary_operator, literal_text, name_text
-from engine.expressions.temporal_literals import TemporalLiteral, to_temporal
+from icebench.engine.errors import Invalid
+from icebench.engine.expressions.scalar import Argument, LiteralValue, Node, text_of
+from icebench.engine.expressions.sql import binary_operator, literal_text, name_text
+from icebench.engine.expressions.temporal_literals import TemporalLiteral, to_temporal
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -51,7 +51,7 @@ class Predicate:
 
 
 class ForeignFilter(Protocol):
-    """A filter of another kind: a column of `engine.col`, or an expression of pyarrow or PyIceberg."""
+    """A filter of another kind: a column of `icebench.col`, or an expression of pyarrow or PyIceberg."""
 
     def __invert__(self) -> Any:  # noqa: ANN401 - its own kind
         ...

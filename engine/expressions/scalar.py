@@ -1,5 +1,5 @@
-"""Expressions over the columns of a row, as trees. `engine.expressions.parse_scalar` makes them of SQL,
-`engine.columnar.scalar_evaluation` evaluates them."""
+"""Expressions over the columns of a row, as trees. `icebench.engine.expressions.parse_scalar` makes them of SQL,
+`icebench.engine.columnar.scalar_evaluation` evaluates them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from engine.expressions.sql import literal_text, name_text
-from engine.expressions.temporal_literals import TemporalLiteral
-from engine.spec.types import LONG, STRING, PrimitiveType
+from icebench.engine.expressions.sql import literal_text, name_text
+from icebench.engine.expressions.temporal_literals import TemporalLiteral
+from icebench.engine.spec.types import LONG, STRING, PrimitiveType
 
 LiteralValue: TypeAlias = bool | int | float | Decimal | str | bytes | uuid.UUID | TemporalLiteral
 """A literal as a node holds it."""
@@ -63,7 +63,7 @@ Node: TypeAlias = ColumnValue | LiteralNode | Call | CastNode | CaseNode
 
 @dataclass(frozen=True, slots=True)
 class SqlExpression:
-    """An expression over the columns of a row; made by `engine.sql`."""
+    """An expression over the columns of a row; made by `icebench.sql`."""
 
     text: str
     tree: Node
@@ -116,7 +116,7 @@ _NAMES = {"is_nan": "isnan"}
 
 
 def text_of(node: Node) -> str:
-    """SQL that `engine.expressions.parse_scalar` reads back as the same tree."""
+    """SQL that `icebench.engine.expressions.parse_scalar` reads back as the same tree."""
     match node:
         case ColumnValue(path):
             return name_text(".".join(path))

@@ -1,4 +1,4 @@
-"""Names and literals as the text that `engine.expressions.parse` reads back."""
+"""Names and literals as the text that `icebench.engine.expressions.parse` reads back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable
 from decimal import Decimal
 
-from engine.expressions.temporal_literals import TemporalLiteral
+from icebench.engine.expressions.temporal_literals import TemporalLiteral
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that begin something else in a filter. A word too many only costs quotes.

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.errors import Invalid
-from engine.spec.calendar import SECONDS_PER_DAY, clock_of, days_of, iso_clock, iso_date
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.calendar import SECONDS_PER_DAY, clock_of, days_of, iso_clock, iso_date
 
 TemporalKind = Literal["date", "time", "timestamp", "timestamptz"]
 

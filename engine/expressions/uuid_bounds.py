@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.vectors import BytesVector, Vector, in_order
-from engine.spec.types import PrimitiveType
+from icebench.engine.expressions.vectors import BytesVector, Vector, in_order
+from icebench.engine.spec.types import PrimitiveType
 
 _WIDTH = 16
 _HALF = 8
@@ -24,7 +24,8 @@ def believed_bounds(
 ) -> tuple[Vector | None, Vector | None]:
     """The usable part of the bounds in a manifest or manifest list, given the known bugs of writers.
 
-    All comparisons with such bounds start here; `engine.plan.trusted_metrics` handles what concerns metrics alone.
+    All comparisons with such bounds start here; `icebench.engine.plan.trusted_metrics` handles what concerns metrics
+    alone.
     """
     return uuid_bounds(lower, upper, count) if type_.name == "uuid" else in_order(lower, upper)
 

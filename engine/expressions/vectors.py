@@ -25,9 +25,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.kernels import ALL_VALID, Bytes, Mask, Offsets, byte_segments
-from engine.spec.types import DecimalType, PrimitiveType
-from engine.spec.values import Value, unscaled
+from icebench.engine.expressions.kernels import ALL_VALID, Bytes, Mask, Offsets, byte_segments
+from icebench.engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.spec.values import Value, unscaled
 
 Representation = Literal["whole", "float", "bytes"]
 

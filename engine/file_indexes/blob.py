@@ -29,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array, bytes_array, bytes_array_of, data_of, offsets_of
-from engine.codec.taking import take
-from engine.errors import CorruptTable
+from icebench.engine.codec.columns import BoolArray, Int64Array, bytes_array, bytes_array_of, data_of, offsets_of
+from icebench.engine.codec.taking import take
+from icebench.engine.errors import CorruptTable
 
 FILE_INDEX = "icebench-file-index-v1"
 """The type of the blob."""

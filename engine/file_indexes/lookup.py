@@ -1,8 +1,8 @@
 """Looks up secondary indexes for a plan: finds data files that hold none of the values that a filter requires.
 
-An index is a blob of a statistics file (`engine.file_indexes.blob`). It identifies data files by path and size. Data
-files never change, so an entry is valid in every snapshot that has the file; files without an entry are kept. An index
-serves ``=`` and ``in`` on its column, provided that values are hashed as they were when it was built.
+An index is a blob of a statistics file (`icebench.engine.file_indexes.blob`). It identifies data files by path and
+size. Data files never change, so an entry is valid in every snapshot that has the file; files without an entry are
+kept. An index serves ``=`` and ``in`` on its column, provided that values are hashed as they were when it was built.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import Int64Array, data_of, offsets_of
-from engine.codec.puffin.file import decode_blob, read_footer
-from engine.errors import CorruptTable, FileNotFound, Unsupported
-from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
-from engine.expressions.bounds import PreparedLeaf
-from engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
-from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, decode_index
-from engine.lazy_module import LazyModule
-from engine.runtime.counters import Counters
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import NAME_MAPPING
-from engine.spec.schema import Schema
-from engine.spec.statistics import StatisticsFile
-from engine.spec.values import Value
-from engine.storage.store import Store
+from icebench.engine.codec.columns import Int64Array, data_of, offsets_of
+from icebench.engine.codec.puffin.file import decode_blob, read_footer
+from icebench.engine.errors import CorruptTable, FileNotFound, Unsupported
+from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
+from icebench.engine.expressions.bounds import PreparedLeaf
+from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
+from icebench.engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, decode_index
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.statistics import StatisticsFile
+from icebench.engine.spec.values import Value
+from icebench.engine.storage.store import Store
 
 if TYPE_CHECKING:
-    from engine.file_indexes import value_hashes
+    from icebench.engine.file_indexes import value_hashes
 else:  # most tables have no index, and it brings Arrow's Parquet and compute libraries
-    value_hashes = LazyModule("engine.file_indexes.value_hashes")
+    value_hashes = LazyModule("icebench.engine.file_indexes.value_hashes")
 
 INDEXES_UNUSABLE = "indexes_unusable"
 """Counter: indexes that are named in the metadata but missing or damaged; the plan ignores them."""

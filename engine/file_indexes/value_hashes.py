@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.decimals import is_narrow, unscaled
-from engine.columnar.hashing import byte_spans
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import storage_of
-from engine.file_indexes.blob import Hashes
-from engine.spec.types import INCOMPARABLE, DecimalType, PrimitiveType, Type
-from engine.spec.values import Value
+from icebench.engine.columnar.decimals import is_narrow, unscaled
+from icebench.engine.columnar.hashing import byte_spans
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.file_indexes.blob import Hashes
+from icebench.engine.spec.types import INCOMPARABLE, DecimalType, PrimitiveType, Type
+from icebench.engine.spec.values import Value
 
 _FAMILIES = {"int": "long", "long": "long", "float": "double", "double": "double"}
 _NOT_HASHED = INCOMPARABLE | {"unknown"}

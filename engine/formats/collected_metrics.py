@@ -1,6 +1,6 @@
 """Column metrics of a data file from the rows that are written, for formats whose writers tell none.
 
-They are those of `engine.formats.parquet.metrics` without the sizes of columns.
+They are those of `icebench.engine.formats.parquet.metrics` without the sizes of columns.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.columnar.schemas import child_fields, field_id_of, storage_of
-from engine.formats.metrics_modes import MetricsMode
-from engine.formats.parquet.metrics import FileMetrics, lower_bound, upper_bound
-from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, GeospatialType, PrimitiveType
-from engine.spec.values import unscaled
+from icebench.engine.columnar.schemas import child_fields, field_id_of, storage_of
+from icebench.engine.formats.metrics_modes import MetricsMode
+from icebench.engine.formats.parquet.metrics import FileMetrics, lower_bound, upper_bound
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DecimalType, GeospatialType, PrimitiveType
+from icebench.engine.spec.values import unscaled
 
 
 class MetricsCollector:

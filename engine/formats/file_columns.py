@@ -8,9 +8,9 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
-from engine.spec.schema import Schema
-from engine.spec.types import VARIANT, ListType, MapType, NestedField, StructType
+from icebench.engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import VARIANT, ListType, MapType, NestedField, StructType
 
 
 class FileColumns:

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.formats.parquet.encoded_sizes import encoded_size
-from engine.formats.parquet.metrics import FileMetrics
-from engine.storage.store import OutputFile
+from icebench.engine.formats.parquet.encoded_sizes import encoded_size
+from icebench.engine.formats.parquet.metrics import FileMetrics
+from icebench.engine.storage.store import OutputFile
 
 
 class FileWriter(ABC):

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.errors import Invalid
-from engine.spec.properties import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.spec.types import NestedField, PrimitiveType, children
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.properties import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.types import NestedField, PrimitiveType, children
 
 _TRUNCATE = re.compile(r"truncate\((\d{1,10})\)", re.ASCII)
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
-from engine.errors import Unsupported
-from engine.spec.name_mapping import MappedField, NameMapping, mapping_of
-from engine.spec.properties import NAME_MAPPING
-from engine.spec.schema import Schema
-from engine.spec.types import children
+from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.name_mapping import MappedField, NameMapping, mapping_of
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import children
 
 
 def has_field_ids(schema: pa.Schema) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from engine.errors import Unsupported
-from engine.formats.avro.source import AvroSource
-from engine.formats.name_mapping import FilesWithoutIds
-from engine.formats.orc.source import OrcSource
-from engine.formats.parquet.source import ParquetSource
-from engine.formats.source import Source
-from engine.spec.name_mapping import NameMapping
-from engine.storage.store import Store
+from icebench.engine.errors import Unsupported
+from icebench.engine.formats.avro.source import AvroSource
+from icebench.engine.formats.name_mapping import FilesWithoutIds
+from icebench.engine.formats.orc.source import OrcSource
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.formats.source import Source
+from icebench.engine.spec.name_mapping import NameMapping
+from icebench.engine.storage.store import Store
 
 FORMATS = ("parquet", "orc", "avro")
 """The supported formats of data files."""

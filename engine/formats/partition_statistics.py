@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from engine.columnar.columns import combined
-from engine.columnar.projection import Projector
-from engine.columnar.scalars import from_arrow_array, to_arrow_array
-from engine.columnar.schemas import storage_of, to_arrow_schema, to_arrow_type
-from engine.errors import CorruptTable
-from engine.formats.opening import open_source
-from engine.formats.source import locating_errors
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.partitioning import Partition, PartitionKey, partition_key
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.types import INT, LONG, NestedField, PrimitiveType, StructType
-from engine.storage.store import Store
+from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.projection import Projector
+from icebench.engine.columnar.scalars import from_arrow_array, to_arrow_array
+from icebench.engine.columnar.schemas import storage_of, to_arrow_schema, to_arrow_type
+from icebench.engine.errors import CorruptTable
+from icebench.engine.formats.opening import open_source
+from icebench.engine.formats.source import locating_errors
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.partitioning import Partition, PartitionKey, partition_key
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.types import INT, LONG, NestedField, PrimitiveType, StructType
+from icebench.engine.storage.store import Store
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 
 
 def prepare_kernels() -> None:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.errors import CorruptTable, FileNotFound
-from engine.formats.file_columns import FileColumns
-from engine.spec.schema import Schema
-from engine.storage.shared_file import SharedInputFile
-from engine.storage.store import InputFile
+from icebench.engine.errors import CorruptTable, FileNotFound
+from icebench.engine.formats.file_columns import FileColumns
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.shared_file import SharedInputFile
+from icebench.engine.storage.store import InputFile
 
 _MANY = 0.8
 """At or above this fraction of kept rows, filter column by column."""

@@ -7,15 +7,15 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from engine.formats.avro.writer import AvroFileWriter, AvroOptions
-from engine.formats.file_writer import FileWriter
-from engine.formats.metrics_modes import MetricsMode
-from engine.formats.orc.writer import OrcFileWriter, OrcOptions
-from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
-from engine.spec.properties import DELETE_PREFIX, WRITE_PREFIX
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.storage.store import OutputFile
+from icebench.engine.formats.avro.writer import AvroFileWriter, AvroOptions
+from icebench.engine.formats.file_writer import FileWriter
+from icebench.engine.formats.metrics_modes import MetricsMode
+from icebench.engine.formats.orc.writer import OrcFileWriter, OrcOptions
+from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.spec.properties import DELETE_PREFIX, WRITE_PREFIX
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.storage.store import OutputFile
 
 WriteOptions: TypeAlias = ParquetOptions | OrcOptions | AvroOptions
 

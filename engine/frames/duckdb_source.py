@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from engine.columnar.extensions import extension_type
-from engine.columnar.filters import row_mask
-from engine.columnar.schemas import with_fields
-from engine.errors import Invalid, Unsupported
-from engine.expressions.binding import bind
-from engine.frames.lazy_scan import LazyScan
-from engine.lazy_module import LazyModule
-from engine.plan.scan import as_predicate
+from icebench.engine.columnar.extensions import extension_type
+from icebench.engine.columnar.filters import row_mask
+from icebench.engine.columnar.schemas import with_fields
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.binding import bind
+from icebench.engine.frames.lazy_scan import LazyScan
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.plan.scan import as_predicate
 
 duckdb = LazyModule("duckdb")
 

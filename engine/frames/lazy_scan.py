@@ -7,12 +7,12 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from engine.expressions.predicate import Filter
-from engine.spec.schema import Schema
+from icebench.engine.expressions.predicate import Filter
+from icebench.engine.spec.schema import Schema
 
 
 class LazyScan(Protocol):
-    """A scan that frames narrow; `engine.Scan` is one."""
+    """A scan that frames narrow; `icebench.Scan` is one."""
 
     @property
     def schema(self) -> Schema:

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.columns import no_rows
-from engine.columnar.projection import cast_leaves
-from engine.columnar.schemas import storage_field
-from engine.expressions import predicate
-from engine.expressions.predicate import MIRRORED, TRUE, Operator, Predicate
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
-from engine.frames.lazy_scan import LazyScan
-from engine.lazy_module import LazyModule
-from engine.spec.schema import Schema
-from engine.spec.values import decimal_of
+from icebench.engine.columnar.columns import no_rows
+from icebench.engine.columnar.projection import cast_leaves
+from icebench.engine.columnar.schemas import storage_field
+from icebench.engine.expressions import predicate
+from icebench.engine.expressions.predicate import MIRRORED, TRUE, Operator, Predicate
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
+from icebench.engine.frames.lazy_scan import LazyScan
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.values import decimal_of
 
 pl = LazyModule("polars")
 plugins = LazyModule("polars.io.plugins")

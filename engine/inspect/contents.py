@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.codec.manifests.manifest_list import decode_manifest_list
-from engine.codec.manifests.reader import decode_entries
-from engine.errors import CorruptTable, FileNotFound, Unsupported
-from engine.plan.manifests import spec_of
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
-from engine.storage.store import Store
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.errors import CorruptTable, FileNotFound, Unsupported
+from icebench.engine.plan.manifests import spec_of
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True)

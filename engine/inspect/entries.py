@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.inspect.contents import Contents
-from engine.inspect.files import file_columns
-from engine.inspect.readable_metrics import readable_metrics
-from engine.spec.manifest import ManifestEntry
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
+from icebench.engine.inspect.contents import Contents
+from icebench.engine.inspect.files import file_columns
+from icebench.engine.inspect.readable_metrics import readable_metrics
+from icebench.engine.spec.manifest import ManifestEntry
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
 
 
 def entries(contents: Contents, snapshot: Snapshot | None) -> pa.Table:

@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import to_arrow_type
-from engine.inspect.contents import Contents, live
-from engine.inspect.readable_metrics import readable_metrics
-from engine.spec.data_file import NO_METRICS, DataFile, FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import common_partition_type, untyped_fields
-from engine.spec.snapshots import Snapshot
-from engine.spec.types import UNKNOWN, PrimitiveType
-from engine.spec.values import Value
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_type
+from icebench.engine.inspect.contents import Contents, live
+from icebench.engine.inspect.readable_metrics import readable_metrics
+from icebench.engine.spec.data_file import NO_METRICS, DataFile, FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import common_partition_type, untyped_fields
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.types import UNKNOWN, PrimitiveType
+from icebench.engine.spec.values import Value
 
 DATA_FILES = frozenset({FileContent.DATA})
 DELETE_FILES = frozenset({FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES})

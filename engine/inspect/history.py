@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.inspect.instants import instants
-from engine.spec.metadata import TableMetadata
+from icebench.engine.inspect.instants import instants
+from icebench.engine.spec.metadata import TableMetadata
 
 
 def history(metadata: TableMetadata) -> pa.Table:

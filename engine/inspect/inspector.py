@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.inspect import entries, files, manifests, partitions
-from engine.inspect.contents import Contents
-from engine.inspect.history import history
-from engine.inspect.metadata_log_entries import metadata_log_entries
-from engine.inspect.position_deletes import position_deletes
-from engine.inspect.refs import refs
-from engine.inspect.snapshots import snapshots
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
-from engine.storage.store import Store
+from icebench.engine.inspect import entries, files, manifests, partitions
+from icebench.engine.inspect.contents import Contents
+from icebench.engine.inspect.history import history
+from icebench.engine.inspect.metadata_log_entries import metadata_log_entries
+from icebench.engine.inspect.position_deletes import position_deletes
+from icebench.engine.inspect.refs import refs
+from icebench.engine.inspect.snapshots import snapshots
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.store import Store
 
 TABLES = (
     "snapshots", "history", "refs", "metadata_log_entries", "manifests", "entries", "files", "data_files",
@@ -37,67 +37,67 @@ class Inspector:
     store: Store
 
     def snapshots(self) -> pa.Table:
-        """See `engine.inspect.snapshots`."""
+        """See `icebench.engine.inspect.snapshots`."""
         return snapshots(self.metadata)
 
     def history(self) -> pa.Table:
-        """See `engine.inspect.history`."""
+        """See `icebench.engine.inspect.history`."""
         return history(self.metadata)
 
     def refs(self) -> pa.Table:
-        """See `engine.inspect.refs`."""
+        """See `icebench.engine.inspect.refs`."""
         return refs(self.metadata)
 
     def metadata_log_entries(self) -> pa.Table:
-        """See `engine.inspect.metadata_log_entries`."""
+        """See `icebench.engine.inspect.metadata_log_entries`."""
         return metadata_log_entries(self.metadata, self.metadata_location)
 
     def manifests(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `engine.inspect.manifests`."""
+        """See `icebench.engine.inspect.manifests`."""
         return manifests.manifests(self._contents, self._snapshot(snapshot_id))
 
     def all_manifests(self) -> pa.Table:
-        """See `engine.inspect.manifests`."""
+        """See `icebench.engine.inspect.manifests`."""
         return manifests.all_manifests(self._contents)
 
     def entries(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `engine.inspect.entries`."""
+        """See `icebench.engine.inspect.entries`."""
         return entries.entries(self._contents, self._snapshot(snapshot_id))
 
     def all_entries(self) -> pa.Table:
-        """See `engine.inspect.entries`."""
+        """See `icebench.engine.inspect.entries`."""
         return entries.all_entries(self._contents)
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `engine.inspect.files`."""
+        """See `icebench.engine.inspect.files`."""
         return files.files(self._contents, self._snapshot(snapshot_id))
 
     def data_files(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `engine.inspect.files`."""
+        """See `icebench.engine.inspect.files`."""
         return files.files(self._contents, self._snapshot(snapshot_id), files.DATA_FILES)
 
     def delete_files(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `engine.inspect.files`."""
+        """See `icebench.engine.inspect.files`."""
         return files.files(self._contents, self._snapshot(snapshot_id), files.DELETE_FILES)
 
     def all_files(self) -> pa.Table:
-        """See `engine.inspect.files`."""
+        """See `icebench.engine.inspect.files`."""
         return files.all_files(self._contents)
 
     def all_data_files(self) -> pa.Table:
-        """See `engine.inspect.files`."""
+        """See `icebench.engine.inspect.files`."""
         return files.all_files(self._contents, files.DATA_FILES)
 
     def all_delete_files(self) -> pa.Table:
-        """See `engine.inspect.files`."""
+        """See `icebench.engine.inspect.files`."""
         return files.all_files(self._contents, files.DELETE_FILES)
 
     def partitions(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `engine.inspect.partitions`."""
+        """See `icebench.engine.inspect.partitions`."""
         return partitions.partitions(self._contents, self._snapshot(snapshot_id))
 
     def position_deletes(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `engine.inspect.position_deletes`."""
+        """See `icebench.engine.inspect.position_deletes`."""
         return position_deletes(self._contents, self._snapshot(snapshot_id))
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from engine.errors import CorruptTable
+from icebench.engine.errors import CorruptTable
 
 INSTANT = pa.timestamp("us", "UTC")
 

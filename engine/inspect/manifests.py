@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from engine.inspect.contents import Contents
-from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
-from engine.spec.metadata import TableMetadata
-from engine.spec.partition_paths import human_string
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.transforms import UnknownTransform
-from engine.spec.types import PrimitiveType
-from engine.spec.values import decode_value
+from icebench.engine.inspect.contents import Contents
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partition_paths import human_string
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.transforms import UnknownTransform
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.spec.values import decode_value
 
 _SUMMARY = pa.struct(
     [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.inspect.instants import instants
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
+from icebench.engine.inspect.instants import instants
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
 
 
 def metadata_log_entries(metadata: TableMetadata, metadata_location: str) -> pa.Table:

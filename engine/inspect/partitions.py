@@ -8,16 +8,16 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from engine.errors import CorruptTable
-from engine.formats.partition_statistics import PartitionStats
-from engine.inspect.contents import Contents, live
-from engine.inspect.files import partitions_of
-from engine.inspect.instants import instants
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import ManifestEntry
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionKey, partition_key
-from engine.spec.snapshots import Snapshot
+from icebench.engine.errors import CorruptTable
+from icebench.engine.formats.partition_statistics import PartitionStats
+from icebench.engine.inspect.contents import Contents, live
+from icebench.engine.inspect.files import partitions_of
+from icebench.engine.inspect.instants import instants
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import ManifestEntry
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionKey, partition_key
+from icebench.engine.spec.snapshots import Snapshot
 
 
 @dataclass

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile
-from engine.deletes.positions import Positions, positions_by_path
-from engine.deletes.vectors import load_vectors
-from engine.inspect.contents import Contents, live
-from engine.inspect.files import partitions_of
-from engine.runtime.counters import Counters
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.snapshots import Snapshot
-from engine.storage.resolve import default_runner
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.deletes.positions import Positions, positions_by_path
+from icebench.engine.deletes.vectors import load_vectors
+from icebench.engine.inspect.contents import Contents, live
+from icebench.engine.inspect.files import partitions_of
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.resolve import default_runner
 
 
 def position_deletes(contents: Contents, snapshot: Snapshot | None) -> pa.Table:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from engine.columnar.scalars import to_arrow_array
-from engine.errors import CorruptTable
-from engine.spec.data_file import DataFile
-from engine.spec.schema import Schema
-from engine.spec.types import INCOMPARABLE, PrimitiveType
-from engine.spec.values import Value, decode_value
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.errors import CorruptTable
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import INCOMPARABLE, PrimitiveType
+from icebench.engine.spec.values import Value, decode_value
 
 _COUNTS = ("column_size", "value_count", "null_value_count", "nan_value_count")
 _NO_BOUNDS = INCOMPARABLE | {"unknown"}

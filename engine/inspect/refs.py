@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata import TableMetadata
 
 
 def refs(metadata: TableMetadata) -> pa.Table:

@@ -11,14 +11,15 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from engine.kernels.policy import note_numba, should_interpret
+from icebench.engine.kernels.policy import note_numba, should_interpret
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 _NS_PER_BYTE = 400
-"""Cost of plain Python for each byte of a kernel's arrays, measured with those of `engine.expressions.kernels`."""
+"""Cost of plain Python for each byte of a kernel's arrays, measured with those of
+`icebench.engine.expressions.kernels`."""
 _LOCK = RLock()
 
 

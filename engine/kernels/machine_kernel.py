@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.compiling import jit, uninterrupted
-from engine.kernels.machine_code import Function, MachineCode
-from engine.kernels.policy import COMPILE_AFTER_NS, LOAD_AFTER_NS, fits_budget
+from icebench.engine.kernels.compiling import jit, uninterrupted
+from icebench.engine.kernels.machine_code import Function, MachineCode
+from icebench.engine.kernels.policy import COMPILE_AFTER_NS, LOAD_AFTER_NS, fits_budget
 
 
 class MachineKernel:
@@ -50,7 +50,8 @@ class MachineKernel:
     def should_use(self, size_bytes: int) -> bool:
         """Whether the kernel is the better choice for so many more bytes, and ready to be called.
 
-        Loads or compiles it when that is due (see `engine.kernels.policy`), which other threads do not wait for.
+        Loads or compiles it when that is due (see `icebench.engine.kernels.policy`), which other threads do not wait
+        for.
         """
         if self._function is None:
             work_ns = int(size_bytes * self._ns_per_byte)

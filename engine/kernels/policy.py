@@ -7,7 +7,7 @@ about as much as loading. At worst it pays twice; a process with little to do ne
 ======================  ==============================================================================
 cost of the slower way  what happens
 ======================  ==============================================================================
-60 ms                   machine code that an earlier process kept is loaded (`engine.kernels.machine_code`)
+60 ms                   machine code that an earlier process kept is loaded (`icebench.engine.kernels.machine_code`)
 0.5 s                   Numba is loaded, and compiles or takes code from its cache
 2 s                     kernels that take longest to compile are compiled, where no code was kept
 ======================  ==============================================================================

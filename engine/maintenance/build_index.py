@@ -1,4 +1,5 @@
-"""Builds a secondary index: which values of one column each data file may hold (see `engine.file_indexes.blob`).
+"""Builds a secondary index: which values of one column each data file may hold (see
+`icebench.engine.file_indexes.blob`).
 
 The index is added to the statistics file of the current snapshot. Files in the newest index of the column are not read
 again; files that are no longer in the table are left out.
@@ -11,25 +12,33 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, bytes_array_of
-from engine.codec.puffin.file import NewBlob
-from engine.columnar.columns import column_by_id
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.deletes.files import FileRead
-from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
-from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, IndexKind, build_index, encode_index, joined_index
-from engine.file_indexes.lookup import LoadedIndex, blob_properties, index_of, load_index
-from engine.file_indexes.value_hashes import value_hashes
-from engine.maintenance.statistics_file import commit_blobs, row_field_id
-from engine.plan.scan import table_scan
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.metadata import TableMetadata
-from engine.storage.store import Store
+from icebench.engine.codec.columns import BoolArray, bytes_array_of
+from icebench.engine.codec.puffin.file import NewBlob
+from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
+from icebench.engine.file_indexes.blob import (
+    FILE_INDEX,
+    FileIndex,
+    Hashes,
+    IndexKind,
+    build_index,
+    encode_index,
+    joined_index,
+)
+from icebench.engine.file_indexes.lookup import LoadedIndex, blob_properties, index_of, load_index
+from icebench.engine.file_indexes.value_hashes import value_hashes
+from icebench.engine.maintenance.statistics_file import commit_blobs, row_field_id
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

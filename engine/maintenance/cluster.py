@@ -15,23 +15,23 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from engine.codec.columns import Int64Array
-from engine.codec.taking import take
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.errors import Invalid
-from engine.maintenance.clustering import Bounds, KeyRanges, Merge, average_depth, choose_merges, within_budget
-from engine.maintenance.file_groups import ChosenFiles, Selection
-from engine.maintenance.profile.columns import column_ranges, comparable_schema
-from engine.maintenance.profile.live_files import LiveFiles, load_live_files
-from engine.maintenance.profile.overlap import compact_ranks
-from engine.maintenance.rewrite_data_files import Rewrite, RewrittenDataFiles, rewrite_data_files
-from engine.plan.manifests import ManifestSource
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import CLUSTERING_FAN_IN, CLUSTERING_KEYS, CLUSTERING_STRATEGY
-from engine.spec.snapshots import Snapshot
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Identity
+from icebench.engine.codec.columns import Int64Array
+from icebench.engine.codec.taking import take
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Invalid
+from icebench.engine.maintenance.clustering import Bounds, KeyRanges, Merge, average_depth, choose_merges, within_budget
+from icebench.engine.maintenance.file_groups import ChosenFiles, Selection
+from icebench.engine.maintenance.profile.columns import column_ranges, comparable_schema
+from icebench.engine.maintenance.profile.live_files import LiveFiles, load_live_files
+from icebench.engine.maintenance.profile.overlap import compact_ranks
+from icebench.engine.maintenance.rewrite_data_files import Rewrite, RewrittenDataFiles, rewrite_data_files
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import CLUSTERING_FAN_IN, CLUSTERING_KEYS, CLUSTERING_STRATEGY
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Identity
 
 _MOST_ROUNDS = 8
 """A pass looks again at what it has written; estimates are seldom so wrong that there is more to do twice."""

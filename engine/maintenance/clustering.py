@@ -20,8 +20,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.columns import Int64Array
-from engine.maintenance.profile.overlap import count_boxes_within, count_overlaps_within
+from icebench.engine.codec.columns import Int64Array
+from icebench.engine.maintenance.profile.overlap import count_boxes_within, count_overlaps_within
 
 Bounds: TypeAlias = tuple[Int64Array, NDArray[np.float64]]
 """Ranks of the lower and of the upper bound of each file (2 x n), and their positions in the space of values."""

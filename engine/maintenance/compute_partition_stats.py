@@ -11,30 +11,30 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.changes.statistics import UpdateStatistics
-from engine.commit.committer import TableState
-from engine.commit.manifests import load_manifests
-from engine.commit.staging import metadata_file_location
-from engine.commit.target import Target
-from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
-from engine.formats.partition_statistics import (
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.staging import metadata_file_location
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
+from icebench.engine.formats.partition_statistics import (
     PartitionRows,
     PartitionStats,
     encode_partition_rows,
     partition_rows_table,
     read_partition_rows,
 )
-from engine.maintenance.statistics_file import commit_statistics
-from engine.plan.manifests import spec_of
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import common_partition_type, untyped_fields
-from engine.spec.snapshots import Snapshot
-from engine.spec.statistics import PartitionStatisticsFile
-from engine.spec.types import UNKNOWN, StructType
-from engine.storage.store import Store
+from icebench.engine.maintenance.statistics_file import commit_statistics
+from icebench.engine.plan.manifests import spec_of
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import common_partition_type, untyped_fields
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.statistics import PartitionStatisticsFile
+from icebench.engine.spec.types import UNKNOWN, StructType
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

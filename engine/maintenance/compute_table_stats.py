@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.codec.puffin.file import NewBlob, read_blob, read_footer
-from engine.codec.puffin.theta import NDV, SEED, THETA_SKETCH, ThetaSketch, decode_theta, encode_theta
-from engine.columnar.columns import column_by_id
-from engine.columnar.single_values import single_value_hashes
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.deletes.files import FileRead
-from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
-from engine.maintenance.statistics_file import CREATED_BY, commit_blobs, row_field_id
-from engine.plan.scan import ScanPlan, table_scan
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.statistics import StatisticsFile
-from engine.spec.types import INCOMPARABLE, PrimitiveType
-from engine.storage.store import Store
+from icebench.engine.codec.puffin.file import NewBlob, read_blob, read_footer
+from icebench.engine.codec.puffin.theta import NDV, SEED, THETA_SKETCH, ThetaSketch, decode_theta, encode_theta
+from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.single_values import single_value_hashes
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
+from icebench.engine.maintenance.statistics_file import CREATED_BY, commit_blobs, row_field_id
+from icebench.engine.plan.scan import ScanPlan, table_scan
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.statistics import StatisticsFile
+from icebench.engine.spec.types import INCOMPARABLE, PrimitiveType
+from icebench.engine.storage.store import Store
 
 _WITHOUT_VALUES = INCOMPARABLE | {"unknown"}
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.changes.rewrite_files import RewriteFiles
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileKey, key_of, ref_to
-from engine.commit.manifests import load_manifests
-from engine.commit.target import Target
-from engine.plan.scan import table_scan
-from engine.read.plans import planned_files
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from engine.spec.snapshots import Snapshot
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.rewrite_files import RewriteFiles
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import FileKey, key_of, ref_to
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.target import Target
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.plans import planned_files
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.engine.spec.snapshots import Snapshot
 
 
 def live_deletes(table: Target, snapshot: Snapshot | None) -> list[ManifestEntry]:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from engine.deletes.files import DeleteFile, FileRead
-from engine.errors import Contradiction, EngineError
-from engine.maintenance.profile.table_profile import Subject
-from engine.plan.scan import table_scan
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.schema import Schema
-from engine.storage.contradictions import CollectingStore
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.errors import Contradiction, EngineError
+from icebench.engine.maintenance.profile.table_profile import Subject
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.contradictions import CollectingStore
 
 T = TypeVar("T")
 

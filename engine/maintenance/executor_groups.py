@@ -10,17 +10,17 @@ from typing import TypeVar, cast
 
 import pyarrow as pa
 
-from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
-from engine.maintenance.file_groups import FileGroup
-from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
-from engine.write.data_files import remove_files_of
-from engine.write.locations import FileNames
+from icebench.engine.codec.manifests.encoded_files import EncodedFiles, encode_files
+from icebench.engine.maintenance.file_groups import FileGroup
+from icebench.engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
+from icebench.engine.write.data_files import remove_files_of
+from icebench.engine.write.locations import FileNames
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 RunJob = Callable[["_EncodedRewrite", Sequence[FileGroup]], Sequence[pa.Buffer]]
-"""`engine.spark.jobs.run_job` with a session."""
+"""`icebench.engine.spark.jobs.run_job` with a session."""
 
 _WAVES = 4
 """Tasks of a job per core, so that one slow group keeps few cores waiting and results arrive in between."""
@@ -28,7 +28,7 @@ _WAVES = 4
 
 @dataclass(frozen=True)
 class ExecutorGroups:
-    """Runs the groups of a rewrite on executors, as a `engine.runtime.runner.Runner`.
+    """Runs the groups of a rewrite on executors, as a `icebench.engine.runtime.runner.Runner`.
 
     Args:
         run_job: Runs one job.

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.codec.metadata_json.table import decode_metadata
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.errors import EngineError, FileNotFound, ValidationFailed
-from engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
-from engine.runtime.runner import Runner
-from engine.spec.data_file import FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
-from engine.spec.updates import apply_updates
-from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.store import Store
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import EngineError, FileNotFound, ValidationFailed
+from icebench.engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.updates import apply_updates
+from icebench.engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

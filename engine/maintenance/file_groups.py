@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.deletes.files import FileRead
-from engine.errors import Invalid
-from engine.spec.data_file import FileContent
-from engine.spec.partitioning import Partition, PartitionKey
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.partitioning import Partition, PartitionKey
 
 _MIN_RATIO = 0.75
 _MAX_RATIO = 1.8

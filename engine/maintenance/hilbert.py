@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.maintenance.z_order import UInt64s, bits_of_each, interleave_bits, shares
+from icebench.engine.maintenance.z_order import UInt64s, bits_of_each, interleave_bits, shares
 
 
 def hilbert_values(columns: Sequence[pa.Array | pa.ChunkedArray]) -> UInt64s:

@@ -19,30 +19,30 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import column_by_id
-from engine.columnar.partitions import group_rows
-from engine.columnar.scalars import from_arrow_array
-from engine.errors import Invalid
-from engine.expressions.binding import bind
-from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.literal_intervals import TRUE
-from engine.expressions.partitions import source_evidence
-from engine.expressions.predicate import Predicate
-from engine.expressions.uuid_bounds import believed_bounds
-from engine.expressions.vectors import Vector, from_serialized, pack, vector_of
-from engine.formats.metrics_modes import NONE, MetricsMode, metrics_modes
-from engine.formats.parquet.encoded_sizes import encoded_size
-from engine.formats.parquet.metrics import lower_bound, upper_bound
-from engine.maintenance.file_groups import file_count
-from engine.maintenance.hilbert import hilbert_indexes
-from engine.maintenance.z_order import bits_of_each, interleave_bits, ranked, shares_of_ranks
-from engine.plan.pruning import fields_of_source
-from engine.plan.scan import as_predicate
-from engine.plan.trusted_metrics import MICROSECONDS, trusted_microseconds
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import UNPARTITIONED, Partition, PartitionSpec
-from engine.spec.properties import DEFAULT_FILE_FORMAT, METRICS_DEFAULT, PARQUET_ROW_GROUP_SIZE_BYTES
-from engine.spec.types import PrimitiveType
+from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.partitions import group_rows
+from icebench.engine.columnar.scalars import from_arrow_array
+from icebench.engine.errors import Invalid
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from icebench.engine.expressions.literal_intervals import TRUE
+from icebench.engine.expressions.partitions import source_evidence
+from icebench.engine.expressions.predicate import Predicate
+from icebench.engine.expressions.uuid_bounds import believed_bounds
+from icebench.engine.expressions.vectors import Vector, from_serialized, pack, vector_of
+from icebench.engine.formats.metrics_modes import NONE, MetricsMode, metrics_modes
+from icebench.engine.formats.parquet.encoded_sizes import encoded_size
+from icebench.engine.formats.parquet.metrics import lower_bound, upper_bound
+from icebench.engine.maintenance.file_groups import file_count
+from icebench.engine.maintenance.hilbert import hilbert_indexes
+from icebench.engine.maintenance.z_order import bits_of_each, interleave_bits, ranked, shares_of_ranks
+from icebench.engine.plan.pruning import fields_of_source
+from icebench.engine.plan.scan import as_predicate
+from icebench.engine.plan.trusted_metrics import MICROSECONDS, trusted_microseconds
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import UNPARTITIONED, Partition, PartitionSpec
+from icebench.engine.spec.properties import DEFAULT_FILE_FORMAT, METRICS_DEFAULT, PARQUET_ROW_GROUP_SIZE_BYTES
+from icebench.engine.spec.types import PrimitiveType
 
 Rows = npt.NDArray[np.int64]
 

@@ -8,50 +8,50 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.commit.committer import TableState
-from engine.commit.staging import now_ms
-from engine.commit.target import Target
-from engine.errors import Contradiction, Invalid
-from engine.expressions.predicate import Filter
-from engine.file_indexes.blob import IndexKind
-from engine.lazy_module import LazyModule
-from engine.maintenance.build_index import BuiltIndex, build_file_index
-from engine.maintenance.cluster import ClusteringPass, cluster
-from engine.maintenance.compute_partition_stats import ComputedPartitionStats, compute_partition_stats
-from engine.maintenance.compute_table_stats import ComputedTableStats, compute_table_stats
-from engine.maintenance.examine_files import ExaminedFiles, examine_files
-from engine.maintenance.executor_groups import ExecutorGroups
-from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
-from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
-from engine.maintenance.profile.table_profile import Subject, TableProfile, profile_table
-from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS, OrphanFiles, remove_orphan_files
-from engine.maintenance.rewrite_data_files import (
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.staging import now_ms
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Contradiction, Invalid
+from icebench.engine.expressions.predicate import Filter
+from icebench.engine.file_indexes.blob import IndexKind
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.maintenance.build_index import BuiltIndex, build_file_index
+from icebench.engine.maintenance.cluster import ClusteringPass, cluster
+from icebench.engine.maintenance.compute_partition_stats import ComputedPartitionStats, compute_partition_stats
+from icebench.engine.maintenance.compute_table_stats import ComputedTableStats, compute_table_stats
+from icebench.engine.maintenance.examine_files import ExaminedFiles, examine_files
+from icebench.engine.maintenance.executor_groups import ExecutorGroups
+from icebench.engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
+from icebench.engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
+from icebench.engine.maintenance.profile.table_profile import Subject, TableProfile, profile_table
+from icebench.engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS, OrphanFiles, remove_orphan_files
+from icebench.engine.maintenance.rewrite_data_files import (
     Progress,
     Rewrite,
     RewrittenDataFiles,
     Strategy,
     rewrite_data_files,
 )
-from engine.maintenance.rewrite_deletes import DeleteRewrite, RewrittenDeletes
-from engine.maintenance.rewrite_manifests import rewrite_manifests
-from engine.maintenance.rewrite_table_path import RewrittenTablePath, rewrite_table_path
-from engine.plan.snapshots import AsOf, milliseconds
-from engine.runtime.counters import Counters
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import TARGET_FILE_SIZE_BYTES
-from engine.spec.snapshots import MAIN, Snapshot
-from engine.spec.sorting import SortOrder
-from engine.storage.counting import CountingStore
+from icebench.engine.maintenance.rewrite_deletes import DeleteRewrite, RewrittenDeletes
+from icebench.engine.maintenance.rewrite_manifests import rewrite_manifests
+from icebench.engine.maintenance.rewrite_table_path import RewrittenTablePath, rewrite_table_path
+from icebench.engine.plan.snapshots import AsOf, milliseconds
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.storage.counting import CountingStore
 
 if TYPE_CHECKING:
-    from engine.spark import jobs
+    from icebench.engine.spark import jobs
 else:  # PySpark is loaded already where the caller has a session
-    jobs = LazyModule("engine.spark.jobs")
+    jobs = LazyModule("icebench.engine.spark.jobs")
 
 
 class SelectionOptions(TypedDict, total=False):
-    """Options that select files to rewrite; see `engine.maintenance.file_groups.Selection`."""
+    """Options that select files to rewrite; see `icebench.engine.maintenance.file_groups.Selection`."""
 
     target_file_size_bytes: int
     min_file_size_bytes: int
@@ -65,7 +65,7 @@ class SelectionOptions(TypedDict, total=False):
 
 
 class CourseOptions(TypedDict, total=False):
-    """Options of how to rewrite; see `engine.maintenance.rewrite_data_files.Rewrite`."""
+    """Options of how to rewrite; see `icebench.engine.maintenance.rewrite_data_files.Rewrite`."""
 
     max_concurrent_groups: int
     partial_progress: bool
@@ -110,7 +110,7 @@ class Maintenance:
     @cached_property
     def table(self) -> Target:
         """The table to change; raises Unsupported for a read-only one. It is one for all steps of an operation, since a
-        name that is given to another table between two steps is noticed by it (`engine.commit.one_table`)."""
+        name that is given to another table between two steps is noticed by it (`icebench.engine.commit.one_table`)."""
         return self.target()
 
     def build_index(self, column: str, *, kind: IndexKind = "bloom", fpp: float = 0.01) -> BuiltIndex:
@@ -289,7 +289,7 @@ class Maintenance:
 
     def examine_files(self) -> ExaminedFiles:
         """All files of the current snapshot that cannot be read, and all that contradict the metadata; see
-        `engine.maintenance.examine_files.examine_files`. Works on read-only tables."""
+        `icebench.engine.maintenance.examine_files.examine_files`. Works on read-only tables."""
         return examine_files(self.subject)
 
     def contradictions(self) -> tuple[Contradiction, ...]:
@@ -337,7 +337,7 @@ class Maintenance:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.
 
         Spellings of a location are one file: ``/a//b``, ``/x/../a/b`` and ``file:/a/b``, also through symbolic links of
-        directories. Files ``vN.metadata.json`` stay (`engine.catalog.filesystem`).
+        directories. Files ``vN.metadata.json`` stay (`icebench.engine.catalog.filesystem`).
 
         Args:
             older_than: Only files from before this time, by the storage's clock; None means three days ago. A younger

@@ -9,19 +9,19 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.avro.file import read_header
-from engine.codec.block_codecs import AVRO_NAMES
-from engine.codec.columns import BoolArray, bytes_array_of, number_array, values_of
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.entry_columns import EntryColumns, MetricPairs
-from engine.codec.manifests.reader import decode_entry_columns, decode_header
-from engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_row_part, encode_rows_again
-from engine.errors import Invalid, Unsupported
-from engine.spec.locations import moved_location
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
-from engine.storage.store import Store
+from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.block_codecs import AVRO_NAMES
+from icebench.engine.codec.columns import BoolArray, bytes_array_of, number_array, values_of
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.entry_columns import EntryColumns, MetricPairs
+from icebench.engine.codec.manifests.reader import decode_entry_columns, decode_header
+from icebench.engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_row_part, encode_rows_again
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.locations import moved_location
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.engine.storage.store import Store
 
 _COMPRESSION_OF = {codec: compression for compression, codec in AVRO_NAMES.items()}
 _NAMED = 5

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.catalog.ownership import check_ownership
-from engine.commit.target import Target
-from engine.errors import Invalid, StorageFailed
-from engine.maintenance.expire_snapshots import delete_all
-from engine.maintenance.reachable_files import Reach
-from engine.maintenance.remove_orphan_files import list_own_files
-from engine.spec.properties import DATA_PATH, GC_ENABLED, METADATA_PATH
-from engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.catalog.ownership import check_ownership
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Invalid, StorageFailed
+from icebench.engine.maintenance.expire_snapshots import delete_all
+from icebench.engine.maintenance.reachable_files import Reach
+from icebench.engine.maintenance.remove_orphan_files import list_own_files
+from icebench.engine.spec.properties import DATA_PATH, GC_ENABLED, METADATA_PATH
+from icebench.engine.storage.canonical_paths import CanonicalPaths
 
 
 def purge(table: Target, drop: Callable[[], None]) -> None:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.errors import EngineError, StorageFailed
-from engine.storage.failures import translate_errors
-from engine.storage.store import OutputFile, Store
-from engine.write.locations import FileNames
+from icebench.engine.errors import EngineError, StorageFailed
+from icebench.engine.storage.failures import translate_errors
+from icebench.engine.storage.store import OutputFile, Store
+from icebench.engine.write.locations import FileNames
 
 _MOST_OPEN = 200
 """Files that are open for writing; with more ranges, each has several files."""

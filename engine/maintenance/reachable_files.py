@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from engine.errors import FileNotFound
-from engine.plan.manifests import ManifestSource
-from engine.runtime.runner import Runner
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import EntryStatus, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
-from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.store import Store
+from icebench.engine.errors import FileNotFound
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True)

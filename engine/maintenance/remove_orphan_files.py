@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.catalog.ownership import check_ownership
-from engine.catalog.versions import VERSION_HINT, version_of
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.errors import FileNotFound, Invalid
-from engine.maintenance.expire_snapshots import delete_all
-from engine.maintenance.reachable_files import Reach
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import GC_ENABLED
-from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.store import FileInfo
+from icebench.engine.catalog.ownership import check_ownership
+from icebench.engine.catalog.versions import VERSION_HINT, version_of
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import FileNotFound, Invalid
+from icebench.engine.maintenance.expire_snapshots import delete_all
+from icebench.engine.maintenance.reachable_files import Reach
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import GC_ENABLED
+from icebench.engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.storage.store import FileInfo
 
 DEFAULT_AGE_MS = 3 * 24 * 60 * 60 * 1000
 

@@ -3,7 +3,7 @@
 Rows, and in format version 3 their ids and last-updated sequence numbers, do not change. New files take the sequence
 number of the planned snapshot, so that equality deletes committed meanwhile apply to them as they did to the old files.
 Position deletes and deletion vectors committed meanwhile on the old files fail the commit, as they cannot apply to the
-new ones (`engine.commit.changes.rewrite_files`).
+new ones (`icebench.engine.commit.changes.rewrite_files`).
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
-from engine.commit.changes.rewrite_files import RewriteFiles
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_of, refs_of_deletes
-from engine.commit.target import Target
-from engine.errors import CommitStateUnknown, EngineError, Invalid
-from engine.expressions.predicate import Filter
-from engine.maintenance.dangling_deletes import remove_dangling_deletes
-from engine.maintenance.file_groups import FileGroup, Grouping
-from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
-from engine.maintenance.row_order import Ordering
-from engine.plan.scan import table_scan
-from engine.read.matches import superseded_by_rewrite
-from engine.read.plans import planned_files, request_for
-from engine.runtime.local import LocalRunner, available_threads
-from engine.runtime.runner import Runner
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import MAIN, Snapshot
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Identity
-from engine.write.data_files import remove_files, written_schema
+from icebench.engine.commit.changes.rewrite_files import RewriteFiles
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_of, refs_of_deletes
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import CommitStateUnknown, EngineError, Invalid
+from icebench.engine.expressions.predicate import Filter
+from icebench.engine.maintenance.dangling_deletes import remove_dangling_deletes
+from icebench.engine.maintenance.file_groups import FileGroup, Grouping
+from icebench.engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
+from icebench.engine.maintenance.row_order import Ordering
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.matches import superseded_by_rewrite
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.runtime.local import LocalRunner, available_threads
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.write.data_files import remove_files, written_schema
 
 Strategy: TypeAlias = Literal["binpack", "sort", "zorder", "hilbert"]
 DEFAULT_SORT_MEMORY_BYTES = 1 << 30

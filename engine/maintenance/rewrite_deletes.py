@@ -22,29 +22,29 @@ from itertools import groupby
 
 import numpy as np
 
-from engine.commit.changes.rewrite_files import RewriteFiles
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileRef, ref_of, ref_to, refs_of_deletes
-from engine.commit.target import Target
-from engine.deletes.files import FileRead
-from engine.deletes.positions import Positions
-from engine.errors import Invalid
-from engine.maintenance.dangling_deletes import live_deletes
-from engine.plan.scan import ScanPlan, table_scan
-from engine.read.matches import MatchedRows, rows_at
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import ManifestEntry
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import FILE, POS
-from engine.spec.partitioning import PartitionKey, partition_key
-from engine.spec.properties import DELETE_GRANULARITY, DELETE_TARGET_FILE_SIZE_BYTES
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.write.delete_files import DeletedRows, write_position_deletes
-from engine.write.vectors import write_deletion_vectors
+from icebench.engine.commit.changes.rewrite_files import RewriteFiles
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import FileRef, ref_of, ref_to, refs_of_deletes
+from icebench.engine.commit.target import Target
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.positions import Positions
+from icebench.engine.errors import Invalid
+from icebench.engine.maintenance.dangling_deletes import live_deletes
+from icebench.engine.plan.scan import ScanPlan, table_scan
+from icebench.engine.read.matches import MatchedRows, rows_at
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import ManifestEntry
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import FILE, POS
+from icebench.engine.spec.partitioning import PartitionKey, partition_key
+from icebench.engine.spec.properties import DELETE_GRANULARITY, DELETE_TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.engine.write.vectors import write_deletion_vectors
 
 _SMALL = 0.75
 """Position-delete files below this fraction of the target size are small."""

@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from engine.errors import EngineError
-from engine.maintenance.file_groups import FileGroup
-from engine.maintenance.row_order import Ordering, Sorter
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.properties import TARGET_FILE_SIZE_BYTES
-from engine.spec.sorting import SortOrder
-from engine.storage.store import Store
-from engine.write.data_files import write_data_files
-from engine.write.locations import FileNames
+from icebench.engine.errors import EngineError
+from icebench.engine.maintenance.file_groups import FileGroup
+from icebench.engine.maintenance.row_order import Ordering, Sorter
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.properties import TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.storage.store import Store
+from icebench.engine.write.data_files import write_data_files
+from icebench.engine.write.locations import FileNames
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.commit.changes.rewrite_manifests import RewriteManifests
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.spec.snapshots import MAIN, Snapshot
 
 
 def rewrite_manifests(

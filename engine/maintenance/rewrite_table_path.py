@@ -21,30 +21,30 @@ from functools import partial
 
 import pyarrow as pa
 
-from engine.codec.avro.file import read_header
-from engine.codec.manifests.manifest_list import encode_manifest_list
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.metadata_json.table import decode_metadata, encode_metadata
-from engine.codec.puffin.file import with_blob_properties
-from engine.commit.staging import metadata_file_location
-from engine.deletes.files import DeleteFile
-from engine.deletes.positions import position_batches
-from engine.errors import EngineError, Invalid
-from engine.maintenance.moved_manifests import Move, move_manifest
-from engine.maintenance.profile.table_profile import Subject
-from engine.maintenance.reachable_files import Reach
-from engine.maintenance.statistics_file import with_moved_indexes
-from engine.plan.manifests import ManifestSource
-from engine.spec.data_file import FileContent
-from engine.spec.locations import normalise
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
-from engine.spec.snapshots import Snapshot
-from engine.spec.statistics import StatisticsFile
-from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.memory import MemoryStore
-from engine.write.delete_files import copy_position_deletes
+from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
+from icebench.engine.codec.puffin.file import with_blob_properties
+from icebench.engine.commit.staging import metadata_file_location
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.deletes.positions import position_batches
+from icebench.engine.errors import EngineError, Invalid
+from icebench.engine.maintenance.moved_manifests import Move, move_manifest
+from icebench.engine.maintenance.profile.table_profile import Subject
+from icebench.engine.maintenance.reachable_files import Reach
+from icebench.engine.maintenance.statistics_file import with_moved_indexes
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.locations import normalise
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.statistics import StatisticsFile
+from icebench.engine.storage.canonical_paths import CanonicalPaths
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.delete_files import copy_position_deletes
 
 _LOCATION_PROPERTIES = (DATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH, METADATA_PATH)
 _REFERENCED = "referenced-data-file"

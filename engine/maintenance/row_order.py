@@ -15,23 +15,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import column_by_id
-from engine.columnar.partitions import group_rows
-from engine.columnar.sorting import sort_indices
-from engine.deletes.files import FileRead
-from engine.maintenance.hilbert import hilbert_values
-from engine.maintenance.range_files import RangeFiles
-from engine.maintenance.z_order import z_values
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.runner import Runner
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.storage.store import Store
-from engine.write.locations import DataLocations
+from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.partitions import group_rows
+from icebench.engine.columnar.sorting import sort_indices
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.maintenance.hilbert import hilbert_values
+from icebench.engine.maintenance.range_files import RangeFiles
+from icebench.engine.maintenance.z_order import z_values
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.storage.store import Store
+from icebench.engine.write.locations import DataLocations
 
 Places = npt.NDArray[np.int64]
 
@@ -88,7 +88,7 @@ class Sorter:
     counters: Counters
 
     def sorted_rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order. Raises as `engine.read.reader.read_files`, and StorageFailed."""
+        """Yield the rows in order. Raises as `icebench.engine.read.reader.read_files`, and StorageFailed."""
         places = self._places()
         batches = self._read(self.files, self.request)
         first = next(batches, None)

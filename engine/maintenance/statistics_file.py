@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
-from engine.commit.changes.statistics import UpdateStatistics
-from engine.commit.committer import TableState
-from engine.commit.staging import Staging, metadata_file_location
-from engine.commit.target import Target
-from engine.errors import FileNotFound, Invalid, ValidationFailed
-from engine.file_indexes.blob import FILE_INDEX, decode_index, encode_index, moved_index
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.statistics import BlobMetadata, StatisticsFile
-from engine.storage.store import Store
+from icebench.engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
+from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.staging import Staging, metadata_file_location
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import FileNotFound, Invalid, ValidationFailed
+from icebench.engine.file_indexes.blob import FILE_INDEX, decode_index, encode_index, moved_index
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.statistics import BlobMetadata, StatisticsFile
+from icebench.engine.storage.store import Store
 
 CREATED_BY = "icebench"
 """The property ``created-by`` of files that are written here."""

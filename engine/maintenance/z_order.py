@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import combined
-from engine.columnar.schemas import storage_of
-from engine.errors import Invalid
+from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.errors import Invalid
 
 UInt64s = npt.NDArray[np.uint64]
 

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.change import Change
-from engine.commit.changes.evolution import UpdateProperties
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileRef
-from engine.commit.manifests import AddedFiles
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.commit.target import Target
-from engine.errors import Invalid, Unsupported
-from engine.operations.file_descriptions import describe_files
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import NAME_MAPPING
-from engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.evolution import UpdateProperties
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import FileRef
+from icebench.engine.commit.manifests import AddedFiles
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.operations.file_descriptions import describe_files
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.snapshots import MAIN, Snapshot
 
 
 def add_files(
@@ -38,8 +38,8 @@ def add_files(
         target: The table.
         files: At least one; their descriptions are written into manifests unchanged. Data files may be the rows of an
             Arrow table, or come from an iterator, which is consumed once and never held as a whole. Or locations of
-            data files, which are opened: see `engine.operations.file_descriptions`. If they have no field ids and the
-            table no name mapping, the same commit gives it one.
+            data files, which are opened: see `icebench.engine.operations.file_descriptions`. If they have no field ids
+            and the table no name mapping, the same commit gives it one.
         check_duplicate_files: Refuse files that the branch already lists, in any spelling of their paths. This reads
             all manifests of the branch; without it a file that is listed twice is read twice.
         branch: Where to; made when it does not exist.

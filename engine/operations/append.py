@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.commit.changes.evolution import UpdateSchema
-from engine.commit.changes.merge_append import MergeAppend
-from engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
-from engine.commit.committed_batches import check_batch_id, has_batch, is_unknown
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.errors import AlreadyExists, Invalid
-from engine.operations.staged import StagedTarget
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import ACCEPT_ANY_SCHEMA
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.commit.changes.evolution import UpdateSchema
+from icebench.engine.commit.changes.merge_append import MergeAppend
+from icebench.engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
+from icebench.engine.commit.committed_batches import check_batch_id, has_batch, is_unknown
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import AlreadyExists, Invalid
+from icebench.engine.operations.staged import StagedTarget
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import ACCEPT_ANY_SCHEMA
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, Snapshot
 
 Prepare = Callable[[TableMetadata], Sequence[DataFile]]
 """Writes rows as data files of a table; leaves no files if it fails."""
@@ -32,7 +32,8 @@ def append(
 ) -> tuple[TableState, Snapshot]:
     """Write rows as new data files and commit them in one snapshot.
 
-    Manifests are read only when there are so many that they are merged; see `engine.commit.changes.merge_append`.
+    Manifests are read only when there are so many that they are merged; see
+    `icebench.engine.commit.changes.merge_append`.
 
     Args:
         target: The table.
@@ -68,7 +69,7 @@ def append_batch(
     """Append a numbered batch of a stream, unless the branch already has it or a later one of the stream.
 
     Which batches the branch has is looked up again at every attempt to commit, so that a batch whose commit's answer
-    was lost is found, too. A batch is found after its snapshot expired; see `engine.commit.committed_batches`.
+    was lost is found, too. A batch is found after its snapshot expired; see `icebench.engine.commit.committed_batches`.
 
     Args:
         target: The table.

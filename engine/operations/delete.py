@@ -1,16 +1,16 @@
-"""Deletes rows by a filter: merge-on-read or copy-on-write (see `engine.operations.row_changes`)."""
+"""Deletes rows by a filter: merge-on-read or copy-on-write (see `icebench.engine.operations.row_changes`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
-from engine.plan.scan import TableScan
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import DELETE_ISOLATION, DELETE_MODE
-from engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
+from icebench.engine.plan.scan import TableScan
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import DELETE_ISOLATION, DELETE_MODE
+from icebench.engine.spec.snapshots import MAIN, Snapshot
 
 ScanOf = Callable[[TableMetadata], TableScan]
 """Creates the scan of a branch whose filter selects the rows of an operation."""

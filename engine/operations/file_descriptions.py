@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.columnar.partitions import group_rows
-from engine.commit.target import Target
-from engine.deletes.files import FileRead
-from engine.errors import Invalid
-from engine.formats.opening import open_source
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileFormat
-from engine.spec.metadata import TableMetadata
-from engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
-from engine.spec.partitioning import UNPARTITIONED, Partition
-from engine.spec.properties import NAME_MAPPING
-from engine.storage.resolve import absolute_location
+from icebench.engine.columnar.partitions import group_rows
+from icebench.engine.commit.target import Target
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.errors import Invalid
+from icebench.engine.formats.opening import open_source
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileFormat
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
+from icebench.engine.spec.partitioning import UNPARTITIONED, Partition
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.storage.resolve import absolute_location
 
 _FORMATS: dict[str, FileFormat] = {".orc": "orc", ".avro": "avro"}
 

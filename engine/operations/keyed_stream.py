@@ -23,29 +23,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import combined
-from engine.columnar.key_index import KeyIndex
-from engine.columnar.partitions import group_rows
-from engine.columnar.rows import table_rows
-from engine.columnar.schemas import to_arrow_schema
-from engine.commit.changes.stream_batch import StreamBatch
-from engine.commit.committed_batches import check_batch_id, last_batch
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.commit.snapshots import branch_head
-from engine.commit.target import Target
-from engine.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
-from engine.operations.append import note_empty_batch
-from engine.operations.upsert import key_columns
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import Partition, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot
-from engine.write.data_files import remove_files, write_data_files
-from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
-from engine.write.vectors import write_deletion_vectors
+from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.key_index import KeyIndex
+from icebench.engine.columnar.partitions import group_rows
+from icebench.engine.columnar.rows import table_rows
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.commit.changes.stream_batch import StreamBatch
+from icebench.engine.commit.committed_batches import check_batch_id, last_batch
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.commit.snapshots import branch_head
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
+from icebench.engine.operations.append import note_empty_batch
+from icebench.engine.operations.upsert import key_columns
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import Partition, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.write.data_files import remove_files, write_data_files
+from icebench.engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
+from icebench.engine.write.vectors import write_deletion_vectors
 
 _INSERT, _UPDATE, _DELETE = 0, 1, 2
 
@@ -94,7 +94,7 @@ class KeyedStream:
     def last_batch(self) -> int | None:
         """The last committed batch of the stream, after which to resume; None for a stream that is not known.
 
-        Raises ValidationFailed where it cannot be known; see `engine.commit.committed_batches`.
+        Raises ValidationFailed where it cannot be known; see `icebench.engine.commit.committed_batches`.
         """
         if self.stream_id is None:
             return None
@@ -111,8 +111,9 @@ class KeyedStream:
 
         Raises:
             Invalid: A number is missing or negative, or the schema has changed since the stream began.
-            ValidationFailed: Whether the branch has the batch is unknown; see `engine.commit.committed_batches`.
-            CommitFailed: See `Target.commit`; the changes are kept for another try.
+            ValidationFailed: Whether the branch has the batch is unknown; see
+            `icebench.engine.commit.committed_batches`. CommitFailed: See `Target.commit`; the changes are kept for
+            another try.
         """
         if (batch_id is None) != (self.stream_id is None):
             raise Invalid("a stream with an id numbers its batches, and one without does not")

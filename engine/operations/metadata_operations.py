@@ -6,24 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
-from engine.errors import Invalid
-from engine.lazy_module import LazyModule
-from engine.spec.partition_evolution import PartitionSpecUpdate
-from engine.spec.properties import RESERVED
-from engine.spec.schema_evolution import SchemaUpdate
-from engine.spec.snapshots import MAIN
-from engine.spec.sorting import SortOrder
-from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from icebench.engine.errors import Invalid
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
+from icebench.engine.spec.properties import RESERVED
+from icebench.engine.spec.schema_evolution import SchemaUpdate
+from icebench.engine.spec.snapshots import MAIN
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
 if TYPE_CHECKING:
-    from engine.commit.changes import cherry_pick, evolution, references, statistics, stream_batch
-    from engine.commit.changes.change import Change
+    from icebench.engine.commit.changes import cherry_pick, evolution, references, statistics, stream_batch
+    from icebench.engine.commit.changes.change import Change
 else:  # what only reads a table does not wait for what changes it
-    cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
-    evolution = LazyModule("engine.commit.changes.evolution")
-    references = LazyModule("engine.commit.changes.references")
-    statistics = LazyModule("engine.commit.changes.statistics")
-    stream_batch = LazyModule("engine.commit.changes.stream_batch")
+    cherry_pick = LazyModule("icebench.engine.commit.changes.cherry_pick")
+    evolution = LazyModule("icebench.engine.commit.changes.evolution")
+    references = LazyModule("icebench.engine.commit.changes.references")
+    statistics = LazyModule("icebench.engine.commit.changes.statistics")
+    stream_batch = LazyModule("icebench.engine.commit.changes.stream_batch")
 
 
 class MetadataOperations(ABC):
@@ -92,7 +92,8 @@ class MetadataOperations(ABC):
         max_ref_age_ms: int | None = None,
         overwrite: bool = False,
     ) -> Self:
-        """Create a branch at a snapshot, by default at main's head; see `engine.commit.changes.references.CreateRef`.
+        """Create a branch at a snapshot, by default at main's head; see
+        `icebench.engine.commit.changes.references.CreateRef`.
 
         Raises:
             AlreadyExists: It exists, and `overwrite` is False.
@@ -144,7 +145,7 @@ class MetadataOperations(ABC):
 
     def cherry_pick(self, snapshot_id: int | None = None, *, wap_id: str | None = None) -> Self:
         """Apply the changes of a snapshot outside main's history to main, for example one that was staged for an audit;
-        see `engine.commit.changes.cherry_pick.CherryPick` for restrictions and errors.
+        see `icebench.engine.commit.changes.cherry_pick.CherryPick` for restrictions and errors.
 
         Args:
             snapshot_id: The snapshot, or
@@ -156,7 +157,7 @@ class MetadataOperations(ABC):
     def set_last_batch(self, stream_id: str, batch_id: int, *, branch: str = MAIN) -> Self:
         """Record which batch of a stream is the last one that a branch has.
 
-        For a stream whose batches are no longer known; see `engine.commit.committed_batches`.
+        For a stream whose batches are no longer known; see `icebench.engine.commit.committed_batches`.
 
         Args:
             stream_id: The stream; of a Spark query its id.

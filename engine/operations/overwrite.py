@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.commit.changes.replace_partitions import ReplacePartitions
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.snapshots import branch_head
-from engine.commit.target import Target
-from engine.operations.append import Prepare
-from engine.operations.delete import ScanOf
-from engine.operations.row_changes import Matches, RowChange
-from engine.spec.properties import DELETE_ISOLATION
-from engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.commit.changes.replace_partitions import ReplacePartitions
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.snapshots import branch_head
+from icebench.engine.commit.target import Target
+from icebench.engine.operations.append import Prepare
+from icebench.engine.operations.delete import ScanOf
+from icebench.engine.operations.row_changes import Matches, RowChange
+from icebench.engine.spec.properties import DELETE_ISOLATION
+from icebench.engine.spec.snapshots import MAIN, Snapshot
 
 
 def overwrite(

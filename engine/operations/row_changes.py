@@ -16,33 +16,33 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.lineage import without_preliminary
-from engine.commit.changes.append import Append
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.changes.read import Read
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.commit.target import Target
-from engine.deletes.files import FileRead
-from engine.errors import Invalid, Unsupported
-from engine.expressions.predicate import Predicate
-from engine.plan.scan import ScanPlan, TableScan
-from engine.read.matches import MatchedRows, matched_rows, superseded_by_rewrite
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import POS
-from engine.spec.properties import DELETE_GRANULARITY, Property
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.storage.resolve import default_runner
-from engine.write.data_files import remove_files, write_data_files, written_schema
-from engine.write.delete_files import DeletedRows, write_position_deletes
-from engine.write.vectors import write_deletion_vectors
+from icebench.engine.columnar.lineage import without_preliminary
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.changes.read import Read
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.commit.target import Target
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.predicate import Predicate
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.read.matches import MatchedRows, matched_rows, superseded_by_rewrite
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import POS
+from icebench.engine.spec.properties import DELETE_GRANULARITY, Property
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.resolve import default_runner
+from icebench.engine.write.data_files import remove_files, write_data_files, written_schema
+from icebench.engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.engine.write.vectors import write_deletion_vectors
 
 Mode = Literal["copy-on-write", "merge-on-read"]
 Rows: TypeAlias = pa.RecordBatchReader | pa.Table

@@ -9,37 +9,46 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engine.columnar.schemas import from_arrow_schema
-from engine.commit.committer import TableState
-from engine.errors import Unsupported
-from engine.expressions.predicate import Filter, Predicate
-from engine.lazy_module import LazyModule
-from engine.plan.scan import TableScan, table_scan
-from engine.runtime.counters import Counters
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.commit.committer import TableState
+from icebench.engine.errors import Unsupported
+from icebench.engine.expressions.predicate import Filter, Predicate
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.plan.scan import TableScan, table_scan
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import MAIN, Snapshot
 
 if TYPE_CHECKING:
-    from engine.commit.changes import cherry_pick
-    from engine.commit.manifests import AddedFiles
-    from engine.commit.target import Target
-    from engine.operations import add_files, append, delete, keyed_stream, overwrite, row_source, update, upsert
-    from engine.operations.append import Prepare
-    from engine.operations.delete import ScanOf
-    from engine.operations.keyed_stream import KeyedStream
-    from engine.operations.row_changes import Mode
-    from engine.operations.row_source import Rows
-    from engine.operations.update import Assignments
+    from icebench.engine.commit.changes import cherry_pick
+    from icebench.engine.commit.manifests import AddedFiles
+    from icebench.engine.commit.target import Target
+    from icebench.engine.operations import (
+        add_files,
+        append,
+        delete,
+        keyed_stream,
+        overwrite,
+        row_source,
+        update,
+        upsert,
+    )
+    from icebench.engine.operations.append import Prepare
+    from icebench.engine.operations.delete import ScanOf
+    from icebench.engine.operations.keyed_stream import KeyedStream
+    from icebench.engine.operations.row_changes import Mode
+    from icebench.engine.operations.row_source import Rows
+    from icebench.engine.operations.update import Assignments
 else:  # what only reads a table does not wait for what changes it
-    cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
-    add_files = LazyModule("engine.operations.add_files")
-    append = LazyModule("engine.operations.append")
-    delete = LazyModule("engine.operations.delete")
-    keyed_stream = LazyModule("engine.operations.keyed_stream")
-    overwrite = LazyModule("engine.operations.overwrite")
-    row_source = LazyModule("engine.operations.row_source")
-    update = LazyModule("engine.operations.update")
-    upsert = LazyModule("engine.operations.upsert")
+    cherry_pick = LazyModule("icebench.engine.commit.changes.cherry_pick")
+    add_files = LazyModule("icebench.engine.operations.add_files")
+    append = LazyModule("icebench.engine.operations.append")
+    delete = LazyModule("icebench.engine.operations.delete")
+    keyed_stream = LazyModule("icebench.engine.operations.keyed_stream")
+    overwrite = LazyModule("icebench.engine.operations.overwrite")
+    row_source = LazyModule("icebench.engine.operations.row_source")
+    update = LazyModule("icebench.engine.operations.update")
+    upsert = LazyModule("icebench.engine.operations.upsert")
 
 
 class RowOperations(ABC):
@@ -74,7 +83,7 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot:
-        """Add rows. See `engine.operations.append`.
+        """Add rows. See `icebench.engine.operations.append`.
 
         Args:
             data: A pyarrow Table or RecordBatchReader, a frame of pandas or Polars, a relation of DuckDB, any other
@@ -114,8 +123,8 @@ class RowOperations(ABC):
     ) -> Snapshot | None:
         """Add the rows of a numbered batch once, even if its writer restarts; None if they were already added.
 
-        See `engine.operations.append.append_batch`. Raises ValidationFailed, which says what to do, if it is unknown
-        whether the rows were added.
+        See `icebench.engine.operations.append.append_batch`. Raises ValidationFailed, which says what to do, if it is
+        unknown whether the rows were added.
 
         Args:
             data: As for `append`; without rows no snapshot is created.
@@ -142,14 +151,14 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot:
-        """Add files that were written elsewhere. See `engine.operations.add_files`.
+        """Add files that were written elsewhere. See `icebench.engine.operations.add_files`.
 
         Args:
             files: Data and delete files as their writer describes them, at least one; none is opened. Data files may
                 come from an iterator, which is never held as a whole, or as an Arrow table or stream with the columns
                 of `inspect.data_files`, which is the quickest: of those, ``file_path``, ``file_format``,
                 ``record_count``, ``file_size_in_bytes`` and, where the table is partitioned, ``partition`` are needed.
-                Or locations of data files, which are opened; see `engine.operations.file_descriptions`.
+                Or locations of data files, which are opened; see `icebench.engine.operations.file_descriptions`.
             check_duplicate_files: Read all manifests of the branch and refuse a file that they list already, which
                 would be read twice. To be switched off for files that are certainly new.
             branch: See the class.
@@ -176,7 +185,7 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Delete the rows for which a filter is true; None if no row matched. See `engine.operations.delete`.
+        """Delete the rows for which a filter is true; None if no row matched. See `icebench.engine.operations.delete`.
 
         Args:
             filter: Selects the rows; rows for which it is null stay.
@@ -204,7 +213,7 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Replace the rows for which a filter is true; see `engine.operations.overwrite.overwrite`.
+        """Replace the rows for which a filter is true; see `icebench.engine.operations.overwrite.overwrite`.
 
         Args:
             data: As for `append`; the rows need not match the filter.
@@ -233,7 +242,7 @@ class RowOperations(ABC):
     ) -> Snapshot | None:
         """Replace all rows in the partitions of the given rows (dynamic overwrite); None for no rows.
 
-        See `engine.operations.overwrite.overwrite_partitions`; arguments as for `append`.
+        See `icebench.engine.operations.overwrite.overwrite_partitions`; arguments as for `append`.
         """
         target = self._target(counters)
         prepare = _writing(data, target, "overwrite_partitions")
@@ -251,11 +260,11 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Change the rows for which a filter is true; None if no row matched. See `engine.operations.update`.
+        """Change the rows for which a filter is true; None if no row matched. See `icebench.engine.operations.update`.
 
         Args:
             filter: Selects the rows; rows for which it is null are unchanged.
-            assignments: Column -> literal (a text is a literal), `engine.sql("price * 1.1")`, or a function from the
+            assignments: Column -> literal (a text is a literal), `icebench.sql("price * 1.1")`, or a function from the
                 rows as a RecordBatch to the column's values as an Array; or one function from the rows to the changed
                 rows. All of them get the rows before the change.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``.
@@ -283,7 +292,7 @@ class RowOperations(ABC):
     ) -> Snapshot | None:
         """Merge rows by key: rows with an existing key replace the table's, others are added; None for no rows.
 
-        See `engine.operations.upsert`.
+        See `icebench.engine.operations.upsert`.
 
         Args:
             data: All columns of the table, by name; no key twice, no null in a key.
@@ -315,7 +324,7 @@ class RowOperations(ABC):
     ) -> KeyedStream:
         """Write a change stream by key: inserts, updates and deletes, committed batch by batch.
 
-        See `engine.operations.keyed_stream.KeyedStream`, also for what is written.
+        See `icebench.engine.operations.keyed_stream.KeyedStream`, also for what is written.
 
         Args:
             on: The key columns.

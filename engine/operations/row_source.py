@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from engine.commit.target import Target
-from engine.errors import Invalid
-from engine.lazy_module import LazyModule
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.write.data_files import write_data_files
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Invalid
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.write.data_files import write_data_files
 
 if TYPE_CHECKING:
-    from engine.spark import writer as spark_writer
+    from icebench.engine.spark import writer as spark_writer
 else:  # PySpark is loaded already where the caller has a DataFrame
-    spark_writer = LazyModule("engine.spark.writer")
+    spark_writer = LazyModule("icebench.engine.spark.writer")
 
 Rows = Any
 """A pyarrow Table, a RecordBatchReader, a `pandas.DataFrame`, whatever gives an Arrow stream (`__arrow_c_stream__`: a
-DataFrame of Polars, a relation of DuckDB), a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone, or
-`WrittenRows`."""
+DataFrame of Polars, a relation of DuckDB), a `pyspark.sql.DataFrame`, whose type is at home in `icebench.engine.spark`
+alone, or `WrittenRows`."""
 
 
 @dataclass(frozen=True, slots=True)

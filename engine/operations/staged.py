@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.changes.change import Change
-from engine.commit.changes.read import Read
-from engine.commit.changes.replace_table import ReplaceTable
-from engine.commit.committer import TableState
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.commit.snapshots import branch_head
-from engine.commit.staging import Staging, metadata_file_location
-from engine.commit.target import Target
-from engine.commit.transaction import stage_all
-from engine.errors import CommitStateUnknown, EngineError
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.updates import apply_updates
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.read import Read
+from icebench.engine.commit.changes.replace_table import ReplaceTable
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.commit.snapshots import branch_head
+from icebench.engine.commit.staging import Staging, metadata_file_location
+from icebench.engine.commit.target import Target
+from icebench.engine.commit.transaction import stage_all
+from icebench.engine.errors import CommitStateUnknown, EngineError
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.updates import apply_updates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class StagedTarget(Target):
         """Commit the staged changes; returns the unchanged table if there are none.
 
         Raises:
-            CommitFailed: See `engine.commit.transaction`.
+            CommitFailed: See `icebench.engine.commit.transaction`.
         """
         if all(isinstance(change, Read) for change in self.changes):
             return self.base

@@ -7,16 +7,16 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from engine.catalog.identifiers import dotted
-from engine.commit.changes.change import Change
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.errors import Invalid
-from engine.operations.metadata_operations import MetadataOperations
-from engine.operations.row_operations import RowOperations
-from engine.operations.staged import StagedTarget
-from engine.runtime.counters import Counters
-from engine.spec.metadata import TableMetadata
+from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Invalid
+from icebench.engine.operations.metadata_operations import MetadataOperations
+from icebench.engine.operations.row_operations import RowOperations
+from icebench.engine.operations.staged import StagedTarget
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.metadata import TableMetadata
 
 
 class TableTransaction(MetadataOperations, RowOperations):
@@ -25,7 +25,7 @@ class TableTransaction(MetadataOperations, RowOperations):
     For example::
 
         with table.transaction() as transaction:
-            transaction.update_schema(lambda s: s.add_column("x", engine.LONG))
+            transaction.update_schema(lambda s: s.add_column("x", icebench.LONG))
             transaction.append(rows)
 
     Each change works on the result of those before it. At the end of the block they are committed in one step, and
@@ -59,7 +59,7 @@ class TableTransaction(MetadataOperations, RowOperations):
         Raises:
             Invalid: The transaction is over.
             AlreadyExists: The transaction creates a table, and another writer has done so meanwhile.
-            CommitFailed: See `engine.commit.transaction`.
+            CommitFailed: See `icebench.engine.commit.transaction`.
         """
         self._end()
         self._committed(self._staged.finish())

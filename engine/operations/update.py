@@ -8,30 +8,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.columns import combined
-from engine.columnar.rows import table_rows
-from engine.columnar.scalar_evaluation import evaluate
-from engine.columnar.schemas import child_fields, storage_of, to_arrow_schema, to_arrow_type
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.errors import Invalid
-from engine.expressions.scalar import SqlExpression
-from engine.operations.delete import ScanOf
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
-from engine.plan.scan import ScanPlan
-from engine.read.plans import request_for
-from engine.read.reader import read_files
-from engine.spec.metadata_columns import LAST_UPDATED
-from engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot
-from engine.spec.types import NestedField
-from engine.storage.resolve import default_runner
-from engine.write.data_files import written_schema
+from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.rows import table_rows
+from icebench.engine.columnar.scalar_evaluation import evaluate
+from icebench.engine.columnar.schemas import child_fields, storage_of, to_arrow_schema, to_arrow_type
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Invalid
+from icebench.engine.expressions.scalar import SqlExpression
+from icebench.engine.operations.delete import ScanOf
+from icebench.engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.read.plans import request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.spec.metadata_columns import LAST_UPDATED
+from icebench.engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.spec.types import NestedField
+from icebench.engine.storage.resolve import default_runner
+from icebench.engine.write.data_files import written_schema
 
 Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
 """Top-level column -> literal, expression, or a function from the rows (all columns, by name) to the column's new
-values; or one function from the rows to as many rows. A text is a literal; `engine.sql` makes an expression."""
+values; or one function from the rows to as many rows. A text is a literal; `icebench.sql` makes an expression."""
 
 
 def update(

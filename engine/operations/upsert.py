@@ -9,25 +9,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import combined, value_range
-from engine.columnar.key_index import KeyIndex
-from engine.columnar.rows import table_rows
-from engine.columnar.schemas import to_arrow_schema
-from engine.commit.committer import TableState
-from engine.commit.target import Target
-from engine.errors import Invalid
-from engine.expressions.predicate import TRUE, Predicate, all_of, greater_equal, is_in, less_equal
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
-from engine.plan.scan import ScanPlan, TableScan
-from engine.read.matches import rows_at
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
-from engine.spec.properties import MERGE_ISOLATION, MERGE_MODE
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot
-from engine.spec.types import NestedField, PrimitiveType
+from icebench.engine.columnar.columns import combined, value_range
+from icebench.engine.columnar.key_index import KeyIndex
+from icebench.engine.columnar.rows import table_rows
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.errors import Invalid
+from icebench.engine.expressions.predicate import TRUE, Predicate, all_of, greater_equal, is_in, less_equal
+from icebench.engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.read.matches import rows_at
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
+from icebench.engine.spec.properties import MERGE_ISOLATION, MERGE_MODE
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.spec.types import NestedField, PrimitiveType
 
 _MOST_VALUES = 200
 """With more distinct values of a key column, its range is searched instead."""

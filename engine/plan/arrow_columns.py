@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import Int64Array, cast_array, data_of, offsets_of, valid_of, validity
-from engine.codec.taking import take
-from engine.columnar.schemas import to_arrow_type
-from engine.errors import CorruptTable
-from engine.expressions.vectors import big_endian
-from engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.codec.columns import Int64Array, cast_array, data_of, offsets_of, valid_of, validity
+from icebench.engine.codec.taking import take
+from icebench.engine.columnar.schemas import to_arrow_type
+from icebench.engine.errors import CorruptTable
+from icebench.engine.expressions.vectors import big_endian
+from icebench.engine.spec.types import DecimalType, PrimitiveType
 
 _DECIMAL_BYTES = 16
 _BYTE_STRINGS = frozenset({"string", "binary", "fixed", "uuid"})

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
-from engine.codec.columns import ManifestColumns
-from engine.errors import Invalid
-from engine.plan.disk_cache import DiskCache
-from engine.runtime.counters import Counters
-from engine.spec.manifest import ManifestFile
-from engine.storage.directory_cache import DirectoryCache
+from icebench.engine.codec.columns import ManifestColumns
+from icebench.engine.errors import Invalid
+from icebench.engine.plan.disk_cache import DiskCache
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.manifest import ManifestFile
+from icebench.engine.storage.directory_cache import DirectoryCache
 
 DEFAULT_LIMIT_BYTES = 256 << 20
 DEFAULT_DISK_LIMIT_BYTES = 4 << 30
@@ -69,7 +69,7 @@ class ManifestCache:
     Args:
         limit_bytes: The most bytes to keep in memory; 0 keeps nothing.
         directory: A local directory for decoded manifests, which other processes open without reading, inflating and
-            decoding them again; see `engine.plan.disk_cache`. None keeps nothing on disk.
+            decoding them again; see `icebench.engine.plan.disk_cache`. None keeps nothing on disk.
         disk_limit_bytes: The most bytes to keep there.
 
     Attributes:

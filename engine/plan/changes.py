@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import Int64Array
-from engine.columnar.columns import combined
-from engine.errors import NotFound
-from engine.plan.grouping import codes_of
-from engine.plan.incremental import planned_appends
-from engine.plan.manifests import ManifestSource
-from engine.plan.scan import ScanPlan, TableScan
-from engine.plan.snapshots import Selected
-from engine.runtime.counters import Counters
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
+from icebench.engine.codec.columns import Int64Array
+from icebench.engine.columnar.columns import combined
+from icebench.engine.errors import NotFound
+from icebench.engine.plan.grouping import codes_of
+from icebench.engine.plan.incremental import planned_appends
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.plan.snapshots import Selected
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
 
 _NONE: Int64Array = np.zeros(0, np.int64)
 

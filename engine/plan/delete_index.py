@@ -13,8 +13,8 @@ the same, of an              every data file       data file's number <  delete'
 unpartitioned spec
 ===========================  ====================  ===================================================
 
-`engine.plan.delete_targets` finds the data file of a position-delete file. Equality deletes are left out where bounds
-and counts show that none of their keys can be in the data file.
+`icebench.engine.plan.delete_targets` finds the data file of a position-delete file. Equality deletes are left out where
+bounds and counts show that none of their keys can be in the data file.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array, number_array, valid_of
-from engine.codec.taking import take
-from engine.errors import CorruptTable
-from engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pair_with_deletes
-from engine.plan.delete_targets import Hashes, find_delete_targets, location_hashes
-from engine.plan.grouping import codes_of, partition_codes
-from engine.plan.key_ranges import key_ranges
-from engine.plan.manifests import LiveEntries
-from engine.spec.data_file import FileContent
-from engine.spec.locations import parts, same_place
-from engine.spec.metadata import TableMetadata
+from icebench.engine.codec.columns import BoolArray, Int64Array, number_array, valid_of
+from icebench.engine.codec.taking import take
+from icebench.engine.errors import CorruptTable
+from icebench.engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pair_with_deletes
+from icebench.engine.plan.delete_targets import Hashes, find_delete_targets, location_hashes
+from icebench.engine.plan.grouping import codes_of, partition_codes
+from icebench.engine.plan.key_ranges import key_ranges
+from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.locations import parts, same_place
+from icebench.engine.spec.metadata import TableMetadata
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array
-from engine.kernels.compiling import kernel
+from icebench.engine.codec.columns import BoolArray, Int64Array
+from icebench.engine.kernels.compiling import kernel
 
 Pairs = Int64Array
 NO_PAIRS: Pairs = np.zeros(0, np.int64)

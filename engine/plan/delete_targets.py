@@ -1,8 +1,8 @@
 """Finds the data files that delete files refer to, and the delete files that may concern given data files.
 
 Both sides are identified by a hash of their location without scheme and authority, so that every spelling is
-found (`engine.plan.location_hashes`). Results are kept as long as the decoded columns of the manifest: with a cache,
-from one plan to the next.
+found (`icebench.engine.plan.location_hashes`). Results are kept as long as the decoded columns of the manifest: with a
+cache, from one plan to the next.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, ManifestColumns, data_of, offsets_of, valid_of
-from engine.codec.taking import take
-from engine.plan.grouping import codes_of
-from engine.plan.location_hashes import hash_locations
-from engine.plan.manifests import LiveEntries
-from engine.spec.data_file import FileContent
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.engine.codec.columns import BoolArray, ManifestColumns, data_of, offsets_of, valid_of
+from icebench.engine.codec.taking import take
+from icebench.engine.plan.grouping import codes_of
+from icebench.engine.plan.location_hashes import hash_locations
+from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 
 T = TypeVar("T")
 Hashes = NDArray[np.uint64]

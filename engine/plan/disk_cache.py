@@ -1,8 +1,8 @@
 """A cache of decoded manifests and manifest lists on disk, as Arrow IPC files that are mapped into memory.
 
 A cached manifest needs no request to storage, no inflating and no decoding: its arrays are the pages of the file, of
-which only those that a plan touches are read (`engine.plan.batch_files`). The file names the manifest; a file that does
-not match counts as missing, and is replaced.
+which only those that a plan touches are read (`icebench.engine.plan.batch_files`). The file names the manifest; a file
+that does not match counts as missing, and is replaced.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from engine.codec.columns import ManifestColumns, bytes_array_of
-from engine.codec.manifests.columns import FIELDS, MAPS
-from engine.plan.batch_files import DamagedError, StoredBatch, encode_batch, open_batch
-from engine.runtime.counters import Counters
-from engine.storage.directory_cache import DirectoryCache
+from icebench.engine.codec.columns import ManifestColumns, bytes_array_of
+from icebench.engine.codec.manifests.columns import FIELDS, MAPS
+from icebench.engine.plan.batch_files import DamagedError, StoredBatch, encode_batch, open_batch
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.storage.directory_cache import DirectoryCache
 
 DISK_CACHE_HITS = "disk_cache_hits"
 """Counter: manifests and lists found on disk."""

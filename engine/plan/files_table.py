@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import Int64Array, ManifestColumns, data_of, number_array
-from engine.columnar.schemas import to_arrow_type
-from engine.errors import CorruptTable, Unsupported
-from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.plan.arrow_columns import any_values, partition_values, selected, texts
-from engine.plan.delete_index import DeletesOfFiles
-from engine.plan.delete_targets import find_delete_targets
-from engine.plan.manifests import LiveEntries
-from engine.spec.types import PrimitiveType, StructType
+from icebench.engine.codec.columns import Int64Array, ManifestColumns, data_of, number_array
+from icebench.engine.columnar.schemas import to_arrow_type
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
+from icebench.engine.plan.arrow_columns import any_values, partition_values, selected, texts
+from icebench.engine.plan.delete_index import DeletesOfFiles
+from icebench.engine.plan.delete_targets import find_delete_targets
+from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.spec.types import PrimitiveType, StructType
 
 _MOST_REFERENCES = (1 << 31) - 1
 _UPPER_A, _UPPER_Z, _TO_LOWER = np.frombuffer(b"AZ ", np.uint8)

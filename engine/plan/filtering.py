@@ -8,17 +8,22 @@ from functools import reduce
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
-from engine.codec.taking import take
-from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.expressions.bounds import Evaluator
-from engine.expressions.literal_intervals import TRUE, Outcomes
-from engine.file_indexes.lookup import FileIndexes
-from engine.plan.cache import ManifestCache
-from engine.plan.manifests import LiveEntries, spec_of
-from engine.plan.pruning import MetricStatistics, PartitionStatistics, SummaryStatistics, columns_decided_by_partition
-from engine.plan.written_schemas import WrittenSchemas, has_metrics
-from engine.runtime.counters import (
+from icebench.engine.codec.columns import BoolArray, Int64Array, ManifestColumns
+from icebench.engine.codec.taking import take
+from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
+from icebench.engine.expressions.bounds import Evaluator
+from icebench.engine.expressions.literal_intervals import TRUE, Outcomes
+from icebench.engine.file_indexes.lookup import FileIndexes
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.plan.manifests import LiveEntries, spec_of
+from icebench.engine.plan.pruning import (
+    MetricStatistics,
+    PartitionStatistics,
+    SummaryStatistics,
+    columns_decided_by_partition,
+)
+from icebench.engine.plan.written_schemas import WrittenSchemas, has_metrics
+from icebench.engine.runtime.counters import (
     ENTRIES_SKIPPED_BY_INDEX,
     ENTRIES_SKIPPED_BY_METRICS,
     ENTRIES_SKIPPED_BY_PARTITION,
@@ -26,11 +31,11 @@ from engine.runtime.counters import (
     MANIFESTS_SKIPPED_BY_SUMMARY,
     Counters,
 )
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.storage.store import Store
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.store import Store
 
 MANIFESTS_SKIPPED_BY_SCHEMA_ID = "manifests_skipped_by_schema_id"
 """Counter: manifests whose files are all older than a column that the filter needs."""

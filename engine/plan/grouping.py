@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import (
+from icebench.engine.codec.columns import (
     Int64Array,
     bytes_array,
     data_of,
@@ -16,12 +16,12 @@ from engine.codec.columns import (
     valid_of,
     values_of,
 )
-from engine.codec.taking import take
-from engine.errors import CorruptTable
-from engine.expressions.vectors import big_endian
-from engine.plan.manifests import LiveEntries
-from engine.spec.metadata import TableMetadata
-from engine.spec.types import DecimalType
+from icebench.engine.codec.taking import take
+from icebench.engine.errors import CorruptTable
+from icebench.engine.expressions.vectors import big_endian
+from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.types import DecimalType
 
 _DECIMAL_BYTES = 17
 

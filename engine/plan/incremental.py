@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from engine.errors import Invalid, NotFound
-from engine.plan.manifests import LiveEntries
-from engine.plan.scan import ScanPlan, TableScan
-from engine.plan.snapshots import Selected
-from engine.runtime.counters import Counters
-from engine.spec.manifest import EntryStatus, ManifestContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
+from icebench.engine.errors import Invalid, NotFound
+from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.plan.snapshots import Selected
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
 
 
 @dataclass(frozen=True, kw_only=True)

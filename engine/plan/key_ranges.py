@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, offsets_of, values_of
-from engine.errors import CorruptTable
-from engine.expressions.bounds import ColumnBounds, Flags
-from engine.expressions.vectors import BytesCuts, BytesVector, Cuts, NumberCuts, NumberVector, Vector, pack
-from engine.plan.delete_matching import NAN, NULL, VALUE, KeyRanges, no_ranges
-from engine.plan.manifests import LiveEntries
-from engine.plan.trusted_metrics import metric_bounds
-from engine.spec.data_file import FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
+from icebench.engine.codec.columns import BoolArray, Int64Array, ManifestColumns, offsets_of, values_of
+from icebench.engine.errors import CorruptTable
+from icebench.engine.expressions.bounds import ColumnBounds, Flags
+from icebench.engine.expressions.vectors import BytesCuts, BytesVector, Cuts, NumberCuts, NumberVector, Vector, pack
+from icebench.engine.plan.delete_matching import NAN, NULL, VALUE, KeyRanges, no_ranges
+from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.plan.trusted_metrics import metric_bounds
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
 
 
 def key_ranges(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], metadata: TableMetadata) -> KeyRanges:

@@ -1,11 +1,11 @@
-"""Hashes of locations by path; see `engine.spec.locations` for the spellings of one file."""
+"""Hashes of locations by path; see `icebench.engine.spec.locations` for the spellings of one file."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.compiling import kernel
+from icebench.engine.kernels.compiling import kernel
 
 _COLON, _SLASH = ord(":"), ord("/")
 

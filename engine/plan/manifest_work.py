@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.codec.columns import BoolArray
-from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.expressions.literal_intervals import TRUE
-from engine.plan.filtering import EntryFilter, Filtered
-from engine.plan.key_ranges import uses_key
-from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
-from engine.plan.pruning import MetricStatistics, PartitionStatistics
-from engine.runtime.counters import (
+from icebench.engine.codec.columns import BoolArray
+from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
+from icebench.engine.expressions.literal_intervals import TRUE
+from icebench.engine.plan.filtering import EntryFilter, Filtered
+from icebench.engine.plan.key_ranges import uses_key
+from icebench.engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
+from icebench.engine.plan.pruning import MetricStatistics, PartitionStatistics
+from icebench.engine.runtime.counters import (
     ENTRIES_DECODED,
     ENTRIES_SKIPPED_BY_METRICS,
     ENTRIES_SKIPPED_BY_PARTITION,
@@ -21,10 +21,10 @@ from engine.runtime.counters import (
     MANIFESTS_DECODED,
     Counters,
 )
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
 
 Admits = Callable[[LiveEntries], LiveEntries]
 """A further filter of data entries, such as those that certain snapshots added."""

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import Int64Array, ManifestColumns, has_values, number_array, valid_of, values_of
-from engine.codec.manifests.manifest_list import decode_manifest_list
-from engine.codec.manifests.reader import decode_columns, decode_header
-from engine.codec.taking import take
-from engine.errors import Contradiction, CorruptTable, FileNotFound, Unsupported
-from engine.plan.cache import ManifestCache, Metrics
-from engine.runtime.runner import Runner
-from engine.spec.inheritance import row_ids_exceed_long
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.snapshots import Snapshot
-from engine.storage.store import Store
+from icebench.engine.codec.columns import Int64Array, ManifestColumns, has_values, number_array, valid_of, values_of
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_columns, decode_header
+from icebench.engine.codec.taking import take
+from icebench.engine.errors import Contradiction, CorruptTable, FileNotFound, Unsupported
+from icebench.engine.plan.cache import ManifestCache, Metrics
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.inheritance import row_ids_exceed_long
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

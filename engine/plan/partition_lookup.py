@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, Int64Array
-from engine.expressions.bounds import ColumnBounds, Flags
-from engine.expressions.vectors import Vector, cuts_of, key, representation
-from engine.plan.pruning import SummaryStatistics
-from engine.spec.manifest import ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import Partition, PartitionSpec
-from engine.spec.types import PrimitiveType
-from engine.spec.values import Value
+from icebench.engine.codec.columns import BoolArray, Int64Array
+from icebench.engine.expressions.bounds import ColumnBounds, Flags
+from icebench.engine.expressions.vectors import Vector, cuts_of, key, representation
+from icebench.engine.plan.pruning import SummaryStatistics
+from icebench.engine.spec.manifest import ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import Partition, PartitionSpec
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.spec.values import Value
 
 
 def may_list_partitions(

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from engine.expressions.bound import BoundPredicate
-from engine.lazy_module import LazyModule
-from engine.plan.delete_index import DeletesOfFiles, match_deletes
-from engine.plan.delete_targets import select_concerning
-from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
-from engine.plan.key_ranges import key_columns
-from engine.plan.manifest_work import Admits, ManifestWork
-from engine.plan.manifests import LiveEntries, ManifestSource
-from engine.runtime.counters import (
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.plan.delete_index import DeletesOfFiles, match_deletes
+from icebench.engine.plan.delete_targets import select_concerning
+from icebench.engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
+from icebench.engine.plan.key_ranges import key_columns
+from icebench.engine.plan.manifest_work import Admits, ManifestWork
+from icebench.engine.plan.manifests import LiveEntries, ManifestSource
+from icebench.engine.runtime.counters import (
     DELETE_FILES_PLANNED,
     ENTRIES_DECODED,
     ENTRIES_SKIPPED_BY_INDEX,
@@ -30,15 +30,15 @@ from engine.runtime.counters import (
     MANIFESTS_SKIPPED_BY_SUMMARY,
     Counters,
 )
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from engine.plan import remote
+    from icebench.engine.plan import remote
 else:  # most plans are made in one process
-    remote = LazyModule("engine.plan.remote")
+    remote = LazyModule("icebench.engine.plan.remote")
 
 DELETE_FILES_UNUSED = "delete_files_unused"
 """Counter: live delete files that no planned data file needs: dangling ones, and those of skipped files."""

@@ -1,8 +1,8 @@
-"""Statistics of manifests and of their entries, as sources for the evaluator of `engine.expressions.bounds`.
+"""Statistics of manifests and of their entries, as sources for the evaluator of `icebench.engine.expressions.bounds`.
 
 `SummaryStatistics` has a row per manifest of one partition spec, from its manifest list. `PartitionStatistics` and
 `MetricStatistics` have a row per entry of one manifest, from its partition tuples and its column metrics. All are about
-source columns: partition values are converted by `engine.expressions.partitions`.
+source columns: partition values are converted by `icebench.engine.expressions.partitions`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import ManifestColumns, data_of, offsets_of, valid_of, values_of
-from engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
-from engine.expressions.partitions import source_evidence
-from engine.expressions.uuid_bounds import believed_bounds
-from engine.expressions.vectors import (
+from icebench.engine.codec.columns import ManifestColumns, data_of, offsets_of, valid_of, values_of
+from icebench.engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
+from icebench.engine.expressions.partitions import source_evidence
+from icebench.engine.expressions.uuid_bounds import believed_bounds
+from icebench.engine.expressions.vectors import (
     BytesVector,
     NumberVector,
     Vector,
@@ -25,12 +25,12 @@ from engine.expressions.vectors import (
     pack,
     representation,
 )
-from engine.plan.trusted_metrics import metric_bounds
-from engine.spec.manifest import ManifestFile, PartitionFieldSummary
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.plan.trusted_metrics import metric_bounds
+from icebench.engine.spec.manifest import ManifestFile, PartitionFieldSummary
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DecimalType, PrimitiveType
 
 
 def fields_of_source(spec: PartitionSpec, field_id: int) -> list[tuple[int, PartitionField]]:

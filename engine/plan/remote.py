@@ -1,8 +1,8 @@
 """Work of a plan on manifests in other processes: the messages that are sent and returned.
 
-A process receives an `Order` and some manifests. It decodes and filters them by `engine.plan.manifest_work`, and
-returns record batches with the surviving entries of each manifest, their row ids assigned, without metrics except those
-needed to match deletes. The planning process treats them as manifests without other entries. Work counters are
+A process receives an `Order` and some manifests. It decodes and filters them by `icebench.engine.plan.manifest_work`,
+and returns record batches with the surviving entries of each manifest, their row ids assigned, without metrics except
+those needed to match deletes. The planning process treats them as manifests without other entries. Work counters are
 returned, too, and the first error, which is raised again.
 """
 
@@ -16,26 +16,26 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.codec.columns import Int64Array, ManifestColumns
-from engine.codec.manifests.columns import MAPS
-from engine.codec.taking import take
-from engine.errors import Contradiction, EngineError, StorageFailed, refuse
-from engine.expressions.bound import BoundPredicate
-from engine.file_indexes.lookup import INDEXES_UNUSABLE
-from engine.plan.filtering import Filtered
-from engine.plan.key_ranges import key_columns
-from engine.plan.manifest_work import Admits, ManifestWork
-from engine.plan.manifests import LiveEntries, ManifestSource, live_entries
-from engine.plan.written_schemas import WrittenSchemas
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
-from engine.spec.schema import Schema
-from engine.storage.contradictions import CollectingStore
-from engine.storage.counting import CountingStore
-from engine.storage.store import Store
+from icebench.engine.codec.columns import Int64Array, ManifestColumns
+from icebench.engine.codec.manifests.columns import MAPS
+from icebench.engine.codec.taking import take
+from icebench.engine.errors import Contradiction, EngineError, StorageFailed, refuse
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.file_indexes.lookup import INDEXES_UNUSABLE
+from icebench.engine.plan.filtering import Filtered
+from icebench.engine.plan.key_ranges import key_columns
+from icebench.engine.plan.manifest_work import Admits, ManifestWork
+from icebench.engine.plan.manifests import LiveEntries, ManifestSource, live_entries
+from icebench.engine.plan.written_schemas import WrittenSchemas
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.contradictions import CollectingStore
+from icebench.engine.storage.counting import CountingStore
+from icebench.engine.storage.store import Store
 
 Numbered = tuple[int, ManifestFile]
 """A manifest and its index among those of the plan."""

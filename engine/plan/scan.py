@@ -10,35 +10,35 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import Int64Array
-from engine.expressions.binding import bind
-from engine.expressions.bound import BOUND_TRUE, BoundPredicate, tests_of_rows
-from engine.expressions.predicate import TRUE, Filter, Predicate
-from engine.lazy_module import LazyModule
-from engine.plan.cache import ManifestCache
-from engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
-from engine.plan.manifests import ManifestSource
-from engine.plan.planner import LOCAL, Mode, PlannedEntries, Planner
-from engine.plan.snapshots import AsOf, Selected, select
-from engine.plan.tasks import ScanTask, TaskPacking, combined_tasks
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.runtime.runner import Runner
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import common_partition_type, untyped_fields
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.storage.resolve import default_runner
-from engine.storage.store import Store
+from icebench.engine.codec.columns import Int64Array
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate, tests_of_rows
+from icebench.engine.expressions.predicate import TRUE, Filter, Predicate
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.plan.planner import LOCAL, Mode, PlannedEntries, Planner
+from icebench.engine.plan.snapshots import AsOf, Selected, select
+from icebench.engine.plan.tasks import ScanTask, TaskPacking, combined_tasks
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import common_partition_type, untyped_fields
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.resolve import default_runner
+from icebench.engine.storage.store import Store
 
 if TYPE_CHECKING:
-    from engine.columnar import filters, foreign_filters
-    from engine.expressions import parse
-    from engine.plan.remote import Executors
+    from icebench.engine.columnar import filters, foreign_filters
+    from icebench.engine.expressions import parse
+    from icebench.engine.plan.remote import Executors
 else:  # the SQL parser is for filters that are text
-    parse = LazyModule("engine.expressions.parse")
-    filters = LazyModule("engine.columnar.filters")
-    foreign_filters = LazyModule("engine.columnar.foreign_filters")
+    parse = LazyModule("icebench.engine.expressions.parse")
+    filters = LazyModule("icebench.engine.columnar.filters")
+    foreign_filters = LazyModule("icebench.engine.columnar.foreign_filters")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +46,9 @@ class ScanPlan:
     """The result of planning a scan.
 
     Attributes:
-        files: A row per data file; columns as `engine.plan.files_table.files_schema`. `residual` is the residual filter
-            as text, null if every row matches. `deletes` are the delete files to apply, as references into a
-            dictionary.
+        files: A row per data file; columns as `icebench.engine.plan.files_table.files_schema`. `residual` is the
+            residual filter as text, null if every row matches. `deletes` are the delete files to apply, as references
+            into a dictionary.
         counters: Exact counts of the planning work.
         snapshot: The snapshot; None for an empty table.
         schema: The schema that filter and residuals are bound to.
@@ -72,7 +72,7 @@ class ScanPlan:
 
     def tasks(self, split_bytes: int | None = None, *, by_partition: bool = False) -> list[ScanTask]:
         """Split the files and pack them into tasks of about `split_bytes`, optionally of one partition each (for joins
-        of tables with equal partitioning); see `engine.plan.tasks`.
+        of tables with equal partitioning); see `icebench.engine.plan.tasks`.
 
         The table properties ``read.split.*`` control packing; `split_bytes` overrides ``read.split.target-size``.
         Raises Invalid for wrong values.
@@ -210,7 +210,7 @@ def _numbered_residuals(planned: PlannedEntries) -> tuple[tuple[BoundPredicate, 
 
 
 def as_predicate(filter: Filter | None, schema: Schema) -> Predicate:
-    """A filter of rows of `schema`, given as text, made by `engine.col`, or as an expression of pyarrow or PyIceberg;
+    """A filter of rows of `schema`, given as text, made by `icebench.col`, or as an expression of pyarrow or PyIceberg;
     None keeps every row. Raises Invalid for anything else, Unsupported for what has no equal here."""
     if filter is None:
         return TRUE
@@ -238,13 +238,13 @@ def table_scan(
     Args:
         metadata: The table.
         store: Its storage.
-        filter: SQL-like text or an expression; see `engine.expressions.parse`. None keeps every row.
+        filter: SQL-like text or an expression; see `icebench.engine.expressions.parse`. None keeps every row.
         columns: Full names of the columns to return; None for all.
         snapshot_id: A snapshot to read.
         ref: A branch or tag to read.
         as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
         case_sensitive: Whether names in filter and columns are.
-        runner: Runs work on manifests in parallel; see `engine.storage.resolve.default_runner`.
+        runner: Runs work on manifests in parallel; see `icebench.engine.storage.resolve.default_runner`.
         cache: Keeps decoded manifests from one plan to the next; None decodes them anew.
         table_name: For messages.
 

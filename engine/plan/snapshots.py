@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from engine.errors import Invalid
-from engine.expressions.temporal_literals import parse_temporal, to_temporal
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
+from icebench.engine.errors import Invalid
+from icebench.engine.expressions.temporal_literals import parse_temporal, to_temporal
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
 
 AsOf = int | str | dt.datetime
 """A time: milliseconds since 1970, an ISO 8601 text with a zone, or a datetime with one."""

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array
-from engine.columnar.columns import combined
-from engine.columnar.schemas import storage_of
-from engine.errors import CorruptTable, Invalid
-from engine.kernels.compiling import kernel
-from engine.plan.grouping import codes_of
-from engine.spec.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE
+from icebench.engine.codec.columns import BoolArray, Int64Array
+from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.errors import CorruptTable, Invalid
+from icebench.engine.kernels.compiling import kernel
+from icebench.engine.plan.grouping import codes_of
+from icebench.engine.spec.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE
 
 _MOST_PIECES = 1 << 24
 """The most pieces of a plan: those of two pebibytes at the default split size."""

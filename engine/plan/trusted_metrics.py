@@ -22,7 +22,7 @@ Neither bound is believed
     (StarRocks 69207);
   - of text and binary in files of several row groups with PyIceberg's names. It passes over row groups that have no
     bounds because their values are longer than 4 KiB;
-  - of uuids, but for what `engine.expressions.uuid_bounds` says (apache/iceberg 14216).
+  - of uuids, but for what `icebench.engine.expressions.uuid_bounds` says (apache/iceberg 14216).
 
 Of timestamps
   - an upper bound of whole milliseconds holds up to the end of the last one. Delta UniForm cuts them off (delta 7444);
@@ -43,12 +43,20 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, data_of, offsets_of, valid_of, values_of
-from engine.expressions.bounds import ColumnBounds, Presence
-from engine.expressions.uuid_bounds import believed_bounds
-from engine.expressions.vectors import NumberVector, Vector, from_serialized, restricted
-from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.codec.columns import (
+    BoolArray,
+    Int64Array,
+    ManifestColumns,
+    data_of,
+    offsets_of,
+    valid_of,
+    values_of,
+)
+from icebench.engine.expressions.bounds import ColumnBounds, Presence
+from icebench.engine.expressions.uuid_bounds import believed_bounds
+from icebench.engine.expressions.vectors import NumberVector, Vector, from_serialized, restricted
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DecimalType, PrimitiveType
 
 MICROSECONDS = frozenset({"timestamp", "timestamptz"})
 _MILLISECOND = 1_000

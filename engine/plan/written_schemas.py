@@ -14,13 +14,13 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, valid_of
-from engine.expressions.bounds import ColumnBounds, Evidence, Presence
-from engine.expressions.vectors import vector_of
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import NAME_MAPPING
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
+from icebench.engine.codec.columns import BoolArray, Int64Array, ManifestColumns, valid_of
+from icebench.engine.expressions.bounds import ColumnBounds, Evidence, Presence
+from icebench.engine.expressions.vectors import vector_of
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
 
 
 class WrittenSchemas:

@@ -1,9 +1,9 @@
 """Changelogs: the changes of a table's rows between two snapshots.
 
-Each snapshot is compared with its parent (`engine.plan.changes`): rows of removed data files, and rows that new deletes
-remove, are DELETE; rows of added data files are INSERT. A row that a snapshot removes and adds unchanged was merely
-rewritten and is left out. Whole rows are compared, whatever columns are projected: by row id and values in tables with
-row lineage, else by values, one for one.
+Each snapshot is compared with its parent (`icebench.engine.plan.changes`): rows of removed data files, and rows that
+new deletes remove, are DELETE; rows of added data files are INSERT. A row that a snapshot removes and adds unchanged
+was merely rewritten and is left out. Whole rows are compared, whatever columns are projected: by row id and values in
+tables with row lineage, else by values, one for one.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import column_by_id, combined
-from engine.columnar.matching import find_uncancelled, row_codes, update_pairs
-from engine.columnar.projection import MissingValues, Projector
-from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import FileRead
-from engine.deletes.positions import Positions
-from engine.errors import Invalid, Unsupported
-from engine.plan.changes import SnapshotChanges, changes_of
-from engine.plan.scan import ScanPlan, TableScan
-from engine.read.plans import planned_files, request_for
-from engine.read.positions import read_rows_at
-from engine.read.reader import read_files
-from engine.read.request import BATCH_ROWS
-from engine.runtime.counters import Counters
-from engine.spec.data_file import FileContent
-from engine.spec.metadata_columns import CHANGE_COLUMNS, FILE, POS, ROW_ID
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
+from icebench.engine.columnar.columns import column_by_id, combined
+from icebench.engine.columnar.matching import find_uncancelled, row_codes, update_pairs
+from icebench.engine.columnar.projection import MissingValues, Projector
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.positions import Positions
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.plan.changes import SnapshotChanges, changes_of
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.positions import read_rows_at
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import BATCH_ROWS
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata_columns import CHANGE_COLUMNS, FILE, POS, ROW_ID
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
 
 INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER = "INSERT", "DELETE", "UPDATE_BEFORE", "UPDATE_AFTER"
 
@@ -109,7 +109,7 @@ class ChangelogScan:
         return self.scan.metadata.format_version >= 3
 
     def plan(self) -> Iterator[SnapshotChanges]:
-        """The changed files of each snapshot that changes rows; see `engine.plan.changes`."""
+        """The changed files of each snapshot that changes rows; see `icebench.engine.plan.changes`."""
         return changes_of(self.scan, self.span, self.counters)
 
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
@@ -138,7 +138,7 @@ class ChangelogScan:
     def to_spark(self, spark: Any) -> Any:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
         """The changes as a `pyspark.sql.DataFrame` of a `pyspark.sql.SparkSession`; planned now, read when it runs.
 
-        See `engine.spark.changelog_scan`, also for errors.
+        See `icebench.engine.spark.changelog_scan`, also for errors.
         """
         if self.to_frame is None:
             raise Unsupported("a DataFrame of this changelog: it was not made by Table.changelog_scan")

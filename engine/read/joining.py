@@ -12,12 +12,12 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
-from engine.formats.parquet.source import ParquetSource
-from engine.formats.source import RowGroup, slice_table, without_columns
-from engine.read.request import ReadRequest
-from engine.read.row_group import SharedSource, Work, row_bytes
-from engine.spec.schema import Schema
+from icebench.engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.formats.source import RowGroup, slice_table, without_columns
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.read.row_group import SharedSource, Work, row_bytes
+from icebench.engine.spec.schema import Schema
 
 _MOST_FILES, _MOST_ROWS, _MOST_BYTES = 16, 1 << 16, 4 << 20
 """Limits of what is joined: so little that threads still share the work, and that it fits into one piece."""
@@ -39,7 +39,7 @@ class JoinedFiles:
     def batches(
         self, row_group: int, wanted: Schema, *, rows: int, narrow: bool = False, threads: bool = False
     ) -> Iterator[pa.Table]:
-        """See `engine.formats.source.Source.batches`."""
+        """See `icebench.engine.formats.source.Source.batches`."""
         del row_group, narrow, threads  # whether decimals come narrow depends on the file
         parts = (source.batches(0, wanted, rows=source.num_rows) for source in self._sources)
         tables = [table for part in parts for table in part]

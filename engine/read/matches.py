@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.deletes.files import DeleteFile, FileRead
-from engine.errors import Unsupported
-from engine.plan.scan import ScanPlan
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.runtime.counters import Counters
-from engine.runtime.runner import Runner
-from engine.spec.data_file import FileContent
-from engine.spec.metadata_columns import FILE, POS
-from engine.spec.partitioning import Partition
-from engine.spec.schema import Schema
-from engine.storage.resolve import default_runner
-from engine.storage.store import Store
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.errors import Unsupported
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata_columns import FILE, POS
+from icebench.engine.spec.partitioning import Partition
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.resolve import default_runner
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,8 @@ def matched_rows(
     runner: Runner | None = None,
     table_name: str | None = None,
 ) -> Iterator[MatchedRows]:
-    """The matching rows of each file of a plan that has any, in plan order. Raises as `engine.read.plans.read_plan`.
+    """The matching rows of each file of a plan that has any, in plan order. Raises as
+    `icebench.engine.read.plans.read_plan`.
 
     Args:
         plan: Supplies files and filter.

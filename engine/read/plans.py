@@ -10,27 +10,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import combined
-from engine.columnar.partitions import partition_tuples
-from engine.deletes.files import DeleteFile, FileRead
-from engine.expressions.bound import BOUND_TRUE
-from engine.formats.name_mapping import FilesWithoutIds
-from engine.plan.scan import ScanPlan
-from engine.plan.tasks import ScanTask
-from engine.plan.written_schemas import columns_of_all_snapshots
-from engine.read.reader import list_row_groups, read_files
-from engine.read.request import BATCH_ROWS, ReadRequest
-from engine.runtime.counters import ROWS_RETURNED, Counters
-from engine.runtime.runner import Runner
-from engine.spec.data_file import FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.name_mapping import parse_name_mapping
-from engine.spec.partitioning import Partition, common_partition_type, has_known_values
-from engine.spec.properties import NAME_MAPPING
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
-from engine.storage.resolve import default_runner
-from engine.storage.store import Store
+from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.partitions import partition_tuples
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.expressions.bound import BOUND_TRUE
+from icebench.engine.formats.name_mapping import FilesWithoutIds
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.plan.tasks import ScanTask
+from icebench.engine.plan.written_schemas import columns_of_all_snapshots
+from icebench.engine.read.reader import list_row_groups, read_files
+from icebench.engine.read.request import BATCH_ROWS, ReadRequest
+from icebench.engine.runtime.counters import ROWS_RETURNED, Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.name_mapping import parse_name_mapping
+from icebench.engine.spec.partitioning import Partition, common_partition_type, has_known_values
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.storage.resolve import default_runner
+from icebench.engine.storage.store import Store
 
 
 def read_plan(
@@ -54,11 +54,12 @@ def read_plan(
         task: Read only this part of the plan; see `ScanPlan.tasks`.
         limit: Stop after so many rows; files after those that certainly have them are not opened.
         projection: The columns to return; those of the plan by default. May have metadata columns
-            (`engine.spec.metadata_columns`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and others.
+            (`icebench.engine.spec.metadata_columns`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and
+            others.
         counters: Count the work.
         runner: Reads in parallel.
         batch_rows: The most rows of a batch.
-        narrow_decimals: See `engine.read.request.ReadRequest`.
+        narrow_decimals: See `icebench.engine.read.request.ReadRequest`.
         table_name: For errors.
 
     Raises:
@@ -130,7 +131,7 @@ ROW_GROUP_SCHEMA = pa.schema(
 def row_groups_of(
     plan: ScanPlan, store: Store, *, runner: Runner | None = None, table_name: str | None = None
 ) -> pa.Table:
-    """The row groups of the files of a plan; see `engine.scan.Scan.row_groups`."""
+    """The row groups of the files of a plan; see `icebench.engine.scan.Scan.row_groups`."""
     request = request_for(plan, store, table_name=table_name)
     run = runner or default_runner(store, plan.metadata.location)
     rows = [

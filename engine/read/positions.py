@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from engine.deletes.files import FileRead
-from engine.deletes.loaded_deletes import FileDeletes
-from engine.deletes.positions import Positions
-from engine.formats.source import RowGroup, Source
-from engine.read.request import ReadRequest
-from engine.read.row_group import Work, works_of
-from engine.read.row_group_stream import row_group_batches
-from engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED, ROWS_RETURNED, Counters
-from engine.runtime.runner import Runner
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.loaded_deletes import FileDeletes
+from icebench.engine.deletes.positions import Positions
+from icebench.engine.formats.source import RowGroup, Source
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.read.row_group import Work, works_of
+from icebench.engine.read.row_group_stream import row_group_batches
+from icebench.engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED, ROWS_RETURNED, Counters
+from icebench.engine.runtime.runner import Runner
 
 
 def read_rows_at(
@@ -32,7 +32,7 @@ def read_rows_at(
         counters: Count row groups and rows.
 
     Raises:
-        As `engine.read.reader.read_files`.
+        As `icebench.engine.read.reader.read_files`.
     """
 
     def opened(chosen: tuple[FileRead, Positions]) -> list[Work]:

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from engine.deletes.cache import DeleteCache
-from engine.deletes.files import FileRead
-from engine.deletes.loaded_deletes import FileDeletes, LoadedDeletes
-from engine.expressions.bound import BoundConstant
-from engine.formats.opening import check_format
-from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
-from engine.formats.parquet.source import ParquetSource
-from engine.formats.source import RowGroup, Source
-from engine.read.joining import join_small
-from engine.read.request import ReadRequest
-from engine.read.row_group import Work, open_file, works_of
-from engine.read.row_group_stream import row_group_batches
-from engine.runtime.counters import (
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.loaded_deletes import FileDeletes, LoadedDeletes
+from icebench.engine.expressions.bound import BoundConstant
+from icebench.engine.formats.opening import check_format
+from icebench.engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.formats.source import RowGroup, Source
+from icebench.engine.read.joining import join_small
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.read.row_group import Work, open_file, works_of
+from icebench.engine.read.row_group_stream import row_group_batches
+from icebench.engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,
     ROW_GROUPS_SKIPPED,
@@ -31,8 +31,8 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
-from engine.runtime.runner import Runner
-from engine.spec.values import Value
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.values import Value
 
 
 def read_files(

@@ -10,25 +10,25 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.scalars import repeat
-from engine.columnar.schemas import to_arrow_field, to_arrow_schema
-from engine.deletes.cache import DeleteCache
-from engine.deletes.files import FileRead
-from engine.deletes.loaded_deletes import LoadedDeletes, load_deletes
-from engine.errors import CorruptTable, Unsupported
-from engine.expressions.bound import BoundPredicate
-from engine.expressions.bounds import Evaluator
-from engine.formats.name_mapping import FilesWithoutIds
-from engine.runtime.counters import Counters
-from engine.runtime.runner import Runner
-from engine.spec.metadata_columns import DELETED_ID, PARTITION_ID
-from engine.spec.name_mapping import NameMapping
-from engine.spec.partitioning import UNPARTITIONED, PartitionSpec
-from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import PrimitiveType, StructType
-from engine.spec.values import Value
-from engine.storage.store import Store
+from icebench.engine.columnar.scalars import repeat
+from icebench.engine.columnar.schemas import to_arrow_field, to_arrow_schema
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.loaded_deletes import LoadedDeletes, load_deletes
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.expressions.bounds import Evaluator
+from icebench.engine.formats.name_mapping import FilesWithoutIds
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.metadata_columns import DELETED_ID, PARTITION_ID
+from icebench.engine.spec.name_mapping import NameMapping
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec
+from icebench.engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import PrimitiveType, StructType
+from icebench.engine.spec.values import Value
+from icebench.engine.storage.store import Store
 
 BATCH_ROWS = 1 << 17
 """Default rows of a batch: enough to keep Python's share small, few enough to fit into the processor's cache."""
@@ -49,7 +49,7 @@ class ReadRequest:
 
     Args:
         store: Where the files are.
-        projection: The columns to return, in order; may include those of `engine.spec.metadata_columns`.
+        projection: The columns to return, in order; may include those of `icebench.engine.spec.metadata_columns`.
         schemas: The table's schemas: the one that the filter is bound to first, then the newest first.
         specs: The table's partition specs by id.
         name_mapping: For files without field ids.
@@ -112,7 +112,7 @@ class ReadRequest:
     def load_deletes(
         self, files: Iterable[FileRead], *, runner: Runner, counters: Counters, cache: DeleteCache | None = None
     ) -> LoadedDeletes:
-        """The deletes of these files; see `engine.deletes.loaded_deletes.load_deletes`."""
+        """The deletes of these files; see `icebench.engine.deletes.loaded_deletes.load_deletes`."""
         return load_deletes(
             files,
             self.schemas,

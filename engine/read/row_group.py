@@ -19,22 +19,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import combined
-from engine.columnar.decimals import is_narrow
-from engine.columnar.filters import row_mask
-from engine.columnar.lineage import last_updated, row_ids
-from engine.columnar.projection import MissingValues, Projector
-from engine.columnar.schemas import field_id_of
-from engine.deletes.equality import EqualityGroup
-from engine.deletes.files import FileRead, check_file
-from engine.deletes.loaded_deletes import FileDeletes
-from engine.errors import CorruptTable
-from engine.expressions.bound import BoundConstant
-from engine.formats.file_columns import FileColumns
-from engine.formats.opening import open_source
-from engine.formats.source import RowGroup, Source, keep_rows
-from engine.read.request import ReadRequest
-from engine.runtime.counters import (
+from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.decimals import is_narrow
+from icebench.engine.columnar.filters import row_mask
+from icebench.engine.columnar.lineage import last_updated, row_ids
+from icebench.engine.columnar.projection import MissingValues, Projector
+from icebench.engine.columnar.schemas import field_id_of
+from icebench.engine.deletes.equality import EqualityGroup
+from icebench.engine.deletes.files import FileRead, check_file
+from icebench.engine.deletes.loaded_deletes import FileDeletes
+from icebench.engine.errors import CorruptTable
+from icebench.engine.expressions.bound import BoundConstant
+from icebench.engine.formats.file_columns import FileColumns
+from icebench.engine.formats.opening import open_source
+from icebench.engine.formats.source import RowGroup, Source, keep_rows
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,
     ROW_GROUPS_SKIPPED,
@@ -43,7 +43,7 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
-from engine.spec.metadata_columns import (
+from icebench.engine.spec.metadata_columns import (
     DELETED_ID,
     FILE_ID,
     LAST_UPDATED,
@@ -54,8 +54,8 @@ from engine.spec.metadata_columns import (
     ROW_ID_ID,
     SPEC_ID_ID,
 )
-from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
-from engine.spec.types import PrimitiveType
+from icebench.engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from icebench.engine.spec.types import PrimitiveType
 
 Mask = npt.NDArray[np.bool_]
 
@@ -66,7 +66,7 @@ _LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 17
 
 
 class Batches(Protocol):
-    """What is read of an open file; see `engine.formats.source.Source`."""
+    """What is read of an open file; see `icebench.engine.formats.source.Source`."""
 
     @property
     def columns(self) -> FileColumns: ...
@@ -112,7 +112,7 @@ class SharedSource:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row group to read, of an open file, or those of several files: see `engine.read.joining`.
+    """A row group to read, of an open file, or those of several files: see `icebench.engine.read.joining`.
 
     Args:
         file: The file, or the first one.
@@ -266,7 +266,7 @@ class RowGroupReader:
         work: The row group.
         request: What to read.
         counters: Count the work.
-        threads: See `engine.formats.source.Source.batches`.
+        threads: See `icebench.engine.formats.source.Source.batches`.
     """
 
     def __init__(self, work: Work, request: ReadRequest, counters: Counters, *, threads: bool) -> None:

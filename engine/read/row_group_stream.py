@@ -7,11 +7,11 @@ from itertools import chain
 
 import pyarrow as pa
 
-from engine.read.request import ReadRequest
-from engine.read.row_group import RowGroupReader, Work, row_bytes
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner, made_ahead
-from engine.runtime.runner import Runner
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.read.row_group import RowGroupReader, Work, row_bytes
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner, made_ahead
+from icebench.engine.runtime.runner import Runner
 
 _WHOLE_BYTES = 8 << 20
 """Row groups that take no more memory are decoded whole by one thread. Larger ones decode faster piece by piece, with

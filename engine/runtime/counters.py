@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from threading import Lock
 
-from engine.errors import Invalid
+from icebench.engine.errors import Invalid
 
 # Planning (spec: "Scan Planning").
 MANIFESTS_IN_LIST = "manifests_in_list"
@@ -45,7 +45,7 @@ STORAGE_REQUESTS_HEAD = "storage_requests_head"
 STORAGE_BYTES_READ = "storage_bytes_read"
 STORAGE_BYTES_WRITTEN = "storage_bytes_written"
 METADATA_CONTRADICTIONS = "metadata_contradictions"
-"""Files that are not as the metadata says, and whose rows are certain; see `engine.storage.contradictions`."""
+"""Files that are not as the metadata says, and whose rows are certain; see `icebench.engine.storage.contradictions`."""
 
 # Writing and committing.
 FILES_WRITTEN = "files_written"

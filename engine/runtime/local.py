@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TypeVar, cast
 
-from engine.errors import Invalid
+from icebench.engine.errors import Invalid
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,7 +56,7 @@ class LocalRunner:
             raise Invalid(f"a runner needs at least one thread, not {self.threads}")
 
     def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """See `engine.runtime.runner.Runner.map`; at most two items per thread are in flight.
+        """See `icebench.engine.runtime.runner.Runner.map`; at most two items per thread are in flight.
 
         Closing the iterator waits for items in flight, unless the garbage collector closes it: it runs in any thread at
         any time, possibly inside a lock that the threads need.

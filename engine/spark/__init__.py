@@ -1,1 +1,2 @@
-"""Scans, writes, planning and other jobs on Spark. PySpark is imported here and in `engine.spark_source` only."""
+"""Scans, writes, planning and other jobs on Spark. PySpark is imported here and in `icebench.engine.spark_source`
+only."""

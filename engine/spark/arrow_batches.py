@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql import types as st
 
-from engine.columnar.schemas import child_fields
-from engine.errors import Invalid
-from engine.spark.types import shown_type
-from engine.spec.schema import Schema
+from icebench.engine.columnar.schemas import child_fields
+from icebench.engine.errors import Invalid
+from icebench.engine.spark.types import shown_type
+from icebench.engine.spec.schema import Schema
 
 
 def spark_schema(schema: Schema) -> st.StructType:

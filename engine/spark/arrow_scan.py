@@ -14,14 +14,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.deletes.files import FileRead
-from engine.plan.scan import ScanPlan
-from engine.read.plans import request_for
-from engine.read.request import ReadRequest
-from engine.spark.arrow_batches import spark_schema
-from engine.spark.arrow_tasks import read_task, task_files
-from engine.spec.schema import Schema
-from engine.storage.store import Store
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.read.plans import request_for
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.spark.arrow_batches import spark_schema
+from icebench.engine.spark.arrow_tasks import read_task, task_files
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.store import Store
 
 DRIVER_BYTES = 256 << 20
 """Delete files of a scan that the native scan decodes on the driver; beyond that, executors read the scan here."""

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from engine.deletes.cache import DeleteCache
-from engine.deletes.files import FileRead
-from engine.plan.scan import ScanPlan
-from engine.plan.tasks import combined_tasks
-from engine.read.plans import planned_files
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spark.arrow_batches import spark_batch
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.plan.tasks import combined_tasks
+from icebench.engine.read.plans import planned_files
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spark.arrow_batches import spark_batch
 
 _DELETES = DeleteCache()
 """One for a Python worker, which serves one task after another: delete files that two tasks need are loaded once."""

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.codec.columns import Int64Array
-from engine.plan.changes import SnapshotChanges
-from engine.plan.scan import ScanPlan, TableScan
-from engine.plan.tasks import TaskPacking
-from engine.read.changelog import ChangelogScan
-from engine.runtime.local import LocalRunner
-from engine.spark.arrow_batches import spark_batch, spark_schema
-from engine.spec.metadata import TableMetadata
+from icebench.engine.codec.columns import Int64Array
+from icebench.engine.plan.changes import SnapshotChanges
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.plan.tasks import TaskPacking
+from icebench.engine.read.changelog import ChangelogScan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spark.arrow_batches import spark_batch, spark_schema
+from icebench.engine.spec.metadata import TableMetadata
 
 _THREADS = 1
 """Of a task: Spark runs as many tasks at once as it has cores."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.spark.file_chunks import PREFIX, ROW, LocatedFile
+from icebench.engine.spark.file_chunks import PREFIX, ROW, LocatedFile
 
 WORDS, SLOTS = (f"{PREFIX}{name}" for name in ("bits", "slots"))
 _SIZE = "_metadata.file_size"
@@ -127,7 +127,7 @@ def bits_of(files: Sequence[LocatedFile], listed: Callable[[], Mapping[tuple[str
 
     Returns:
         None where file sizes are not distinct, differ from Spark's listing, or the bitmaps would be too large; then the
-            join of `engine.spark.file_chunks` is used.
+            join of `icebench.engine.spark.file_chunks` is used.
     """
     sizes = [file.file.file_size_in_bytes for file in files]
     known = [size for size in sizes if size is not None]

@@ -1,13 +1,13 @@
 """Row-level deletes over Spark's own Parquet reader.
 
-Positions: a row tests its bit of a bitmap that tasks receive as a constant (`engine.spark.deleted_bits`); where file
-sizes do not identify the files, or metadata columns need more facts of a file, it finds the bitmap of its chunk by a
-broadcast join (`engine.spark.file_chunks`).
+Positions: a row tests its bit of a bitmap that tasks receive as a constant (`icebench.engine.spark.deleted_bits`);
+where file sizes do not identify the files, or metadata columns need more facts of a file, it finds the bitmap of its
+chunk by a broadcast join (`icebench.engine.spark.file_chunks`).
 
 Equality: an anti-join with null-safe equality, restricted to deletes whose sequence number is higher than that of the
 row's file; the file's sequence number and the number of its partition come with the row's chunk. In the common case
 that every key applies to every file of the group, no chunk is needed. Where deleted rows are kept and marked, keys are
-made distinct and a left join is used. Keys of integer types are joined as one long (`engine.spark.packing`).
+made distinct and a left join is used. Keys of integer types are joined as one long (`icebench.engine.spark.packing`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,26 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.deletes.equality import GLOBAL, EqualityGroup, Scope
-from engine.errors import Unsupported
-from engine.read.request import ReadRequest
-from engine.spark.deleted_bits import SLOTS, WORDS, bits_of
-from engine.spark.file_chunks import OF_FILES, PREFIX, ROW, SCOPE, SEQUENCE, FileChunks, LocatedFile, plain_array
-from engine.spark.packing import Packing, packing_of
-from engine.spark.predicates import ColumnOf
-from engine.spark.session import JavaFrame
-from engine.spark.types import spark_type
-from engine.spec.metadata_columns import POS_ID
-from engine.spec.types import PrimitiveType
+from icebench.engine.deletes.equality import GLOBAL, EqualityGroup, Scope
+from icebench.engine.errors import Unsupported
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.spark.deleted_bits import SLOTS, WORDS, bits_of
+from icebench.engine.spark.file_chunks import (
+    OF_FILES,
+    PREFIX,
+    ROW,
+    SCOPE,
+    SEQUENCE,
+    FileChunks,
+    LocatedFile,
+    plain_array,
+)
+from icebench.engine.spark.packing import Packing, packing_of
+from icebench.engine.spark.predicates import ColumnOf
+from icebench.engine.spark.session import JavaFrame
+from icebench.engine.spark.types import spark_type
+from icebench.engine.spec.metadata_columns import POS_ID
+from icebench.engine.spec.types import PrimitiveType
 
 _BROADCAST_KEYS = 4_000_000
 """So many keys are sent to every executor; more are shuffled, if Spark thinks so."""

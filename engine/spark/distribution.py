@@ -11,15 +11,15 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from engine.columnar.rows import exact_cast
-from engine.columnar.schemas import storage_of, to_arrow_type
-from engine.columnar.transforms import transform_array
-from engine.errors import Unsupported
-from engine.spark.types import quoted, spark_type
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Identity, Void
+from icebench.engine.columnar.rows import exact_cast
+from icebench.engine.columnar.schemas import storage_of, to_arrow_type
+from icebench.engine.columnar.transforms import transform_array
+from icebench.engine.errors import Unsupported
+from icebench.engine.spark.types import quoted, spark_type
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Identity, Void
 
 _PARTITION, _KEY = "_icebench_partition_{}", "_icebench_key_{}"
 

@@ -24,16 +24,16 @@ import xxhash
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.columnar.schemas import storage_of
-from engine.deletes.equality import Scope
-from engine.deletes.files import FileRead
-from engine.deletes.loaded_deletes import FileDeletes
-from engine.deletes.positions import DataFilePlaces
-from engine.errors import CorruptTable, Unsupported
-from engine.read.request import ReadRequest
-from engine.spark.types import quoted, shown, spark_type
-from engine.spec.metadata_columns import FILE_ID, LAST_UPDATED_ID, PARTITION_ID, ROW_ID_ID, SPEC_ID_ID
-from engine.spec.types import NestedField
+from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.deletes.equality import Scope
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.loaded_deletes import FileDeletes
+from icebench.engine.deletes.positions import DataFilePlaces
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.spark.types import quoted, shown, spark_type
+from icebench.engine.spec.metadata_columns import FILE_ID, LAST_UPDATED_ID, PARTITION_ID, ROW_ID_ID, SPEC_ID_ID
+from icebench.engine.spec.types import NestedField
 
 CHUNK_ROWS = 1 << 15
 _CHUNK_SHIFT = 15

@@ -16,7 +16,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
-from engine.errors import EngineError, Unsupported
+from icebench.engine.errors import EngineError, Unsupported
 
 T = TypeVar("T")
 

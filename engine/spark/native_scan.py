@@ -21,30 +21,30 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.columnar.columns import combined
-from engine.deletes.equality import joined_fields
-from engine.deletes.files import FileRead
-from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
-from engine.errors import Unsupported
-from engine.expressions.bound import BoundPredicate, tests_of_rows
-from engine.plan.scan import ScanPlan
-from engine.read.plans import planned_files, request_for
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.runner import Runner
-from engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_frame
-from engine.spark.deletes import DeletedGroup
-from engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
-from engine.spark.predicates import ColumnOf, spark_filter
-from engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
-from engine.spark.session import JavaFrame, ScanSession, scan_session
-from engine.spark.shapes import Shape, shapes_of
-from engine.spark.types import pruned, quoted, shown, shown_type
-from engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
-from engine.spec.schema import Schema
-from engine.spec.types import NestedField, PrimitiveType
-from engine.storage.resolve import default_runner
-from engine.storage.store import Store
+from icebench.engine.columnar.columns import combined
+from icebench.engine.deletes.equality import joined_fields
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
+from icebench.engine.errors import Unsupported
+from icebench.engine.expressions.bound import BoundPredicate, tests_of_rows
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_frame
+from icebench.engine.spark.deletes import DeletedGroup
+from icebench.engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
+from icebench.engine.spark.predicates import ColumnOf, spark_filter
+from icebench.engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
+from icebench.engine.spark.session import JavaFrame, ScanSession, scan_session
+from icebench.engine.spark.shapes import Shape, shapes_of
+from icebench.engine.spark.types import pruned, quoted, shown, shown_type
+from icebench.engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import NestedField, PrimitiveType
+from icebench.engine.storage.resolve import default_runner
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +86,9 @@ def plan_to_dataframe(
         runner: Loads delete files in parallel, on this machine.
         table_name: For error messages.
         driver_bytes: If the delete files have more bytes than this in all, executors decode them and read the rows with
-            the Arrow reader; see `engine.spark.arrow_scan`. So they do for filters that compute values, which Spark
-            would do with other rules, and for nested columns that were renamed, see `engine.spark.read_schema`.
+            the Arrow reader; see `icebench.engine.spark.arrow_scan`. So they do for filters that compute values, which
+            Spark would do with other rules, and for nested columns that were renamed, see
+            `icebench.engine.spark.read_schema`.
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name

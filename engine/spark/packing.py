@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.spec.types import PrimitiveType
+from icebench.engine.spec.types import PrimitiveType
 
 _MOST = (1 << 63) - 1
 """The most numbers: both a number and the size of a range are a long that is not negative."""

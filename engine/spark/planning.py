@@ -1,8 +1,8 @@
 """Scan planning on executors, for tables whose metadata is too much for the driver.
 
 The driver reads the manifest list and prunes manifests. Executors decode and filter the remaining manifests, about
-`TASK_BYTES` of them per task, and return the surviving files as compressed Arrow (`engine.plan.remote`). The driver
-matches deletes to data files. Delete manifests are planned first: they determine which metrics of data files are
+`TASK_BYTES` of them per task, and return the surviving files as compressed Arrow (`icebench.engine.plan.remote`). The
+driver matches deletes to data files. Delete manifests are planned first: they determine which metrics of data files are
 needed.
 
 The mode is chosen by the caller (`PlanningMode`), else by the table's properties ``read.data-planning-mode`` and
@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from engine.errors import Invalid
-from engine.plan.filtering import Filtered
-from engine.plan.planner import PlanningMode
-from engine.plan.remote import Numbered, Order, answers, balance
-from engine.runtime.counters import Counters
-from engine.spark.jobs import run_job
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.properties import DATA_PLANNING_MODE, DELETE_PLANNING_MODE
+from icebench.engine.errors import Invalid
+from icebench.engine.plan.filtering import Filtered
+from icebench.engine.plan.planner import PlanningMode
+from icebench.engine.plan.remote import Numbered, Order, answers, balance
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spark.jobs import run_job
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.properties import DATA_PLANNING_MODE, DELETE_PLANNING_MODE
 
 LOCAL_BYTES = 256 << 20
 """Manifests of one content, as stored, that ``auto`` leaves to the driver. Decoded for a filter on one column they take
@@ -35,7 +35,7 @@ TASK_BYTES = 32 << 20
 
 
 class SparkExecutors:
-    """The executors of a Spark application, as `engine.plan.remote.Executors`.
+    """The executors of a Spark application, as `icebench.engine.plan.remote.Executors`.
 
     Args:
         spark: The user's session; its settings are left unchanged.

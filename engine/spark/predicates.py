@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from engine.expressions.bound import (
+from icebench.engine.expressions.bound import (
     BoundAnd,
     BoundCompare,
     BoundConstant,
@@ -20,7 +20,7 @@ from engine.expressions.bound import (
     BoundPredicate,
     BoundStartsWith,
 )
-from engine.spark.types import not_pushed, sql_literal
+from icebench.engine.spark.types import not_pushed, sql_literal
 
 ColumnOf = Callable[[int], str]
 """Field id -> the text of the Spark column that holds it."""

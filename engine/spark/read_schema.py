@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from engine.spark.file_chunks import PREFIX, ROW
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
-from engine.spec.types import NestedField, PrimitiveType
+from icebench.engine.spark.file_chunks import PREFIX, ROW
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from icebench.engine.spec.types import NestedField, PrimitiveType
 
 _RESERVED = frozenset({"_metadata", ROW})
 """Names that mean something else to Spark's file sources."""

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.errors import Unsupported
+from icebench.engine.errors import Unsupported
 
 SCAN_SETTINGS: Mapping[str, str] = {
     # Columns are found by field id, wherever the read schema has one.

@@ -14,16 +14,16 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from engine.columnar.schemas import child_fields, field_id_of
-from engine.deletes.files import FileRead
-from engine.errors import Unsupported
-from engine.formats.parquet.source import ParquetSource
-from engine.read.request import ReadRequest
-from engine.runtime.runner import Runner
-from engine.spark.read_schema import ReadColumn
-from engine.spark.types import null, quoted, read_field, spark_type, sql_literal, struct_of
-from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type
-from engine.spec.values import Value
+from icebench.engine.columnar.schemas import child_fields, field_id_of
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.errors import Unsupported
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spark.read_schema import ReadColumn
+from icebench.engine.spark.types import null, quoted, read_field, spark_type, sql_literal, struct_of
+from icebench.engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type
+from icebench.engine.spec.values import Value
 
 
 class Shape(Protocol):

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from pyspark.sql import types as st
 
-from engine.errors import Unsupported
-from engine.spec.calendar import UNITS_PER_DAY
-from engine.spec.partition_paths import human_value
-from engine.spec.types import (
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.calendar import UNITS_PER_DAY
+from icebench.engine.spec.partition_paths import human_value
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -33,7 +33,7 @@ from engine.spec.types import (
     Type,
     children,
 )
-from engine.spec.values import Value
+from icebench.engine.spec.values import Value
 
 FIELD_ID_KEY = "parquet.field.id"
 DEFAULT_KEY = "EXISTS_DEFAULT"

@@ -18,21 +18,21 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.spark.distribution import distributed
-from engine.spark.jobs import carried_errors, errors_of_executors
-from engine.spark.types import quoted
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.properties import DISTRIBUTION_MODE
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.spec.types import UUID
-from engine.storage.store import Store
-from engine.write.data_files import remove_files_of, write_data_files
-from engine.write.locations import FileNames
+from icebench.engine.codec.manifests.encoded_files import EncodedFiles, encode_files
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.spark.distribution import distributed
+from icebench.engine.spark.jobs import carried_errors, errors_of_executors
+from icebench.engine.spark.types import quoted
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.properties import DISTRIBUTION_MODE
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.types import UUID
+from icebench.engine.storage.store import Store
+from icebench.engine.write.data_files import remove_files_of, write_data_files
+from icebench.engine.write.locations import FileNames
 
 _BATCH_ROWS = 1 << 17
 """Spark hands over batches of 10,000 rows; so many go to the writer at once."""
@@ -111,8 +111,8 @@ class WriteTask:
         schema: The schema to write.
         spec: The partition spec to write.
         names: Unique file names; the task's numbers are filled in.
-        mode: See `engine.write.data_files.write_data_files`.
-        sorted_by: See `engine.write.data_files.write_data_files`.
+        mode: See `icebench.engine.write.data_files.write_data_files`.
+        sorted_by: See `icebench.engine.write.data_files.write_data_files`.
         store: The table's storage; the executor gets a copy.
         columns: The names of the rows' columns; by default those that they have.
     """

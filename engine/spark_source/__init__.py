@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.lazy_module import LazyModule
+from icebench.engine.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engine.spark_source import datasource
+    from icebench.engine.spark_source import datasource
 else:  # PySpark is loaded when a session is at hand
-    datasource = LazyModule("engine.spark_source.datasource")
+    datasource = LazyModule("icebench.engine.spark_source.datasource")
 
 
 def register(spark: SparkSession) -> None:
@@ -19,9 +19,9 @@ def register(spark: SparkSession) -> None:
 
     For example::
 
-        engine.spark_source.register(spark)
+        icebench.spark.register(spark)
         rows = spark.read.format("icebench").option("catalog", "sqlite:///wh/catalog.db").load("db.events")
 
-    See `engine.spark_source.options` for the options.
+    See `icebench.engine.spark_source.options` for the options.
     """
     datasource.register(spark)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import datasource as sd
 
-from engine.read.changelog import ChangelogScan
-from engine.spark.arrow_batches import spark_batch
-from engine.spark_source.options import ChangelogOptions, TablePlace
-from engine.spec.schema import Schema
-from engine.table import Table
+from icebench.engine.read.changelog import ChangelogScan
+from icebench.engine.spark.arrow_batches import spark_batch
+from icebench.engine.spark_source.options import ChangelogOptions, TablePlace
+from icebench.engine.spec.schema import Schema
+from icebench.engine.table import Table
 
 
 class ChangelogPartition(sd.InputPartition):

@@ -6,18 +6,24 @@ from pyspark.sql import SparkSession
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
-from engine.spark.arrow_batches import spark_schema
-from engine.spark_source.options import is_stream, read_options, stream_options, write_options
-from engine.spark_source.reader import BatchReader, ChangelogReader, PushingReader, changelog_span, options_scan
-from engine.spark_source.stream_reader import StreamReader, stream_schema
-from engine.spark_source.stream_writer import StreamWriter
-from engine.spark_source.writer import BatchWriter, SourceWrite
+from icebench.engine.spark.arrow_batches import spark_schema
+from icebench.engine.spark_source.options import is_stream, read_options, stream_options, write_options
+from icebench.engine.spark_source.reader import (
+    BatchReader,
+    ChangelogReader,
+    PushingReader,
+    changelog_span,
+    options_scan,
+)
+from icebench.engine.spark_source.stream_reader import StreamReader, stream_schema
+from icebench.engine.spark_source.stream_writer import StreamWriter
+from icebench.engine.spark_source.writer import BatchWriter, SourceWrite
 
 NAME = "icebench"
 
 
 class TableSource(sd.DataSource):
-    """The data source; `engine.spark_source.options` documents its options."""
+    """The data source; `icebench.engine.spark_source.options` documents its options."""
 
     @classmethod
     def name(cls) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import datasource as sd
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.binding import bind
-from engine.expressions.predicate import (
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.predicate import (
     TRUE,
     Operator,
     Predicate,
@@ -22,8 +22,8 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
-from engine.spec.schema import Schema
-from engine.spec.types import UUID
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import UUID
 
 _OPERATORS: dict[type[sd.Filter], Operator] = {
     sd.EqualTo: "=",

@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.catalog.addresses import is_name
-from engine.errors import Invalid, Unsupported, is_secret, without_secrets
-from engine.opening import load_catalog, load_table
-from engine.spec.properties import DISTRIBUTION_MODE, TARGET_FILE_SIZE_BYTES
-from engine.spec.snapshots import MAIN
-from engine.storage.resolve import scheme_of
-from engine.storage.user_configuration import configured_catalogs
-from engine.table import Table
+from icebench.engine.catalog.addresses import is_name
+from icebench.engine.errors import Invalid, Unsupported, is_secret, without_secrets
+from icebench.engine.opening import load_catalog, load_table
+from icebench.engine.spec.properties import DISTRIBUTION_MODE, TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.snapshots import MAIN
+from icebench.engine.storage.resolve import scheme_of
+from icebench.engine.storage.user_configuration import configured_catalogs
+from icebench.engine.table import Table
 
 _PLACE = ("path", "catalog", "table", "warehouse", "catalog-name", "token", "credential")
 _READ = ("columns", "filter", "snapshot-id", "branch", "tag", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id",
@@ -55,12 +55,12 @@ class TablePlace:
 
     Args:
         table: Its name in the catalog, or its location.
-        catalog: The catalog's URI, as for `engine.load_catalog`; None for a table opened by its location, read-only.
-        warehouse: As for `engine.load_catalog`, like the following.
+        catalog: The catalog's URI, as for `icebench.load_catalog`; None for a table opened by its location, read-only.
+        warehouse: As for `icebench.load_catalog`, like the following.
         name: The catalog's name.
-        token: As for `engine.load_catalog`.
-        credential: As for `engine.load_catalog`.
-        properties: As for `engine.load_catalog`.
+        token: As for `icebench.load_catalog`.
+        credential: As for `icebench.load_catalog`.
+        properties: As for `icebench.load_catalog`.
     """
 
     table: str

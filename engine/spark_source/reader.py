@@ -14,19 +14,19 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
-from engine.deletes.files import FileRead
-from engine.errors import Invalid
-from engine.expressions.predicate import TRUE, Predicate
-from engine.plan.scan import ScanPlan, as_predicate
-from engine.read.plans import request_for
-from engine.read.request import ReadRequest
-from engine.scan import Scan
-from engine.spark.arrow_batches import check_schema
-from engine.spark.arrow_tasks import read_task, task_files
-from engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
-from engine.spark_source.filters import pushed
-from engine.spark_source.options import ReadOptions
-from engine.table import Table
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.errors import Invalid
+from icebench.engine.expressions.predicate import TRUE, Predicate
+from icebench.engine.plan.scan import ScanPlan, as_predicate
+from icebench.engine.read.plans import request_for
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.scan import Scan
+from icebench.engine.spark.arrow_batches import check_schema
+from icebench.engine.spark.arrow_tasks import read_task, task_files
+from icebench.engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
+from icebench.engine.spark_source.filters import pushed
+from icebench.engine.spark_source.options import ReadOptions
+from icebench.engine.table import Table
 
 
 class FilesPartition(sd.InputPartition):

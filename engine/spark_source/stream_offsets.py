@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from engine.errors import Invalid, Unsupported
-from engine.plan.incremental import snapshots_between
-from engine.plan.scan import ScanPlan
-from engine.spark_source.options import StreamOptions
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import MAIN, Snapshot
-from engine.table import Table
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.plan.incremental import snapshots_between
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.spark_source.options import StreamOptions
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import MAIN, Snapshot
+from icebench.engine.table import Table
 
 ALL = -1
 """All files of a snapshot, however many they are."""

@@ -13,15 +13,15 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
-from engine.read.plans import request_for
-from engine.spark.arrow_batches import check_schema, spark_schema
-from engine.spark.arrow_tasks import read_task, task_files
-from engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
-from engine.spark_source.options import StreamOptions
-from engine.spark_source.reader import FilesPartition
-from engine.spark_source.stream_offsets import Offset, Position, StreamPlanner
-from engine.spec.schema import Schema
-from engine.table import Table
+from icebench.engine.read.plans import request_for
+from icebench.engine.spark.arrow_batches import check_schema, spark_schema
+from icebench.engine.spark.arrow_tasks import read_task, task_files
+from icebench.engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
+from icebench.engine.spark_source.options import StreamOptions
+from icebench.engine.spark_source.reader import FilesPartition
+from icebench.engine.spark_source.stream_offsets import Offset, Position, StreamPlanner
+from icebench.engine.spec.schema import Schema
+from icebench.engine.table import Table
 
 
 class StreamReader(sd.DataSourceStreamReader):

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import datasource as sd
 
-from engine.errors import Unsupported
-from engine.spark_source.writer import SourceWrite, TaskFiles, task_files
-from engine.write.locations import FileNames
+from icebench.engine.errors import Unsupported
+from icebench.engine.spark_source.writer import SourceWrite, TaskFiles, task_files
+from icebench.engine.write.locations import FileNames
 
 _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 """Local properties of a micro-batch's tasks: the sink is told its number only when it commits, and its query never."""

@@ -17,24 +17,24 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from engine.codec.manifests.encoded_files import EncodedFiles
-from engine.columnar.schemas import from_arrow_schema
-from engine.commit.committed_batches import BATCH_ID, STREAM_ID, has_batch
-from engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed
-from engine.expressions.binding import bind
-from engine.operations.row_operations import RowOperations
-from engine.operations.row_source import WrittenRows
-from engine.plan.scan import as_predicate
-from engine.spark.writer import WriteTask
-from engine.spark_source.options import WriteOptions, refuse_distribution
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import ACCEPT_ANY_SCHEMA
-from engine.spec.schema import Schema
-from engine.spec.types import UUID
-from engine.table import Table
-from engine.write.data_files import remove_files_of
-from engine.write.locations import FileNames
+from icebench.engine.codec.manifests.encoded_files import EncodedFiles
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.commit.committed_batches import BATCH_ID, STREAM_ID, has_batch
+from icebench.engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed
+from icebench.engine.expressions.binding import bind
+from icebench.engine.operations.row_operations import RowOperations
+from icebench.engine.operations.row_source import WrittenRows
+from icebench.engine.plan.scan import as_predicate
+from icebench.engine.spark.writer import WriteTask
+from icebench.engine.spark_source.options import WriteOptions, refuse_distribution
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import ACCEPT_ANY_SCHEMA
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import UUID
+from icebench.engine.table import Table
+from icebench.engine.write.data_files import remove_files_of
+from icebench.engine.write.locations import FileNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class SourceWrite:
 
         Raises:
             ValidationFailed: Another commit changed the schema while columns were added.
-            CommitFailed: See `engine.errors`; the files are deleted unless the commit may have succeeded.
+            CommitFailed: See `icebench.engine.errors`; the files are deleted unless the commit may have succeeded.
         """
         with self._kept_if_unknown(files):
             self._commit(WrittenRows(tuple(files)), overwrite=overwrite)

@@ -6,16 +6,16 @@ import uuid as uuids
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.errors import Invalid, Unsupported
-from engine.spec.metadata import DEFAULT_FORMAT_VERSION, LATEST_FORMAT_VERSION, TableMetadata
-from engine.spec.metadata_columns import check_column_names
-from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
-from engine.spec.properties import RESERVED
-from engine.spec.schema import Schema
-from engine.spec.schema_evolution import assign_fresh_ids
-from engine.spec.sorting import UNSORTED, SortOrder
-from engine.spec.transforms import UnknownTransform
-from engine.spec.updates import (
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.metadata import DEFAULT_FORMAT_VERSION, LATEST_FORMAT_VERSION, TableMetadata
+from icebench.engine.spec.metadata_columns import check_column_names
+from icebench.engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
+from icebench.engine.spec.properties import RESERVED
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema_evolution import assign_fresh_ids
+from icebench.engine.spec.sorting import UNSORTED, SortOrder
+from icebench.engine.spec.transforms import UnknownTransform
+from icebench.engine.spec.updates import (
     AddPartitionSpec,
     AddSchema,
     AddSnapshot,

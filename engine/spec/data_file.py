@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-from engine.spec.values import Value
+from icebench.engine.spec.values import Value
 
 FileFormat = Literal["parquet", "avro", "orc", "puffin"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from engine.spec.data_file import DataFile
+from icebench.engine.spec.data_file import DataFile
 
 
 class EntryStatus(IntEnum):

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from engine.errors import CorruptTable, NotFound
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
-from engine.spec.sorting import SortOrder
-from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from icebench.engine.errors import CorruptTable, NotFound
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ DEFAULT_FORMAT_VERSION = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TableMetadata:
-    """One version of a table, complete and immutable. A change makes a new value (`engine.spec.updates`)."""
+    """One version of a table, complete and immutable. A change makes a new value (`icebench.engine.spec.updates`)."""
 
     format_version: int
     table_uuid: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from engine.errors import Invalid, Unsupported
-from engine.spec.schema import Schema
-from engine.spec.types import BOOLEAN, INT, LONG, STRING, NestedField, StructType
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import BOOLEAN, INT, LONG, STRING, NestedField, StructType
 
 FILE_ID = 2147483646
 POS_ID = 2147483645

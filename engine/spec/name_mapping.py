@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from engine.errors import Invalid
-from engine.spec.schema import Schema
-from engine.spec.types import NestedField, children
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import NestedField, children
 
 
 @dataclass(frozen=True, slots=True)

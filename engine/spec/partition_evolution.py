@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.errors import Invalid
-from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, field_name
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Transform, Truncate, UnknownTransform, Void, parse_transform
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, field_name
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Transform, Truncate, UnknownTransform, Void, parse_transform
 
 
 @dataclass

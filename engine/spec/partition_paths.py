@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from urllib.parse import quote_plus
 
-from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, civil_of, iso_clock
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Day, Hour, Month, Transform, Year
-from engine.spec.types import UNKNOWN, PrimitiveType
-from engine.spec.values import Value
+from icebench.engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, civil_of, iso_clock
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Day, Hour, Month, Transform, Year
+from icebench.engine.spec.types import UNKNOWN, PrimitiveType
+from icebench.engine.spec.values import Value
 
 
 def human_string(transform: Transform, source: PrimitiveType, value: Value | None) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from engine.errors import Invalid
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity, Transform, UnknownTransform, Void
-from engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
-from engine.spec.values import Value
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity, Transform, UnknownTransform, Void
+from icebench.engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
+from icebench.engine.spec.values import Value
 
 Partition: TypeAlias = tuple[Value | None, ...]
 """A partition tuple: one internal value per field of its spec, in the spec's order."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from engine.errors import Invalid
+from icebench.engine.errors import Invalid
 
 T = TypeVar("T")
 
@@ -136,7 +136,7 @@ STATUS_CHECK_MIN_WAIT_MS = Property("commit.status-check.min-wait-ms", _SECOND, 
 STATUS_CHECK_MAX_WAIT_MS = Property("commit.status-check.max-wait-ms", _MINUTE, _not_negative)
 STATUS_CHECK_TOTAL_TIMEOUT_MS = Property("commit.status-check.total-timeout-ms", 30 * _MINUTE, _not_negative)
 HOST_COMMIT_LOCK = Property("icebench.commit.host-lock.enabled", False, _boolean)
-"""Whether writers of one host commit one at a time; see `engine.storage.host_commit_lock`."""
+"""Whether writers of one host commit one at a time; see `icebench.engine.storage.host_commit_lock`."""
 MANIFEST_TARGET_SIZE_BYTES = Property("commit.manifest.target-size-bytes", 8 * _MB, _positive)
 MANIFEST_MIN_COUNT_TO_MERGE = Property("commit.manifest.min-count-to-merge", 100, _positive)
 MANIFEST_MERGE_ENABLED = Property("commit.manifest-merge.enabled", True, _boolean)
@@ -166,7 +166,8 @@ OBJECT_STORAGE_PARTITIONED_PATHS = Property("write.object-storage.partitioned-pa
 DELETE_GRANULARITY = Property("write.delete.granularity", "file", _one_of("file", "partition"))
 """Whether a position-delete file refers to one data file, or to any of a partition."""
 READ_BACK = Property("icebench.write.read-back", "nested", _one_of("none", "nested", "all"))
-"""Which new data files are read back and compared before a commit; see `engine.write.read_back.compared_columns`."""
+"""Which new data files are read back and compared before a commit; see
+`icebench.engine.write.read_back.compared_columns`."""
 DISTRIBUTION_MODE = Property("write.distribution-mode", "none", _one_of("none", "hash", "range"))
 ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.errors import CommitConflict
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import MAIN
+from icebench.engine.errors import CommitConflict
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import MAIN
 
 
 class TableRequirement:

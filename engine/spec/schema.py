@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 
-from engine.errors import Invalid, Unsupported
-from engine.spec.types import (
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.types import (
     INCOMPARABLE,
     MAX_DEPTH,
     ListType,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from engine.errors import Invalid
-from engine.spec.metadata_columns import check_column_names
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.metadata_columns import check_column_names
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     UNKNOWN,
     ListType,
     MapType,
@@ -25,7 +25,7 @@ from engine.spec.types import (
     children,
     with_children,
 )
-from engine.spec.values import Value
+from icebench.engine.spec.values import Value
 
 _TOP = 0
 """Stands for the schema itself where a parent's field id is asked for; field ids begin at 1."""
@@ -137,7 +137,7 @@ class SchemaUpdate:
         return self._change(replace(self._current(name), doc=doc))
 
     def set_write_default(self, name: str, value: Value | None) -> SchemaUpdate:
-        """Set the default of future rows (v3), in the internal representation of `engine.spec.values`."""
+        """Set the default of future rows (v3), in the internal representation of `icebench.engine.spec.values`."""
         if self.format_version < 3:
             raise Invalid(f"a default for {name!r} needs format version 3; the table has {self.format_version}")
         return self._change(replace(self._current(name), write_default=value))

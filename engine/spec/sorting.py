@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.errors import Invalid
-from engine.spec.schema import Schema
-from engine.spec.transforms import Transform
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from typing import ClassVar
 
 import mmh3
 
-from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, civil_of
-from engine.spec.types import DATE, INCOMPARABLE, INT, STRING, DecimalType, PrimitiveType
-from engine.spec.values import Value, decimal_of, encode_value, unscaled
+from icebench.engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, civil_of
+from icebench.engine.spec.types import DATE, INCOMPARABLE, INT, STRING, DecimalType, PrimitiveType
+from icebench.engine.spec.values import Value, decimal_of, encode_value, unscaled
 
 _INTEGRAL = frozenset({"int", "long"})
 _MICROS = frozenset({"timestamp", "timestamptz"})

@@ -125,7 +125,7 @@ INCOMPARABLE = frozenset({"variant", "geometry", "geography"})
 class NestedField:
     """A named, numbered child of a struct, or the element, key or value of a list or map.
 
-    Defaults (v3) are in the internal representation of `engine.spec.values`; None means null or absent.
+    Defaults (v3) are in the internal representation of `icebench.engine.spec.values`; None means null or absent.
     """
 
     field_id: int

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from engine.errors import CommitConflict, Invalid, Unsupported
-from engine.spec.metadata import LATEST_FORMAT_VERSION, TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.properties import METADATA_PREVIOUS_VERSIONS_MAX
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
-from engine.spec.sorting import UNSORTED, SortOrder
-from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from engine.spec.types import INCOMPARABLE, V3_ONLY, PrimitiveType
+from icebench.engine.errors import CommitConflict, Invalid, Unsupported
+from icebench.engine.spec.metadata import LATEST_FORMAT_VERSION, TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.properties import METADATA_PREVIOUS_VERSIONS_MAX
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from icebench.engine.spec.sorting import UNSORTED, SortOrder
+from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from icebench.engine.spec.types import INCOMPARABLE, V3_ONLY, PrimitiveType
 
 LAST_ADDED = -1
 """Stands for the id of the schema, spec or sort order that the batch added last."""

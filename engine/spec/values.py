@@ -22,9 +22,9 @@ import struct
 import uuid
 from decimal import Context, Decimal
 
-from engine.errors import CorruptTable
-from engine.spec.calendar import UNITS_PER_DAY
-from engine.spec.types import DecimalType, FixedType, PrimitiveType
+from icebench.engine.errors import CorruptTable
+from icebench.engine.spec.calendar import UNITS_PER_DAY
+from icebench.engine.spec.types import DecimalType, FixedType, PrimitiveType
 
 Value = bool | int | float | str | bytes | uuid.UUID | Decimal
 """A non-null single value in the internal representation."""

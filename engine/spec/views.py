@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from engine.errors import Invalid, NotFound
-from engine.spec.schema import Schema
+from icebench.engine.errors import Invalid, NotFound
+from icebench.engine.spec.schema import Schema
 
 VIEW_FORMAT_VERSION = 1
 _HISTORY_SIZE_PROPERTY = "version.history.num-entries"

@@ -9,10 +9,10 @@ from typing import IO
 
 from pyarrow import fs
 
-from engine.errors import FileNotFound, Invalid, Unsupported
-from engine.storage.failures import translate_errors
-from engine.storage.spooled_output import SpooledOutputFile, UploadingStore
-from engine.storage.store import FileInfo, InputFile
+from icebench.engine.errors import FileNotFound, Invalid, Unsupported
+from icebench.engine.storage.failures import translate_errors
+from icebench.engine.storage.spooled_output import SpooledOutputFile, UploadingStore
+from icebench.engine.storage.store import FileInfo, InputFile
 
 _WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem, fs.AzureFileSystem)
 _COPY_BYTES = 1 << 20

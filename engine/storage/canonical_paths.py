@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from engine.spec.locations import parts, path_of
+from icebench.engine.spec.locations import parts, path_of
 
 
 class CanonicalPaths:

@@ -12,9 +12,9 @@ from typing import Any
 
 from pyarrow import fs
 
-from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, StorageFailed, Unsupported
-from engine.storage.arrow import ArrowStore
-from engine.storage.s3_client import s3_client
+from icebench.engine.errors import AlreadyExists, CommitStateUnknown, EngineError, StorageFailed, Unsupported
+from icebench.engine.storage.arrow import ArrowStore
+from icebench.engine.storage.s3_client import s3_client
 
 PROBE = ".icebench-conditional-put"
 """A file beside the first one that is written: by it, servers that ignore conditions are found out."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Literal, TypeAlias
 
-from engine.errors import Contradiction, ContradictionWarning, Invalid, refuse
-from engine.storage.forwarding import ForwardingStore
-from engine.storage.store import Store
+from icebench.engine.errors import Contradiction, ContradictionWarning, Invalid, refuse
+from icebench.engine.storage.forwarding import ForwardingStore
+from icebench.engine.storage.store import Store
 
 Verify: TypeAlias = Literal["warn", "strict"]
 """What to do: warn, or raise CorruptTable."""

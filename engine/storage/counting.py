@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from engine.errors import Contradiction
-from engine.runtime.counters import (
+from icebench.engine.errors import Contradiction
+from icebench.engine.runtime.counters import (
     METADATA_CONTRADICTIONS,
     STORAGE_BYTES_READ,
     STORAGE_BYTES_WRITTEN,
@@ -17,12 +17,12 @@ from engine.runtime.counters import (
     STORAGE_REQUESTS_READ,
     STORAGE_REQUESTS_WRITE,
 )
-from engine.storage.forwarding import ForwardingInputFile, ForwardingStore
-from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from icebench.engine.storage.forwarding import ForwardingInputFile, ForwardingStore
+from icebench.engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 
 class Sink(Protocol):
-    """Where counts go: `engine.runtime.counters.Counters`, for one."""
+    """Where counts go: `icebench.engine.runtime.counters.Counters`, for one."""
 
     def add(self, name: str, n: int = 1) -> None: ...
 

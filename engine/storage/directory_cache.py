@@ -19,8 +19,8 @@ from threading import Lock
 
 import pyarrow as pa
 
-from engine.errors import Invalid
-from engine.storage.failures import translate_errors
+from icebench.engine.errors import Invalid
+from icebench.engine.storage.failures import translate_errors
 
 _SUFFIX = ".cache"
 _TEMPORARY = ".tmp"

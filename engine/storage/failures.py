@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from engine.errors import AlreadyExists, EngineError, FileNotFound, StorageFailed, without_secrets
+from icebench.engine.errors import AlreadyExists, EngineError, FileNotFound, StorageFailed, without_secrets
 
 _ADVICE = {
     errno.ENOSPC: "the disk is full; free some space or use another location",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-from engine.errors import Contradiction
-from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from icebench.engine.errors import Contradiction
+from icebench.engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 
 class ForwardingStore(ABC):

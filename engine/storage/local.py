@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.errors import AlreadyExists, Contradiction, Invalid
-from engine.storage.contradictions import warn
-from engine.storage.failures import storage_error, translate_errors
-from engine.storage.store import FileInfo, InputFile, OutputFile
+from icebench.engine.errors import AlreadyExists, Contradiction, Invalid
+from icebench.engine.storage.contradictions import warn
+from icebench.engine.storage.failures import storage_error, translate_errors
+from icebench.engine.storage.store import FileInfo, InputFile, OutputFile
 
 
 def local_path(location: str) -> Path:

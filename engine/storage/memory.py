@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from threading import Lock
 
-from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid, StorageFailed, Unsupported
-from engine.storage.contradictions import warn
-from engine.storage.store import FileInfo, OutputFile, Store
+from icebench.engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid, StorageFailed, Unsupported
+from icebench.engine.storage.contradictions import warn
+from icebench.engine.storage.store import FileInfo, OutputFile, Store
 
 _SCHEME = "memory://"
 

@@ -1,6 +1,6 @@
 """Opens object stores and HDFS by the property names of PyIceberg and Iceberg Java.
 
-Of a property is read what the tables below say; `engine.catalog.properties` refuses names that they lack.
+Of a property is read what the tables below say; `icebench.engine.catalog.properties` refuses names that they lack.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from engine.errors import EngineError, Invalid, StorageFailed, is_secret
-from engine.storage.arrow import ArrowStore
-from engine.storage.conditional_s3 import ConditionalS3Store
-from engine.storage.failures import translate_errors
-from engine.storage.signed_s3 import S3Request, SignedS3Store
+from icebench.engine.errors import EngineError, Invalid, StorageFailed, is_secret
+from icebench.engine.storage.arrow import ArrowStore
+from icebench.engine.storage.conditional_s3 import ConditionalS3Store
+from icebench.engine.storage.failures import translate_errors
+from icebench.engine.storage.signed_s3 import S3Request, SignedS3Store
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
 GCS_SCHEMES = ("gs", "gcs")

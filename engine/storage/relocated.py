@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from os.path import realpath
 
-from engine.errors import Invalid, Unsupported
-from engine.spec.locations import is_relative, moved_location, parts, rest_below, same_storage
-from engine.storage.forwarding import ForwardingStore
-from engine.storage.store import FileInfo, OutputFile, Store
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.locations import is_relative, moved_location, parts, rest_below, same_storage
+from icebench.engine.storage.forwarding import ForwardingStore
+from icebench.engine.storage.store import FileInfo, OutputFile, Store
 
 
 class RelocatedStore(ForwardingStore):
@@ -17,7 +17,8 @@ class RelocatedStore(ForwardingStore):
 
     Locations keep their old spelling everywhere (position deletes refer to data files by it); only bytes come from
     elsewhere, and `physical` returns the new location. A prefix covers all spellings of locations below it
-    (`engine.spec.locations.rest_below`), the longest one wins, and a location under no prefix is read as it is.
+    (`icebench.engine.spec.locations.rest_below`), the longest one wins, and a location under no prefix is read as it
+    is.
 
     Args:
         store_for: Returns the store of a physical location.

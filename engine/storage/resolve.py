@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
-from engine.errors import Invalid, Unsupported
-from engine.runtime.local import LocalRunner, available_threads
-from engine.spec.locations import normalise
-from engine.storage.local import LocalStore, local_path
-from engine.storage.memory import MemoryStore
-from engine.storage.object_stores import OBJECT_SCHEMES, authority, object_store
-from engine.storage.store import Store
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.runtime.local import LocalRunner, available_threads
+from icebench.engine.spec.locations import normalise
+from icebench.engine.storage.local import LocalStore, local_path
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.object_stores import OBJECT_SCHEMES, authority, object_store
+from icebench.engine.storage.store import Store
 
 _MEMORY = MemoryStore()
 """One per process, so that table handles share ``memory://`` locations."""

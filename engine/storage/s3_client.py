@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.lazy_module import LazyModule
+from icebench.engine.lazy_module import LazyModule
 
 _BOTOCORE, _CONFIG, _SESSION = (LazyModule(f"botocore{name}") for name in ("", ".config", ".session"))
 

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 
-from engine.storage.failures import translate_errors
+from icebench.engine.storage.failures import translate_errors
 
 VARIABLE = "ICEBENCH_SCAN_REPORTS"
 

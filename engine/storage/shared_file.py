@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from threading import Lock, local
 
-from engine.storage.forwarding import ForwardingInputFile
-from engine.storage.store import InputFile
+from icebench.engine.storage.forwarding import ForwardingInputFile
+from icebench.engine.storage.store import InputFile
 
 
 class SharedInputFile(ForwardingInputFile):

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import IO, Any
 
-from engine.errors import FileNotFound, Invalid, StorageFailed
-from engine.lazy_module import LazyModule
-from engine.storage.s3_client import s3_client
-from engine.storage.spooled_output import SpooledOutputFile, UploadingStore
-from engine.storage.store import FileInfo, InputFile
+from icebench.engine.errors import FileNotFound, Invalid, StorageFailed
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.storage.s3_client import s3_client
+from icebench.engine.storage.spooled_output import SpooledOutputFile, UploadingStore
+from icebench.engine.storage.store import FileInfo, InputFile
 
 _EXCEPTIONS = LazyModule("botocore.exceptions")
 _ATTEMPTS = 5

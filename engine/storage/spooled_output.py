@@ -7,10 +7,10 @@ from collections.abc import Callable
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
-from engine.errors import AlreadyExists, Contradiction
-from engine.storage.contradictions import warn
-from engine.storage.failures import translate_errors
-from engine.storage.store import OutputFile
+from icebench.engine.errors import AlreadyExists, Contradiction
+from icebench.engine.storage.contradictions import warn
+from icebench.engine.storage.failures import translate_errors
+from icebench.engine.storage.store import OutputFile
 
 _SPOOL_BYTES = 64 << 20
 
@@ -28,7 +28,7 @@ class UploadingStore(ABC):
 
     @abstractmethod
     def exists(self, location: str) -> bool:
-        """As `engine.storage.store.Store.exists`; raises Invalid for a location that is not this store's."""
+        """As `icebench.engine.storage.store.Store.exists`; raises Invalid for a location that is not this store's."""
 
     @abstractmethod
     def upload(self, location: str, data: IO[bytes]) -> None:

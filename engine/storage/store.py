@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from engine.errors import Contradiction
+from icebench.engine.errors import Contradiction
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,5 +151,5 @@ class Store(Protocol):
 
     def report(self, contradiction: Contradiction) -> None:
         """Take note that a file contradicts the table's metadata, though its rows are certain: warns, unless the store
-        was made to do otherwise; see `engine.storage.contradictions`."""
+        was made to do otherwise; see `icebench.engine.storage.contradictions`."""
         ...

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import Invalid
-from engine.lazy_module import LazyModule
-from engine.storage.failures import translate_errors
+from icebench.engine.errors import Invalid
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.storage.failures import translate_errors
 
 if TYPE_CHECKING:
     import yaml

@@ -12,26 +12,26 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.columnar.rows import table_rows
-from engine.columnar.schemas import to_arrow_schema
-from engine.columnar.sorting import sorted_table
-from engine.errors import EngineError
-from engine.formats.metrics_modes import metrics_modes
-from engine.formats.writer import write_options
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID, check_lineage_names
-from engine.spec.partition_paths import partition_path
-from engine.spec.partitioning import Partition, PartitionSpec
-from engine.spec.properties import DEFAULT_FILE_FORMAT, READ_BACK, TARGET_FILE_SIZE_BYTES
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.storage.store import Store
-from engine.write.locations import DataLocations, FileNames
-from engine.write.partitioned import MAX_OPEN_FILES, ClusteredWriter, FanoutWriter, PartitionedWriter
-from engine.write.read_back import compared_columns
-from engine.write.rolling import FileFormat
+from icebench.engine.columnar.rows import table_rows
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.columnar.sorting import sorted_table
+from icebench.engine.errors import EngineError
+from icebench.engine.formats.metrics_modes import metrics_modes
+from icebench.engine.formats.writer import write_options
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import LAST_UPDATED, ROW_ID, check_lineage_names
+from icebench.engine.spec.partition_paths import partition_path
+from icebench.engine.spec.partitioning import Partition, PartitionSpec
+from icebench.engine.spec.properties import DEFAULT_FILE_FORMAT, READ_BACK, TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.storage.store import Store
+from icebench.engine.write.locations import DataLocations, FileNames
+from icebench.engine.write.partitioned import MAX_OPEN_FILES, ClusteredWriter, FanoutWriter, PartitionedWriter
+from icebench.engine.write.read_back import compared_columns
+from icebench.engine.write.rolling import FileFormat
 
 _BATCH_ROWS = 1 << 20
 
@@ -128,8 +128,8 @@ def write_data_files(
     """Write rows as new data files.
 
     Args:
-        data: Rows by column name; see `engine.columnar.rows.table_rows` for what is cast. A table is sorted by the
-            table's sort order; a stream keeps its order.
+        data: Rows by column name; see `icebench.engine.columnar.rows.table_rows` for what is cast. A table is sorted by
+            the table's sort order; a stream keeps its order.
         metadata: The table; its location and properties control where and how to write.
         store: Its storage.
         schema: The schema to write; the current one by default.

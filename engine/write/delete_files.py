@@ -1,6 +1,7 @@
 """Writes new delete files (spec: "Position Delete Files", "Equality Delete Files").
 
-Position deletes belong to format version 2; version 3 tables take deletion vectors instead (`engine.write.vectors`).
+Position deletes belong to format version 2; version 3 tables take deletion vectors instead
+(`icebench.engine.write.vectors`).
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.rows import table_rows
-from engine.columnar.schemas import to_arrow_schema
-from engine.errors import Invalid
-from engine.formats.metrics_modes import FULL
-from engine.formats.writer import WriteOptions, write_options
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
-from engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
-from engine.spec.properties import (
+from icebench.engine.columnar.rows import table_rows
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.errors import Invalid
+from icebench.engine.formats.metrics_modes import FULL
+from icebench.engine.formats.writer import WriteOptions, write_options
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
+from icebench.engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
+from icebench.engine.spec.properties import (
     DEFAULT_FILE_FORMAT,
     DELETE_FILE_FORMAT,
     DELETE_GRANULARITY,
     DELETE_TARGET_FILE_SIZE_BYTES,
 )
-from engine.spec.schema import Schema
-from engine.storage.store import Store
-from engine.write.data_files import WriteTarget, remove_files
-from engine.write.locations import FileNames
-from engine.write.rolling import FileFormat, RollingWriter
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.store import Store
+from icebench.engine.write.data_files import WriteTarget, remove_files
+from icebench.engine.write.locations import FileNames
+from icebench.engine.write.rolling import FileFormat, RollingWriter
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import DATA_PATH, OBJECT_STORAGE_ENABLED, OBJECT_STORAGE_PARTITIONED_PATHS
-from engine.spec.transforms import murmur3
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import DATA_PATH, OBJECT_STORAGE_ENABLED, OBJECT_STORAGE_PARTITIONED_PATHS
+from icebench.engine.spec.transforms import murmur3
 
 _HASH_BITS = 20
 _DIRECTORY_BITS = 4

@@ -8,12 +8,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.columnar.partitions import Groups, group_rows
-from engine.errors import Invalid
-from engine.spec.data_file import DataFile
-from engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
-from engine.spec.schema import Schema
-from engine.write.rolling import FileFormat, RollingWriter
+from icebench.engine.columnar.partitions import Groups, group_rows
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
+from icebench.engine.spec.schema import Schema
+from icebench.engine.write.rolling import FileFormat, RollingWriter
 
 MAX_OPEN_FILES = 200
 MAX_WAITING_BYTES = 512 * 1024 * 1024

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.columnar.digests import ColumnDigest
-from engine.columnar.projection import Projector
-from engine.columnar.schemas import field_id_of
-from engine.errors import CorruptTable, WriteMismatch
-from engine.formats.opening import open_source
-from engine.spec.schema import Schema
-from engine.spec.types import UNKNOWN, NestedField, PrimitiveType
-from engine.storage.store import Store
+from icebench.engine.columnar.digests import ColumnDigest
+from icebench.engine.columnar.projection import Projector
+from icebench.engine.columnar.schemas import field_id_of
+from icebench.engine.errors import CorruptTable, WriteMismatch
+from icebench.engine.formats.opening import open_source
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import UNKNOWN, NestedField, PrimitiveType
+from icebench.engine.storage.store import Store
 
 _ROWS = 1 << 16
 _NOT_TRUSTED = ("orc", "avro")

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.formats.file_writer import FileWriter
-from engine.formats.metrics_modes import MetricsMode
-from engine.formats.parquet.encoded_sizes import encoded_size
-from engine.formats.parquet.metrics import FileMetrics
-from engine.formats.writer import WriteOptions, open_writer
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.partitioning import Partition
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.storage.store import Store
-from engine.write.read_back import GivenRows
+from icebench.engine.formats.file_writer import FileWriter
+from icebench.engine.formats.metrics_modes import MetricsMode
+from icebench.engine.formats.parquet.encoded_sizes import encoded_size
+from icebench.engine.formats.parquet.metrics import FileMetrics
+from icebench.engine.formats.writer import WriteOptions, open_writer
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.partitioning import Partition
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.storage.store import Store
+from icebench.engine.write.read_back import GivenRows
 
 _WORTH_A_ROW_GROUP = 0.1
 """A remainder smaller than this fraction of a row group gets no row group of its own."""

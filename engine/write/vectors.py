@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import count
 
-from engine.codec.puffin.file import DELETION_VECTOR, NewBlob, write_puffin
-from engine.deletes.vectors import vector_blob
-from engine.errors import Invalid
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import POS_ID
-from engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
-from engine.storage.store import Store
-from engine.write.data_files import WriteTarget, remove_files
-from engine.write.delete_files import DeletedRows, merged_rows
-from engine.write.locations import FileNames
+from icebench.engine.codec.puffin.file import DELETION_VECTOR, NewBlob, write_puffin
+from icebench.engine.deletes.vectors import vector_blob
+from icebench.engine.errors import Invalid
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import POS_ID
+from icebench.engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
+from icebench.engine.storage.store import Store
+from icebench.engine.write.data_files import WriteTarget, remove_files
+from icebench.engine.write.delete_files import DeletedRows, merged_rows
+from icebench.engine.write.locations import FileNames
 
 CREATED_BY = "icebench"
 

@@ -10,27 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from engine.catalog.catalog import Catalog
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.catalog.glue import GlueCatalog, open_glue
-from engine.catalog.hive import HiveCatalog
-from engine.catalog.hive_client import Metastore
-from engine.catalog.metastore import MetastoreCatalog
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_session import open_session
-from engine.catalog.sql import SqlCatalog
-from engine.commit.committer import Committed, Conflicted, TableState
-from engine.errors import AlreadyExists, CommitConflict, FileNotFound, Invalid, NotFound, Unsupported
-from engine.spec.creation import new_table_metadata
-from engine.spec.locations import lies_inside
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertCurrentSchemaId, AssertTableUuid
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, STRING, NestedField
-from engine.spec.updates import RemoveProperties, SetLocation, SetProperties
-from engine.storage.local import LocalStore
-from engine.storage.memory import MemoryStore
-from engine.storage.resolve import store_for
+from icebench.engine.catalog.catalog import Catalog
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.catalog.glue import GlueCatalog, open_glue
+from icebench.engine.catalog.hive import HiveCatalog
+from icebench.engine.catalog.hive_client import Metastore
+from icebench.engine.catalog.metastore import MetastoreCatalog
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_session import open_session
+from icebench.engine.catalog.sql import SqlCatalog
+from icebench.engine.commit.committer import Committed, Conflicted, TableState
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.locations import lies_inside
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertCurrentSchemaId, AssertTableUuid
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.spec.updates import RemoveProperties, SetLocation, SetProperties
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.resolve import store_for
+from icebench.errors import AlreadyExists, CommitConflict, FileNotFound, Invalid, NotFound, Unsupported
 
 SCHEMA = Schema(
     (NestedField(field_id=1, name="id", type=LONG, required=True), NestedField(field_id=2, name="name", type=STRING))

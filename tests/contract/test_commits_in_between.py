@@ -10,20 +10,20 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.commit.committer import Outcome
-from engine.commit.target import Target
-from engine.errors import FileNotFound, Invalid, NotFound, ValidationFailed
-from engine.maintenance.expire_snapshots import commit_expiry, delete_expired
-from engine.storage.local import LocalStore
+import icebench
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.commit.committer import Outcome
+from icebench.engine.commit.target import Target
+from icebench.engine.maintenance.expire_snapshots import commit_expiry, delete_expired
+from icebench.engine.storage.local import LocalStore
+from icebench.errors import FileNotFound, Invalid, NotFound, ValidationFailed
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.scripted_http import scripted_server
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 NEVER = "2999-01-01T00:00:00Z"
 """Everything is older than this."""
-Tables = tuple[engine.Table, engine.Table]
+Tables = tuple[icebench.Table, icebench.Table]
 
 
 @pytest.fixture(params=["sql", "directory", "rest"])
@@ -36,12 +36,12 @@ def kind(request: pytest.FixtureRequest) -> str:
 def tables(tmp_path: Path, kind: str) -> Iterator[Tables]:
     """Ours and theirs: one table in two catalogs."""
     address, warehouse = (f"sqlite:///{tmp_path}/c.db", f"{tmp_path}/wh") if kind == "sql" else (f"{tmp_path}/wh", None)
-    catalogs = [engine.load_catalog(address, warehouse=warehouse) for _ in "ab"]
+    catalogs = [icebench.load_catalog(address, warehouse=warehouse) for _ in "ab"]
     theirs = catalogs[0].create_table("db.t", SCHEMA)
     if kind == "rest":
         assert theirs._committer is not None
         with scripted_server(RestOverCatalog(theirs._committer)) as server:
-            catalogs.append(engine.load_catalog(server.address))
+            catalogs.append(icebench.load_catalog(server.address))
             yield catalogs[-1].load_table("db.t"), theirs
     else:
         yield catalogs[1].load_table("db.t"), theirs
@@ -53,16 +53,16 @@ def numbers(start: int, count: int = 4) -> pa.Table:
     return pa.table({"id": range(start, start + count)}, schema=SCHEMA)
 
 
-def ids(table: engine.Table, **which: Any) -> list[int]:
+def ids(table: icebench.Table, **which: Any) -> list[int]:
     found: list[int] = table.scan(**which).to_arrow()["id"].to_pylist()
     return sorted(found)
 
 
-def stored(table: engine.Table) -> set[str]:
+def stored(table: icebench.Table) -> set[str]:
     return {info.location for info in table.store.list(table.location)}
 
 
-def overtaken(ours: engine.Table, act: Callable[[], object]) -> Any:
+def overtaken(ours: icebench.Table, act: Callable[[], object]) -> Any:
     """Somebody else acts just before the first commit reaches the catalog."""
     committer = ours._committer
     assert committer is not None
@@ -89,7 +89,7 @@ def test_a_tag_keeps_what_was_to_expire(tables: Tables, kind: str) -> None:
         assert isinstance(done.error, ValidationFailed)
         assert str(done.error).startswith("kept changed while snapshots expired")
         location = str(done.error).split(", and ")[-1].split(" is the table")[0]
-        assert ids(engine.load_table(location), ref="kept") == [0, 1, 2, 3]
+        assert ids(icebench.load_table(location), ref="kept") == [0, 1, 2, 3]
         return
     assert old.snapshot_id not in done.snapshot_ids
     assert ids(ours, ref="kept") == [0, 1, 2, 3]

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.workloads.events import Events
-from bench.workloads.log import Log
-from bench.workloads.wide import Wide
-from engine.formats.parquet import writer
+import icebench
+from icebench.bench.workloads.events import Events
+from icebench.bench.workloads.log import Log
+from icebench.bench.workloads.wide import Wide
+from icebench.engine.formats.parquet import writer
 
 ROWS = {
     "log": (Log(rows=600_000).batch, 50_000),
@@ -30,7 +30,7 @@ def test_files_are_smaller_with_the_decision(tmp_path: Path, monkeypatch: pytest
     batch, rows = ROWS[name]
     data = pa.Table.from_batches([batch(0, rows)])
     seconds, sizes = np.empty((2, 7)), [0, 0]
-    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+    with closing(icebench.load_catalog(str(tmp_path))) as catalog:
         catalog.create_namespace("db")
         for turn in range(seconds.shape[1]):
             for decided in (0, 1):

@@ -13,24 +13,24 @@ from typing import Literal, Protocol
 import pytest
 from sqlalchemy import Connection
 
-from engine.catalog.catalog import Catalog
-from engine.catalog.lost_changes import AnswerLost
-from engine.catalog.rest_session import open_session
-from engine.catalog.rest_views import RestViewCatalog
-from engine.catalog.sql_database import Database
-from engine.catalog.sql_views import SqlViewCatalog
-from engine.catalog.views import ViewCatalog
-from engine.codec.metadata_json.table import encode_metadata
-from engine.codec.metadata_json.views import encode_view
-from engine.commit.committer import Identifier
-from engine.commit.retry import Waiting
-from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, NotFound
-from engine.spec.creation import new_table_metadata
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, NestedField
-from engine.spec.updates import SetProperties
-from engine.spec.views import SqlRepresentation, ViewVersion
-from engine.storage.memory import MemoryStore
+from icebench.engine.catalog.catalog import Catalog
+from icebench.engine.catalog.lost_changes import AnswerLost
+from icebench.engine.catalog.rest_session import open_session
+from icebench.engine.catalog.rest_views import RestViewCatalog
+from icebench.engine.catalog.sql_database import Database
+from icebench.engine.catalog.sql_views import SqlViewCatalog
+from icebench.engine.catalog.views import ViewCatalog
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.codec.metadata_json.views import encode_view
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, NestedField
+from icebench.engine.spec.updates import SetProperties
+from icebench.engine.spec.views import SqlRepresentation, ViewVersion
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import AlreadyExists, CommitStateUnknown, EngineError, NotFound
 from tests.services.scripted_http import Reply, Seen, scripted_server
 
 Kind = Literal["table", "view"]

@@ -12,18 +12,18 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.catalog.glue import GlueCatalog, open_glue
-from engine.catalog.hive import HiveCatalog
-from engine.catalog.hive_client import Connection, Metastore, Refused, RequestPending
-from engine.catalog.metastore import LOCATION, MetastoreCatalog
-from engine.commit.committer import Committed, Conflicted, Identifier, TableState, Unknown
-from engine.commit.retry import Waiting
-from engine.errors import AlreadyExists, CommitStateUnknown, Invalid, NotFound, StorageFailed, Unsupported
-from engine.spec.creation import new_table_metadata
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, NestedField
-from engine.spec.updates import SetProperties
+import icebench
+from icebench.engine.catalog.glue import GlueCatalog, open_glue
+from icebench.engine.catalog.hive import HiveCatalog
+from icebench.engine.catalog.hive_client import Connection, Metastore, Refused, RequestPending
+from icebench.engine.catalog.metastore import LOCATION, MetastoreCatalog
+from icebench.engine.commit.committer import Committed, Conflicted, Identifier, TableState, Unknown
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, NestedField
+from icebench.engine.spec.updates import SetProperties
+from icebench.errors import AlreadyExists, CommitStateUnknown, Invalid, NotFound, StorageFailed, Unsupported
 from tests.services.s3_server import S3Server
 
 Fault = Literal["unsent", "lost", "failed", "twice"]
@@ -160,10 +160,10 @@ class TestWhatIsSaid:
 
     def test_of_an_append(self, scene: Scene, fault: Fault) -> None:
         scene.make()
-        table = engine.Catalog(scene.catalog).load_table("db.t")
+        table = icebench.Catalog(scene.catalog).load_table("db.t")
         scene.kind, scene.fault = ALTER, fault
         table.append(pa.table({"id": [1, 2]}))
-        assert engine.Catalog(scene.truth).load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1, 2]
+        assert icebench.Catalog(scene.truth).load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1, 2]
         assert len(table.refresh().metadata.snapshots) == 1
 
     def test_of_a_creation(self, scene: Scene, fault: Fault) -> None:

@@ -8,26 +8,26 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid, Unsupported
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Identity
-from engine.spec.types import INT
+import icebench
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import INT
+from icebench.errors import Invalid, Unsupported
 from tests.services.s3_server import S3Server
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
 
 
 @pytest.fixture(params=["own keys", "remote signing"])
-def catalog(request: pytest.FixtureRequest, nessie_address: str, s3_server: S3Server) -> Iterator[engine.Catalog]:
+def catalog(request: pytest.FixtureRequest, nessie_address: str, s3_server: S3Server) -> Iterator[icebench.Catalog]:
     properties = {"header.X-Iceberg-Access-Delegation": "remote-signing"}
     if request.param == "own keys":
         properties = s3_server.properties
-    with closing(engine.load_catalog(nessie_address, properties=properties)) as made:
+    with closing(icebench.load_catalog(nessie_address, properties=properties)) as made:
         yield made
 
 
-def test_a_table_evolves_and_its_rows_change(catalog: engine.Catalog) -> None:
+def test_a_table_evolves_and_its_rows_change(catalog: icebench.Catalog) -> None:
     table = catalog.create_table("db.t", ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
     table.append(ROWS)
     table.update_schema(lambda change: change.add_column("x", INT))
@@ -51,7 +51,7 @@ def test_a_table_evolves_and_its_rows_change(catalog: engine.Catalog) -> None:
     ]
 
 
-def test_what_nessie_would_pass_over_is_refused(catalog: engine.Catalog) -> None:
+def test_what_nessie_would_pass_over_is_refused(catalog: icebench.Catalog) -> None:
     table = catalog.create_table("db.t", ROWS.schema)
     table.append(ROWS)
     for refused in (

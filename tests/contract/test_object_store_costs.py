@@ -1,4 +1,4 @@
-"""What cases cost on an object store, by the model of `bench.costs` and on moto's S3 server with delays.
+"""What cases cost on an object store, by the model of `icebench.bench.costs` and on moto's S3 server with delays.
 
 The campaign (``pytest -m soak``) prints the figures of docs/design/object-store-costs.md.
 """
@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.costs.object_store import CROSS_REGION, SAME_REGION, THREADS, Profile, icebench_work, seconds_on
-from engine.runtime.local import LocalRunner
+import icebench
+from icebench.bench.costs.object_store import CROSS_REGION, SAME_REGION, THREADS, Profile, icebench_work, seconds_on
+from icebench.engine.runtime.local import LocalRunner
 from tests.services.s3_server import S3Server
 
 RUNS = 5
@@ -43,7 +43,7 @@ CASES = [
 
 def build(server: S3Server, bucket: str, address: str, rows_of_file: int) -> list[str]:
     """The metadata files of a table of a file a day, without and with deletes."""
-    catalog = engine.load_catalog(address, warehouse=f"s3://{bucket}/wh", properties=server.properties)
+    catalog = icebench.load_catalog(address, warehouse=f"s3://{bucket}/wh", properties=server.properties)
     schema = pa.schema([("day", pa.int32()), *((name, pa.int64()) for name in NUMBERS)])
     table = catalog.create_table("db.t", schema, partition_spec=[("day", "identity")])
     random = np.random.default_rng(1)
@@ -59,11 +59,11 @@ def build(server: S3Server, bucket: str, address: str, rows_of_file: int) -> lis
 
 def run(
     server: S3Server, location: str, case: Case, runner: LocalRunner | None = None
-) -> tuple[engine.Counters, float, int]:
+) -> tuple[icebench.Counters, float, int]:
     """Counters, seconds and requests of a case from a fresh handle."""
     server.requests.clear()
     begun = time.perf_counter()
-    table, counters = engine.load_table(location, properties=server.properties), engine.Counters()
+    table, counters = icebench.load_table(location, properties=server.properties), icebench.Counters()
     scan = table.scan(filter=case.filter, columns=case.columns, counters=counters, runner=runner)
     if case.is_scan:
         for _ in scan.to_batches():

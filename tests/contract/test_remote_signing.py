@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import FileNotFound, StorageFailed
+import icebench
+from icebench.errors import FileNotFound, StorageFailed
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.s3_server import REGION, S3Server
 from tests.services.s3_signer import Signer, signed_requests_only, storage
@@ -28,7 +28,7 @@ LOAD = [f"{method} /v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}" for
 class Server:
     """A REST catalog with one table on S3, which signs requests to it."""
 
-    def __init__(self, s3: S3Server, inner: engine.Catalog, signer: Signer) -> None:
+    def __init__(self, s3: S3Server, inner: icebench.Catalog, signer: Signer) -> None:
         self.signer = signer
         self.config = storage(s3)
         self.signing: dict[str, object] | None = None
@@ -54,9 +54,9 @@ class Server:
         self.http.seen.clear()
         return found
 
-    def load(self) -> engine.Table:
+    def load(self) -> icebench.Table:
         assert self.http is not None
-        with closing(engine.load_catalog(self.http.address, token="hidden-token")) as catalog:
+        with closing(icebench.load_catalog(self.http.address, token="hidden-token")) as catalog:
             return catalog.load_table("db.t")
 
 
@@ -71,7 +71,7 @@ def server(s3_server: S3Server, bucket: str, tmp_path: Path, monkeypatch: pytest
         own = {"s3.endpoint": s3_server.address, "s3.region": REGION}
         own |= {"s3.access-key-id": credentials.access_key, "s3.secret-access-key": credentials.secret_key}
         address, warehouse = f"sqlite:///{tmp_path}/catalog.db", f"s3://{bucket}/wh"
-        with closing(engine.load_catalog(address, warehouse=warehouse, properties=own)) as inner:
+        with closing(icebench.load_catalog(address, warehouse=warehouse, properties=own)) as inner:
             table = inner.create_table("db.t", ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
             made = Server(s3_server, inner, Signer(credentials, table.location.removeprefix("s3:/")))
             with scripted_server(made) as made.http:

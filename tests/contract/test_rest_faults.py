@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_session import open_session
-from engine.commit.changes.append import Append
-from engine.commit.committer import Committed, Conflicted, Unknown
-from engine.commit.retry import Waiting
-from engine.commit.transaction import Transaction
-from engine.errors import CommitConflict, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
-from engine.spec.requirements import AssertTableUuid
-from engine.spec.updates import SetLocation, SetProperties
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_session import open_session
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.committer import Committed, Conflicted, Unknown
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.commit.transaction import Transaction
+from icebench.engine.spec.requirements import AssertTableUuid
+from icebench.engine.spec.updates import SetLocation, SetProperties
+from icebench.errors import CommitConflict, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
 from tests.services.processes import free_port
 from tests.services.rest_over_catalog import FAULTS, Fault, RestOverCatalog
 from tests.services.scripted_http import Reply, Seen, scripted_server

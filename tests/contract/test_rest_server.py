@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog as load_pyiceberg
 
-import engine
-from engine.catalog.sql_views import SqlViewCatalog
-from engine.commit.committer import Outcome
-from engine.errors import Invalid, Unsupported
+import icebench
+from icebench.engine.catalog.sql_views import SqlViewCatalog
+from icebench.engine.commit.committer import Outcome
+from icebench.errors import Invalid, Unsupported
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
 ROWS = pa.table({"id": [1, 2, 3], "day": ["mon", "mon", "tue"]}, schema=SCHEMA)
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.mark.parametrize("version", ["1", "2", "3"])
 def test_tables_are_written_and_read(rest_address: str, version: str) -> None:
-    catalog = engine.load_catalog(rest_address)
+    catalog = icebench.load_catalog(rest_address)
     table = catalog.create_table(
         "db.events", SCHEMA, partition_spec=[("day", "identity")], properties={"format-version": version}
     )
@@ -37,7 +37,7 @@ def test_tables_are_written_and_read(rest_address: str, version: str) -> None:
 
 
 def test_what_another_client_commits_is_seen(rest_address: str) -> None:
-    catalog = engine.load_catalog(rest_address)
+    catalog = icebench.load_catalog(rest_address)
     ours = catalog.create_table("db.events", SCHEMA)
     theirs = load_pyiceberg("rest", type="rest", uri=rest_address).load_table("db.events")
     theirs.append(ROWS)
@@ -49,9 +49,9 @@ def test_what_another_client_commits_is_seen(rest_address: str) -> None:
 
 
 def test_a_snapshot_is_published_where_it_is_still_there(rest_address: str) -> None:
-    catalog = engine.load_catalog(rest_address)
+    catalog = icebench.load_catalog(rest_address)
     ours = catalog.create_table("db.events", SCHEMA)
-    theirs = engine.load_catalog(rest_address).load_table("db.events")
+    theirs = icebench.load_catalog(rest_address).load_table("db.events")
     ours.append(ROWS)
     for name in ("first", "second"):
         ours.append(ROWS, wap_id=name)
@@ -72,7 +72,7 @@ def test_a_snapshot_is_published_where_it_is_still_there(rest_address: str) -> N
 
 
 def test_a_purged_table_leaves_no_file(rest_address: str) -> None:
-    catalog = engine.load_catalog(rest_address)
+    catalog = icebench.load_catalog(rest_address)
     table = catalog.create_table("db.events", SCHEMA)
     table.append(ROWS)
     directory = Path(table.location)
@@ -83,11 +83,11 @@ def test_a_purged_table_leaves_no_file(rest_address: str) -> None:
 
 
 def test_views_of_rest_and_jdbc_are_the_same(rest_address: str, rest_database: str, tmp_path: Path) -> None:
-    catalog = engine.load_catalog(rest_address)
+    catalog = icebench.load_catalog(rest_address)
     made = catalog.create_view("db.v", {"spark": "select 1"}, SCHEMA, default_namespace="db")
     database = SqlViewCatalog(rest_database, name="rest_backend", warehouse=str(tmp_path))
     assert database.load_view(("db", "v")).metadata == made
-    again = engine.load_catalog(rest_database, name="rest_backend", warehouse=str(tmp_path))
+    again = icebench.load_catalog(rest_database, name="rest_backend", warehouse=str(tmp_path))
     replaced = again.replace_view("db.v", {"spark": "select 2", "trino": "select 2"}, SCHEMA)
     assert catalog.load_view("db.v") == replaced
     assert replaced.current_version.sql_for("trino") == "select 2"
@@ -103,7 +103,7 @@ def test_views_of_rest_and_jdbc_are_the_same(rest_address: str, rest_database: s
 
 
 def test_a_directory_has_no_views(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(str(tmp_path / "wh"))
+    catalog = icebench.load_catalog(str(tmp_path / "wh"))
     catalog.create_table("db.events", SCHEMA)
     with pytest.raises(Unsupported, match="views"):
         catalog.list_views("db")
@@ -111,6 +111,6 @@ def test_a_directory_has_no_views(tmp_path: Path) -> None:
 
 def test_credentials_are_for_rest(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="REST"):
-        engine.load_catalog(str(tmp_path / "wh"), token="t")
+        icebench.load_catalog(str(tmp_path / "wh"), token="t")
     with pytest.raises(Invalid, match="REST"):
-        engine.load_catalog(f"sqlite:///{tmp_path}/c.db", credential="a:b")
+        icebench.load_catalog(f"sqlite:///{tmp_path}/c.db", credential="a:b")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.commit.committed_batches import batch_entries
-from engine.errors import FileNotFound
+import icebench
+from icebench.engine.commit.committed_batches import batch_entries
+from icebench.errors import FileNotFound
 from tests.services.foreign_expiry import ForeignExpiry
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.scripted_http import scripted_server
@@ -28,44 +28,44 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def table(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Iterator[engine.Table]:
+def table(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Iterator[icebench.Table]:
     warehouse = f"{tmp_path}/wh"
     if kind == "glue":
         properties = request.getfixturevalue("glue_properties")
-        catalog = engine.load_catalog("cloud", warehouse=warehouse, properties=properties)
+        catalog = icebench.load_catalog("cloud", warehouse=warehouse, properties=properties)
     elif kind == "hive":
-        catalog = engine.load_catalog(request.getfixturevalue("hive_uri"), warehouse=warehouse)
+        catalog = icebench.load_catalog(request.getfixturevalue("hive_uri"), warehouse=warehouse)
     elif kind == "directory":
-        catalog = engine.load_catalog(warehouse)
+        catalog = icebench.load_catalog(warehouse)
     else:
-        catalog = engine.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=warehouse)
+        catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=warehouse)
     made = catalog.create_table("db.t", SCHEMA)
     if kind == "rest":
         assert made._committer is not None
         with scripted_server(RestOverCatalog(made._committer)) as server:
-            yield engine.load_catalog(server.address).load_table("db.t")
+            yield icebench.load_catalog(server.address).load_table("db.t")
     else:
         yield made
     catalog.close()
 
 
-def send(table: engine.Table, batch_id: int, *, stream_id: str = "s", branch: str = "main") -> bool:
+def send(table: icebench.Table, batch_id: int, *, stream_id: str = "s", branch: str = "main") -> bool:
     """Commit a batch of one row, which has the batch's number; whether it was new."""
     table.refresh()
     rows = pa.table({"id": [batch_id]}, schema=SCHEMA)
     return table.append_batch(rows, stream_id=stream_id, batch_id=batch_id, branch=branch) is not None
 
 
-def ids(table: engine.Table, branch: str = "main") -> list[int]:
+def ids(table: icebench.Table, branch: str = "main") -> list[int]:
     found: list[int] = table.refresh().scan(ref=branch).to_arrow()["id"].to_pylist()
     return sorted(found)
 
 
-def compact(table: engine.Table) -> None:
+def compact(table: icebench.Table) -> None:
     table.refresh().maintenance.rewrite_data_files(rewrite_all=True)
 
 
-def expire(table: engine.Table, who: str) -> None:
+def expire(table: icebench.Table, who: str) -> None:
     table.refresh()
     if who == "ours":
         table.maintenance.expire_snapshots(older_than=NEVER, retain_last=1)
@@ -73,7 +73,7 @@ def expire(table: engine.Table, who: str) -> None:
         table._change(ForeignExpiry(older_than_ms=2**50, retain_last=1))
 
 
-def forget_metadata(table: engine.Table) -> None:
+def forget_metadata(table: icebench.Table) -> None:
     """Delete the former metadata files, as ``write.metadata.delete-after-commit.enabled`` does."""
     for entry in table.refresh().metadata.metadata_log:
         with suppress(FileNotFound):
@@ -81,7 +81,7 @@ def forget_metadata(table: engine.Table) -> None:
 
 
 @pytest.mark.parametrize("who", ["ours", "foreign"])
-def test_a_batch_outlives_the_expiry_of_its_snapshot(table: engine.Table, who: str) -> None:
+def test_a_batch_outlives_the_expiry_of_its_snapshot(table: icebench.Table, who: str) -> None:
     """The writer dies after its commit; the table is compacted and expired before the restart."""
     for batch_id in range(3):
         assert send(table, batch_id)
@@ -102,7 +102,7 @@ def test_a_batch_outlives_the_expiry_of_its_snapshot(table: engine.Table, who: s
 
 
 @pytest.mark.parametrize("who", ["ours", "foreign"])
-def test_a_batch_that_was_rolled_back_is_committed_again(table: engine.Table, who: str) -> None:
+def test_a_batch_that_was_rolled_back_is_committed_again(table: icebench.Table, who: str) -> None:
     for batch_id in range(4):
         send(table, batch_id)
     second = table.refresh().history()[1].snapshot_id
@@ -117,7 +117,7 @@ def test_a_batch_that_was_rolled_back_is_committed_again(table: engine.Table, wh
     assert ids(table) == [0, 1, 2, 3, 4, 100]
 
 
-def test_branches_have_batches_of_their_own(table: engine.Table) -> None:
+def test_branches_have_batches_of_their_own(table: icebench.Table) -> None:
     send(table, 0)
     table.create_branch("audit")
     assert not send(table, 0, branch="audit")
@@ -140,7 +140,7 @@ def test_branches_have_batches_of_their_own(table: engine.Table) -> None:
 
 
 @pytest.mark.parametrize("last", [2, 1])
-def test_somebody_looked_for_the_rows(table: engine.Table, last: int) -> None:
+def test_somebody_looked_for_the_rows(table: icebench.Table, last: int) -> None:
     for batch_id in range(3):
         send(table, batch_id)
     compact(table)
@@ -153,7 +153,7 @@ def test_somebody_looked_for_the_rows(table: engine.Table, last: int) -> None:
     assert send(table, 3)
 
 
-def test_entries_are_one_per_stream_and_expire_with_it(table: engine.Table) -> None:
+def test_entries_are_one_per_stream_and_expire_with_it(table: icebench.Table) -> None:
     for batch_id in range(3):
         send(table, batch_id, stream_id="old")
     send(table, 0, stream_id="new")

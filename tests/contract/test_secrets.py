@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import EngineError
+import icebench
+from icebench.errors import EngineError
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.s3_server import KEY, REGION, S3Server
 from tests.services.scripted_http import Reply, Seen, scripted_server
@@ -67,7 +67,7 @@ def witness(caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder, 
     found.clean(tmp_path)
 
 
-def used(table: engine.Table) -> None:
+def used(table: icebench.Table) -> None:
     table.append(ROWS)
     table.delete("id < 3", mode="merge-on-read")
     assert table.scan().count() == table.scan().to_arrow().num_rows
@@ -75,12 +75,12 @@ def used(table: engine.Table) -> None:
 
 def test_the_password_of_a_database(witness: Witness, postgres_url: str, tmp_path: Path) -> None:
     address = postgres_url.replace("icebench@", f"icebench:{witness.secret}@")
-    catalog = engine.load_catalog(address, warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(address, warehouse=str(tmp_path))
     used(catalog.create_table("db.t", ROWS.schema))
     witness.fails(lambda: catalog.load_table("db.missing"))
     assert witness.look() > 10
     catalog.close()
-    witness.fails(lambda: engine.load_catalog(address.replace("host=", "host=/nowhere")))
+    witness.fails(lambda: icebench.load_catalog(address.replace("host=", "host=/nowhere")))
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_addresses_that_cannot_be_opened(witness: Witness, address: str, monkeyp
     quick = properties if given.startswith("s3") else None
 
     def load() -> object:
-        return engine.load_catalog(given, properties=quick).load_table("db.t")
+        return icebench.load_catalog(given, properties=quick).load_table("db.t")
 
     witness.fails(load)
     if not address.startswith("abfss"):
-        witness.fails(lambda: engine.load_table(given, properties=quick))
+        witness.fails(lambda: icebench.load_table(given, properties=quick))
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", given)
     if not address.startswith(("s3", "abfss", "hdfs")):
-        witness.fails(lambda: engine.load_catalog("lake").load_table("db.t"))
+        witness.fails(lambda: icebench.load_catalog("lake").load_table("db.t"))
 
 
 PLACES: dict[str, Callable[[str], Mapping[str, str]]] = {
@@ -149,7 +149,7 @@ PLACES: dict[str, Callable[[str], Mapping[str, str]]] = {
 @contextmanager
 def rest_server(folder: Path, secret: str, sent: Mapping[str, object]) -> Iterator[str]:
     """A server that repeats what it was sent where it refuses; `sent` is what it sends with tables."""
-    inner = engine.load_catalog(f"sqlite:///{folder.parent}/{folder.name}.db", warehouse=str(folder))
+    inner = icebench.load_catalog(f"sqlite:///{folder.parent}/{folder.name}.db", warehouse=str(folder))
     inner.create_table("db.t", ROWS.schema)
     over = RestOverCatalog(inner._inner)
 
@@ -174,7 +174,7 @@ def rest_server(folder: Path, secret: str, sent: Mapping[str, object]) -> Iterat
 
 
 def work(witness: Witness, address: str, properties: Mapping[str, str]) -> None:
-    catalog = engine.load_catalog(address, properties=properties)
+    catalog = icebench.load_catalog(address, properties=properties)
     table = catalog.load_table("db.t")
     used(table)
     for name in ("db.missing", "db.moved"):
@@ -183,7 +183,7 @@ def work(witness: Witness, address: str, properties: Mapping[str, str]) -> None:
     catalog.close()
 
 
-@pytest.mark.filterwarnings("ignore::engine.errors.IgnoredPropertyWarning")
+@pytest.mark.filterwarnings("ignore::icebench.engine.errors.IgnoredPropertyWarning")
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_properties_of_a_rest_catalog(
     witness: Witness, place: Callable[[str], Mapping[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -191,7 +191,7 @@ def test_properties_of_a_rest_catalog(
     given = place(witness.secret)
     with rest_server(tmp_path, witness.secret, {}) as address:
         if "oauth2-server-uri" in given:
-            witness.fails(lambda: engine.load_catalog(address, properties=given))
+            witness.fails(lambda: icebench.load_catalog(address, properties=given))
             return
         work(witness, address, given)
         # The same of a configuration; the file is a place that has it.
@@ -202,7 +202,7 @@ def test_properties_of_a_rest_catalog(
         monkeypatch.setenv("PYICEBERG_HOME", str(home))
         work(witness, "lake", {})
         (home / ".pyiceberg.yaml").write_text(f"catalog:\n  lake:\n{listed}   - {witness.secret}: '")
-        witness.fails(lambda: engine.load_catalog("lake"))
+        witness.fails(lambda: icebench.load_catalog("lake"))
 
 
 def test_what_a_server_sends(witness: Witness, tmp_path: Path) -> None:
@@ -223,19 +223,21 @@ def test_what_a_server_sends(witness: Witness, tmp_path: Path) -> None:
 
 def test_keys_of_an_object_store(witness: Witness, s3_server: S3Server, bucket: str, tmp_path: Path) -> None:
     own = {**s3_server.properties, "s3.secret-access-key": witness.secret, "s3.session-token": witness.secret}
-    catalog = engine.load_catalog(f"s3://{bucket}/wh", properties=own)
+    catalog = icebench.load_catalog(f"s3://{bucket}/wh", properties=own)
     used(catalog.create_table("db.t", ROWS.schema))
     used(
-        engine.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=f"s3://{bucket}/sql", properties=own).create_table(
-            "db.t", ROWS.schema
-        )
+        icebench.load_catalog(
+            f"sqlite:///{tmp_path}/c.db", warehouse=f"s3://{bucket}/sql", properties=own
+        ).create_table("db.t", ROWS.schema)
     )
     assert witness.look() > 10
     quick = {**own, "s3.endpoint": "http://127.0.0.1:1", "s3.retry.num-retries": "0"}
-    witness.fails(lambda: engine.load_catalog(f"s3://{bucket}/wh", properties=quick).load_table("db.t"))
-    witness.fails(lambda: engine.load_catalog(f"s3://{bucket}/wh", properties=quick).create_table("db.u", ROWS.schema))
+    witness.fails(lambda: icebench.load_catalog(f"s3://{bucket}/wh", properties=quick).load_table("db.t"))
     witness.fails(
-        lambda: engine.load_catalog(
+        lambda: icebench.load_catalog(f"s3://{bucket}/wh", properties=quick).create_table("db.u", ROWS.schema)
+    )
+    witness.fails(
+        lambda: icebench.load_catalog(
             "glue",
             properties={
                 **own,

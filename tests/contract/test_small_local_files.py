@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.read import joining
-from engine.runtime.local import LocalRunner
+import icebench
+from icebench.engine.read import joining
+from icebench.engine.runtime.local import LocalRunner
 
 
 @pytest.mark.soak
@@ -25,7 +25,7 @@ def test_threads_read_the_same_of_small_local_files(tmp_path: Path, rows: int, c
     random, files = np.random.default_rng(1), 61
     values = {f"n{number}": random.integers(0, 1 << 40, files * rows) for number in range(columns - 1)}
     data = pa.table({"part": np.repeat(np.arange(files), rows), **values})
-    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+    with closing(icebench.load_catalog(str(tmp_path))) as catalog:
         catalog.create_namespace("db")
         catalog.create_table("db.t", data.schema, partition_spec=[("part", "identity")]).append(data)
         table, seconds = catalog.load_table("db.t"), np.empty((2, 2, 9))
@@ -55,7 +55,7 @@ def test_joined_files_read_the_same(
     random, files, rows = np.random.default_rng(1), 61, 9_400
     values = {f"n{number}": random.integers(0, 1 << 40, files * rows) for number in range(6)}
     data = pa.table({"part": np.repeat(np.arange(files), rows), **values})
-    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+    with closing(icebench.load_catalog(str(tmp_path))) as catalog:
         catalog.create_table("db.t", data.schema, partition_spec=[("part", "identity")]).append(data)
         table, seconds = catalog.load_table("db.t"), np.empty((2, 2, 15))
 

@@ -12,16 +12,16 @@ import pytest
 from botocore.credentials import Credentials
 from pyarrow import fs
 
-from engine.errors import AlreadyExists, EngineError, FileNotFound
-from engine.runtime.counters import Counters
-from engine.storage.arrow import ArrowStore
-from engine.storage.counting import CountingStore
-from engine.storage.local import LocalStore
-from engine.storage.memory import MemoryStore
-from engine.storage.object_stores import signed_s3
-from engine.storage.resolve import store_for
-from engine.storage.signed_s3 import SignedS3Store
-from engine.storage.store import Store
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.storage.arrow import ArrowStore
+from icebench.engine.storage.counting import CountingStore
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.object_stores import signed_s3
+from icebench.engine.storage.resolve import store_for
+from icebench.engine.storage.signed_s3 import SignedS3Store
+from icebench.engine.storage.store import Store
+from icebench.errors import AlreadyExists, EngineError, FileNotFound
 from tests.services.faulty_store import FaultyStore
 from tests.services.s3_signer import sign
 

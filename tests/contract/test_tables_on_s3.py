@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import CommitStateUnknown, EngineError, StorageFailed, Unsupported
-from engine.storage.resolve import store_for
+import icebench
+from icebench.engine.storage.resolve import store_for
+from icebench.errors import CommitStateUnknown, EngineError, StorageFailed, Unsupported
 from tests.services.s3_server import SECRET, S3Server
 from tests.services.scripted_http import Reply, Seen, scripted_server
 
@@ -23,15 +23,15 @@ ALWAYS = "2999-01-01T00:00:00Z"
 @pytest.fixture(params=["sql", "directory"])
 def catalog(
     request: pytest.FixtureRequest, s3_server: S3Server, bucket: str, tmp_path: Path
-) -> Iterator[engine.Catalog]:
+) -> Iterator[icebench.Catalog]:
     warehouse = f"s3://{bucket}/wh"
     address = f"sqlite:///{tmp_path}/catalog.db" if request.param == "sql" else warehouse
     where = warehouse if request.param == "sql" else None
-    with closing(engine.load_catalog(address, warehouse=where, properties=s3_server.properties)) as made:
+    with closing(icebench.load_catalog(address, warehouse=where, properties=s3_server.properties)) as made:
         yield made
 
 
-def test_a_tables_life(catalog: engine.Catalog, s3_server: S3Server) -> None:
+def test_a_tables_life(catalog: icebench.Catalog, s3_server: S3Server) -> None:
     table = catalog.create_table("db.t", ROWS.schema, partition_spec=[("day", "identity")])
     other = catalog.load_table("db.t")
     table.append(ROWS)
@@ -57,10 +57,10 @@ def test_a_tables_life(catalog: engine.Catalog, s3_server: S3Server) -> None:
 def test_writers_of_one_directory_lose_nothing(s3_server: S3Server, bucket: str) -> None:
     def append(number: int) -> None:
         # A client of its own, as of another process.
-        catalog = engine.load_catalog(f"s3://{bucket}/wh", properties=s3_server.properties)
+        catalog = icebench.load_catalog(f"s3://{bucket}/wh", properties=s3_server.properties)
         catalog.load_table("db.t").append(ROWS.slice(number, 1))
 
-    first = engine.load_catalog(f"s3://{bucket}/wh", properties=s3_server.properties)
+    first = icebench.load_catalog(f"s3://{bucket}/wh", properties=s3_server.properties)
     first.create_table("db.t", ROWS.schema, properties={"commit.retry.num-retries": "50"})
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(append, range(5)))
@@ -79,9 +79,9 @@ def test_a_small_file_is_one_put(s3_server: S3Server, bucket: str, size: int, re
 
 _Failing = Callable[[str, dict[str, str]], object]
 _USES: dict[str, _Failing] = {
-    "open": lambda at, given: engine.load_table(f"{at}/db/t", properties=given),
-    "create": lambda at, given: engine.load_catalog(at, properties=given).create_table("db.t", ROWS.schema),
-    "list": lambda at, given: engine.load_catalog(at, properties=given).list_namespaces(),
+    "open": lambda at, given: icebench.load_table(f"{at}/db/t", properties=given),
+    "create": lambda at, given: icebench.load_catalog(at, properties=given).create_table("db.t", ROWS.schema),
+    "list": lambda at, given: icebench.load_catalog(at, properties=given).list_namespaces(),
 }
 
 
@@ -124,7 +124,7 @@ def test_a_refusal_is_told_in_one_line(refusal: tuple[int, str, dict[str, str]])
 
 def test_a_key_with_an_empty_segment_is_refused(s3_server: S3Server, bucket: str) -> None:
     assert "empty segment" in failure(_USES["open"], f"s3://{bucket}//wh", s3_server.properties)
-    with closing(engine.load_catalog(f"s3://{bucket}//wh", properties=s3_server.properties)) as catalog:
+    with closing(icebench.load_catalog(f"s3://{bucket}//wh", properties=s3_server.properties)) as catalog:
         # What is recorded is written without.
         assert catalog.create_table("db.t", ROWS.schema).location == f"s3://{bucket}/wh/db/t"
 

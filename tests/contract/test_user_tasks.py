@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine import col
-from engine.errors import AlreadyExists, Invalid, NotFound, Unsupported, ValidationFailed
+import icebench
+from icebench import col
+from icebench.errors import AlreadyExists, Invalid, NotFound, Unsupported, ValidationFailed
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32()), ("price", pa.float64())])
 DAY = dt.date(2024, 2, 28)
@@ -55,12 +55,12 @@ _NOT_ON_NESSIE = {
         *(pytest.param(name, marks=pytest.mark.soak) for name in ("nessie", "nessie-signed")),
     ]
 )
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Catalog:
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> icebench.Catalog:
     if request.param == "hive":
-        return engine.load_catalog(request.getfixturevalue("hive_uri"), warehouse=str(tmp_path / "wh"))
+        return icebench.load_catalog(request.getfixturevalue("hive_uri"), warehouse=str(tmp_path / "wh"))
     if request.param == "glue":
         properties = request.getfixturevalue("glue_properties")
-        return engine.load_catalog("cloud", warehouse=str(tmp_path / "wh"), properties=properties)
+        return icebench.load_catalog("cloud", warehouse=str(tmp_path / "wh"), properties=properties)
     if request.param.startswith("nessie"):
         for reason, names in _NOT_ON_NESSIE.items():
             if request.node.originalname in names:
@@ -68,14 +68,14 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Catalog:
         properties = request.getfixturevalue("s3_server").properties
         if request.param == "nessie-signed":
             properties = {"header.X-Iceberg-Access-Delegation": "remote-signing"}
-        return engine.load_catalog(request.getfixturevalue("nessie_address"), properties=properties)
+        return icebench.load_catalog(request.getfixturevalue("nessie_address"), properties=properties)
     if request.param == "directory":
-        return engine.load_catalog(str(tmp_path / "wh"))
-    return engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+        return icebench.load_catalog(str(tmp_path / "wh"))
+    return icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
 
 
 @pytest.fixture
-def table(catalog: engine.Catalog) -> engine.Table:
+def table(catalog: icebench.Catalog) -> icebench.Table:
     """Two files of rows 0 to 5, in two snapshots."""
     made = catalog.create_table("db.t", SCHEMA)
     made.append(rows(0, 1, 2))
@@ -84,32 +84,34 @@ def table(catalog: engine.Catalog) -> engine.Table:
 
 
 class TestCatalog:
-    def test_create_and_load_a_table(self, catalog: engine.Catalog) -> None:
+    def test_create_and_load_a_table(self, catalog: icebench.Catalog) -> None:
         made = catalog.create_table("db.new", SCHEMA, partition_spec=[("day", "month")], properties={"owner": "me"})
         loaded = catalog.load_table("db.new")
         assert loaded.metadata == made.metadata
         assert [f.name for f in loaded.schema().fields] == SCHEMA.names
 
-    def test_create_a_table_that_may_exist(self, catalog: engine.Catalog, table: engine.Table) -> None:
+    def test_create_a_table_that_may_exist(self, catalog: icebench.Catalog, table: icebench.Table) -> None:
         with pytest.raises(AlreadyExists):
             catalog.create_table("db.t", SCHEMA)
         assert ids(catalog.create_table_if_not_exists("db.t", SCHEMA).scan()) == ids(table.scan())
 
-    def test_list_and_find_tables(self, catalog: engine.Catalog, table: engine.Table) -> None:
+    def test_list_and_find_tables(self, catalog: icebench.Catalog, table: icebench.Table) -> None:
         assert catalog.list_tables("db") == [table.name]
         assert catalog.table_exists("db.t")
         assert not catalog.table_exists("db.u")
         with pytest.raises(NotFound):
             catalog.load_table("db.u")
 
-    def test_rename_a_table(self, catalog: engine.Catalog, table: engine.Table, request: pytest.FixtureRequest) -> None:
+    def test_rename_a_table(
+        self, catalog: icebench.Catalog, table: icebench.Table, request: pytest.FixtureRequest
+    ) -> None:
         if "directory" in request.node.name:
             with pytest.raises(Unsupported, match="renaming"):
                 catalog.rename_table("db.t", "db.u")
         else:
             assert ids(catalog.rename_table("db.t", "db.u").scan()) == ids(table.scan())
 
-    def test_drop_and_purge_a_table(self, catalog: engine.Catalog, table: engine.Table) -> None:
+    def test_drop_and_purge_a_table(self, catalog: icebench.Catalog, table: icebench.Table) -> None:
         catalog.purge_table("db.t")
         assert not catalog.table_exists("db.t")
         assert not list(Path(table.location).rglob("*.parquet"))
@@ -117,19 +119,19 @@ class TestCatalog:
         catalog.drop_table("db.t")
         assert not catalog.table_exists("db.t")
 
-    def test_namespaces(self, catalog: engine.Catalog) -> None:
+    def test_namespaces(self, catalog: icebench.Catalog) -> None:
         catalog.create_namespace("sales")
         assert "sales" in catalog.list_namespaces()
         catalog.drop_namespace("sales")
         assert not catalog.namespace_exists("sales")
 
-    def test_open_a_table_by_its_place(self, table: engine.Table) -> None:
+    def test_open_a_table_by_its_place(self, table: icebench.Table) -> None:
         for place in (table.location, table.metadata_location):
             if place != table.location or Path(place, "metadata", "version-hint.text").exists():
-                assert ids(engine.load_table(place).scan()) == [0, 1, 2, 3, 4, 5]
+                assert ids(icebench.load_table(place).scan()) == [0, 1, 2, 3, 4, 5]
 
-    def test_register_a_table(self, catalog: engine.Catalog, table: engine.Table, tmp_path: Path) -> None:
-        other = engine.load_catalog(f"sqlite:///{tmp_path}/other.db", warehouse=str(tmp_path))
+    def test_register_a_table(self, catalog: icebench.Catalog, table: icebench.Table, tmp_path: Path) -> None:
+        other = icebench.load_catalog(f"sqlite:///{tmp_path}/other.db", warehouse=str(tmp_path))
         assert ids(other.register_table("x.t", table.metadata_location).scan()) == ids(table.scan())
 
 
@@ -146,55 +148,55 @@ class TestRead:
         ],
         ids=lambda each: type(each).__name__,
     )
-    def test_filter_rows(self, table: engine.Table, filter: Any) -> None:
+    def test_filter_rows(self, table: icebench.Table, filter: Any) -> None:
         assert ids(table.scan(filter)) == [2, 4, 5]
 
-    def test_choose_columns(self, table: engine.Table) -> None:
+    def test_choose_columns(self, table: icebench.Table) -> None:
         assert table.scan(columns=["name", "id"]).to_arrow().column_names == ["id", "name"]
 
-    def test_compare_columns(self, table: engine.Table) -> None:
+    def test_compare_columns(self, table: icebench.Table) -> None:
         assert ids(table.scan("price * 2 = id and price < id")) == [1, 2, 3, 4, 5]
 
-    def test_count_limit_and_sample(self, table: engine.Table) -> None:
+    def test_count_limit_and_sample(self, table: icebench.Table) -> None:
         assert table.scan("id < 4").count() == 4
         assert table.scan(limit=2).to_arrow().num_rows == 2
         assert set(table.scan().sample(3)["id"].to_pylist()) < set(range(6))
 
-    def test_stream_batches(self, table: engine.Table) -> None:
+    def test_stream_batches(self, table: icebench.Table) -> None:
         assert [batch.num_rows for batch in table.scan().to_batches(batch_rows=2)] == [2, 1, 2, 1]
 
-    def test_frames_of_pandas_polars_and_duckdb(self, table: engine.Table) -> None:
+    def test_frames_of_pandas_polars_and_duckdb(self, table: icebench.Table) -> None:
         scan = table.scan()
         assert scan.to_pandas()["id"].sum() == 15
         assert scan.to_polars().filter(pl.col("id") > 2).select(pl.col("id").sum()).collect().item() == 12
         assert scan.to_duckdb().filter("id > 2").aggregate("sum(id)").fetchall() == [(12,)]
 
-    def test_see_the_files_of_a_plan(self, table: engine.Table) -> None:
+    def test_see_the_files_of_a_plan(self, table: icebench.Table) -> None:
         plan = table.scan("id = 4").plan()
         assert plan.files["record_count"].to_pylist() == [3]
         assert plan.counters["entries_skipped_by_metrics"] == 1
 
-    def test_metadata_columns(self, table: engine.Table) -> None:
+    def test_metadata_columns(self, table: icebench.Table) -> None:
         found = table.scan(columns=["id", "_file", "_pos"]).to_arrow().to_pylist()
         assert {(row["id"], row["_pos"]) for row in found} == {(n, n % 3) for n in range(6)}
 
-    def test_an_earlier_state(self, table: engine.Table) -> None:
+    def test_an_earlier_state(self, table: icebench.Table) -> None:
         first = table.history()[0]
         assert ids(table.scan(snapshot_id=first.snapshot_id)) == [0, 1, 2]
         moment = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC)
         assert 0 in ids(table.scan(as_of=moment))
 
-    def test_what_was_appended_since(self, table: engine.Table) -> None:
+    def test_what_was_appended_since(self, table: icebench.Table) -> None:
         assert ids(table.incremental_append_scan(table.history()[0].snapshot_id)) == [3, 4, 5]
 
-    def test_what_changed_since(self, table: engine.Table) -> None:
+    def test_what_changed_since(self, table: icebench.Table) -> None:
         before = table.current_snapshot
         assert before is not None
         table.delete("id = 2", "copy-on-write")
         found = table.changelog_scan(before.snapshot_id).to_arrow().to_pylist()
         assert [(row["id"], row["_change_type"]) for row in found] == [(2, "DELETE")]
 
-    def test_metadata_tables(self, table: engine.Table) -> None:
+    def test_metadata_tables(self, table: icebench.Table) -> None:
         inspect = table.inspect
         assert inspect.files()["record_count"].to_pylist() == [3, 3]
         assert inspect.snapshots().num_rows == inspect.history().num_rows == 2
@@ -203,7 +205,7 @@ class TestRead:
 
 class TestWrite:
     @pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb", "reader", "table"])
-    def test_append_rows_of_any_kind(self, table: engine.Table, kind: str) -> None:
+    def test_append_rows_of_any_kind(self, table: icebench.Table, kind: str) -> None:
         given = rows(7, 8)
         source: Any = {
             "pandas": lambda: pd.DataFrame(given.to_pylist()),
@@ -215,60 +217,60 @@ class TestWrite:
         table.append(source)
         assert ids(table.scan()) == [0, 1, 2, 3, 4, 5, 7, 8]
 
-    def test_overwrite_by_filter(self, table: engine.Table) -> None:
+    def test_overwrite_by_filter(self, table: icebench.Table) -> None:
         table.overwrite(rows(9), "id >= 3")
         assert ids(table.scan()) == [0, 1, 2, 9]
 
-    def test_overwrite_everything(self, table: engine.Table) -> None:
+    def test_overwrite_everything(self, table: icebench.Table) -> None:
         table.overwrite(rows(9))
         assert ids(table.scan()) == [9]
 
-    def test_overwrite_partitions(self, catalog: engine.Catalog) -> None:
+    def test_overwrite_partitions(self, catalog: icebench.Catalog) -> None:
         made = catalog.create_table("db.p", SCHEMA, partition_spec=[("day", "month")])
         made.append(rows(0, 1, 2, 3))
         made.overwrite_partitions(rows(1))
         assert ids(made.scan()) == [1, 2, 3]
 
     @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-    def test_delete_rows(self, table: engine.Table, mode: Any) -> None:
+    def test_delete_rows(self, table: icebench.Table, mode: Any) -> None:
         table.delete((col("id") % 2 == 1) & col("name").like("n%"), mode)
         assert ids(table.scan()) == [0, 2, 4]
 
     @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-    def test_update_rows(self, table: engine.Table, mode: Any) -> None:
-        table.update("id < 2", {"price": engine.sql("price + 10"), "name": "new"}, mode)
+    def test_update_rows(self, table: icebench.Table, mode: Any) -> None:
+        table.update("id < 2", {"price": icebench.sql("price + 10"), "name": "new"}, mode)
         found = {row["id"]: (row["name"], row["price"]) for row in table.scan("id < 3").to_arrow().to_pylist()}
         assert found == {0: ("new", 10.0), 1: ("new", 10.5), 2: ("n2", 1.0)}
 
-    def test_upsert_rows(self, table: engine.Table) -> None:
+    def test_upsert_rows(self, table: icebench.Table) -> None:
         table.upsert(rows(5, 6), on=["id"], mode="merge-on-read")
         assert ids(table.scan()) == [0, 1, 2, 3, 4, 5, 6]
 
-    def test_several_changes_in_one_commit(self, table: engine.Table) -> None:
+    def test_several_changes_in_one_commit(self, table: icebench.Table) -> None:
         with table.transaction() as change:
             change.delete("id = 0", "copy-on-write")
             change.append(rows(7))
         assert ids(table.scan()) == [1, 2, 3, 4, 5, 7]
 
-    def test_two_writers(self, catalog: engine.Catalog, table: engine.Table) -> None:
+    def test_two_writers(self, catalog: icebench.Catalog, table: icebench.Table) -> None:
         other = catalog.load_table("db.t")
         table.append(rows(6))
         other.append(rows(7))
         assert ids(table.refresh().scan()) == [0, 1, 2, 3, 4, 5, 6, 7]
 
-    def test_two_transactions_that_contradict(self, catalog: engine.Catalog, table: engine.Table) -> None:
+    def test_two_transactions_that_contradict(self, catalog: icebench.Catalog, table: icebench.Table) -> None:
         change = table.transaction()
         change.update("id = 1", {"name": "x"}, "merge-on-read")
         catalog.load_table("db.t").delete("id = 1", "merge-on-read")
         with pytest.raises(ValidationFailed):
             change.commit()
 
-    def test_add_files_that_exist(self, catalog: engine.Catalog, table: engine.Table) -> None:
+    def test_add_files_that_exist(self, catalog: icebench.Catalog, table: icebench.Table) -> None:
         copy = catalog.create_table("db.copy", SCHEMA)
         copy.add_files(table.inspect.data_files())
         assert ids(copy.scan("id > 3")) == [4, 5]
 
-    def test_add_files_by_their_places(self, catalog: engine.Catalog, tmp_path: Path) -> None:
+    def test_add_files_by_their_places(self, catalog: icebench.Catalog, tmp_path: Path) -> None:
         places = [str(tmp_path / f"{n}.parquet") for n in range(2)]
         pq.write_table(rows(0, 1), places[0])
         pq.write_table(rows(2, 3).select(["name", "day", "id"]), places[1])
@@ -285,68 +287,68 @@ class TestWrite:
             made.add_files(places[:1])
         assert len(made.history()) == 1
 
-    def test_write_audit_publish(self, table: engine.Table) -> None:
+    def test_write_audit_publish(self, table: icebench.Table) -> None:
         staged = table.append(rows(6), wap_id="load-1")
         assert 6 not in ids(table.scan())
         assert 6 in ids(table.scan(snapshot_id=staged.snapshot_id))
         table.cherry_pick(wap_id="load-1")
         assert 6 in ids(table.scan())
 
-    def test_a_batch_once(self, table: engine.Table) -> None:
+    def test_a_batch_once(self, table: icebench.Table) -> None:
         for _ in range(2):
             table.append_batch(rows(6), stream_id="s", batch_id=1)
         assert ids(table.scan()) == [0, 1, 2, 3, 4, 5, 6]
 
 
 class TestEvolve:
-    def test_add_rename_and_drop_columns(self, table: engine.Table) -> None:
-        table.update_schema(lambda s: s.add_column("more", engine.STRING).rename_column("name", "label"))
+    def test_add_rename_and_drop_columns(self, table: icebench.Table) -> None:
+        table.update_schema(lambda s: s.add_column("more", icebench.STRING).rename_column("name", "label"))
         table.update_schema(lambda s: s.drop_column("day"))
         assert table.scan("id = 1").to_arrow().to_pylist() == [{"id": 1, "label": "n1", "price": 0.5, "more": None}]
 
-    def test_widen_a_column(self, catalog: engine.Catalog) -> None:
+    def test_widen_a_column(self, catalog: icebench.Catalog) -> None:
         made = catalog.create_table("db.narrow", pa.schema([("id", pa.int32())]))
         made.append(pa.table({"id": pa.array([1], pa.int32())}))
-        made.update_schema(lambda s: s.promote_column("id", engine.LONG))
+        made.update_schema(lambda s: s.promote_column("id", icebench.LONG))
         made.append(pa.table({"id": [1 << 40]}))
         assert ids(made.scan("id > 0")) == [1, 1 << 40]
 
-    def test_reorder_columns(self, table: engine.Table) -> None:
+    def test_reorder_columns(self, table: icebench.Table) -> None:
         table.update_schema(lambda s: s.move_first("price"))
         assert table.scan().to_arrow().column_names == ["price", "id", "name", "day"]
 
-    def test_partition_an_existing_table(self, table: engine.Table) -> None:
+    def test_partition_an_existing_table(self, table: icebench.Table) -> None:
         table.update_spec(lambda s: s.add_field("day", "month"))
         table.append(rows(6, 7))
         assert ids(table.scan("day >= '2024-03-01'")) == [2, 3, 4, 5, 6, 7]
 
-    def test_properties(self, table: engine.Table) -> None:
+    def test_properties(self, table: icebench.Table) -> None:
         table.set_properties({"owner": "me"})
         assert table.properties["owner"] == "me"
         table.remove_properties("owner")
         assert "owner" not in table.properties
 
-    def test_upgrade_the_format(self, table: engine.Table) -> None:
+    def test_upgrade_the_format(self, table: icebench.Table) -> None:
         table.upgrade_format(3)
         table.delete("id = 0", "merge-on-read")
         assert ids(table.scan()) == [1, 2, 3, 4, 5]
 
 
 class TestHistory:
-    def test_tags(self, table: engine.Table) -> None:
+    def test_tags(self, table: icebench.Table) -> None:
         table.create_tag("before")
         table.delete("true", "copy-on-write")
         assert ids(table.scan(ref="before")) == [0, 1, 2, 3, 4, 5]
         assert ids(table.scan()) == []
 
-    def test_branches(self, table: engine.Table) -> None:
+    def test_branches(self, table: icebench.Table) -> None:
         table.create_branch("work")
         table.append(rows(6), branch="work")
         assert 6 not in ids(table.scan())
         table.fast_forward("main", "work").remove_ref("work")
         assert 6 in ids(table.scan())
 
-    def test_roll_back(self, table: engine.Table) -> None:
+    def test_roll_back(self, table: icebench.Table) -> None:
         table.rollback(snapshot_id=table.history()[0].snapshot_id)
         assert ids(table.scan()) == [0, 1, 2]
         table.set_current_snapshot(table.snapshots[-1].snapshot_id)
@@ -354,21 +356,21 @@ class TestHistory:
 
 
 class TestMaintain:
-    def test_compact_files(self, table: engine.Table) -> None:
+    def test_compact_files(self, table: icebench.Table) -> None:
         table.maintenance.rewrite_data_files(min_input_files=2)
         assert table.scan().plan().files.num_rows == 1
         assert ids(table.scan()) == [0, 1, 2, 3, 4, 5]
 
-    def test_rewrite_manifests(self, table: engine.Table) -> None:
+    def test_rewrite_manifests(self, table: icebench.Table) -> None:
         table.maintenance.rewrite_manifests()
         assert table.inspect.manifests().num_rows == 1
 
-    def test_expire_snapshots(self, table: engine.Table) -> None:
+    def test_expire_snapshots(self, table: icebench.Table) -> None:
         table.maintenance.expire_snapshots(older_than=dt.datetime.now(dt.UTC) + dt.timedelta(days=1), retain_last=1)
         assert len(table.refresh().snapshots) == 1
         assert ids(table.scan()) == [0, 1, 2, 3, 4, 5]
 
-    def test_remove_orphans(self, table: engine.Table) -> None:
+    def test_remove_orphans(self, table: icebench.Table) -> None:
         lost = Path(table.location, "data", "lost.parquet")
         pq.write_table(rows(9), lost)
         tomorrow = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
@@ -376,5 +378,5 @@ class TestMaintain:
         assert not lost.exists()
         assert ids(table.scan()) == [0, 1, 2, 3, 4, 5]
 
-    def test_profile(self, table: engine.Table) -> None:
+    def test_profile(self, table: icebench.Table) -> None:
         assert table.maintenance.profile().files.records == 6

@@ -9,15 +9,15 @@ from typing import Protocol
 
 import pytest
 
-from engine.catalog.catalog import Catalog
-from engine.catalog.rest_session import open_session
-from engine.catalog.rest_views import RestViewCatalog
-from engine.catalog.sql_views import SqlViewCatalog
-from engine.catalog.views import ViewCatalog
-from engine.errors import AlreadyExists, Invalid, NotFound
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, STRING, NestedField
-from engine.spec.views import SqlRepresentation, ViewVersion
+from icebench.engine.catalog.catalog import Catalog
+from icebench.engine.catalog.rest_session import open_session
+from icebench.engine.catalog.rest_views import RestViewCatalog
+from icebench.engine.catalog.sql_views import SqlViewCatalog
+from icebench.engine.catalog.views import ViewCatalog
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.spec.views import SqlRepresentation, ViewVersion
+from icebench.errors import AlreadyExists, Invalid, NotFound
 from tests.contract.test_catalog import create
 
 SCHEMA = Schema((NestedField(field_id=1, name="id", type=LONG),))

@@ -13,18 +13,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER
-from engine.codec.manifests.manifest_list import decode_manifest_list
-from engine.codec.manifests.reader import decode_columns, decode_entries
-from engine.codec.metadata_json.table import decode_metadata
-from engine.codec.puffin.bitmap import decode_vector
-from engine.codec.puffin.file import read_blob, read_footer
-from engine.columnar.schemas import from_arrow_schema
-from engine.errors import EngineError
-from engine.formats.opening import open_source
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
-from engine.spec.name_mapping import mapping_of
-from engine.storage.memory import MemoryStore
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.codec.puffin.bitmap import decode_vector
+from icebench.engine.codec.puffin.file import read_blob, read_footer
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.formats.opening import open_source
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.spec.name_mapping import mapping_of
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import EngineError
 from tests.fault.bombs import BOMBS
 from tests.fault.damage_reader import status
 

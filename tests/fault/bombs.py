@@ -15,14 +15,14 @@ import fastavro
 import zstandard
 from pyroaring import BitMap64
 
-from engine.codec.avro.file import encode_container, encode_long
-from engine.codec.avro.schema import record_schema
-from engine.codec.manifests import schema as manifest_schema
-from engine.codec.metadata_json.schema import encode_schema
-from engine.codec.puffin.bitmap import encode_vector
-from engine.codec.puffin.file import MAGIC as PUFFIN
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, NestedField, StructType
+from icebench.engine.codec.avro.file import encode_container, encode_long
+from icebench.engine.codec.avro.schema import record_schema
+from icebench.engine.codec.manifests import schema as manifest_schema
+from icebench.engine.codec.metadata_json.schema import encode_schema
+from icebench.engine.codec.puffin.bitmap import encode_vector
+from icebench.engine.codec.puffin.file import MAGIC as PUFFIN
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, NestedField, StructType
 
 Bomb: TypeAlias = Callable[[Random], bytes]
 

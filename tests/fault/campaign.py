@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import engine
+import icebench
 
 Figures = Callable[..., None]
 """The fixture that takes a campaign's figures."""
@@ -36,12 +36,12 @@ def scaled(count: int) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """A catalog that several processes open. `arguments` are those of `engine.load_catalog`."""
+    """A catalog that several processes open. `arguments` are those of `icebench.load_catalog`."""
 
     arguments: dict[str, Any] = field(default_factory=dict)
 
-    def open(self) -> engine.Catalog:
-        return engine.load_catalog(**self.arguments)
+    def open(self) -> icebench.Catalog:
+        return icebench.load_catalog(**self.arguments)
 
 
 Kind = Callable[[Path, pytest.FixtureRequest], Place]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, TypeAlias
 
-from engine.codec.avro.file import encode_long, read_blocks, read_header
-from engine.codec.block_codecs import AVRO_NAMES, Inflater, compress_block
-from engine.codec.puffin.file import MAGIC as PUFFIN_MAGIC
-from engine.codec.puffin.file import footer_size
+from icebench.engine.codec.avro.file import encode_long, read_blocks, read_header
+from icebench.engine.codec.block_codecs import AVRO_NAMES, Inflater, compress_block
+from icebench.engine.codec.puffin.file import MAGIC as PUFFIN_MAGIC
+from icebench.engine.codec.puffin.file import footer_size
 
 Damage: TypeAlias = Callable[[Random, bytes], bytes]
 

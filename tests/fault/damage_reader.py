@@ -12,14 +12,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.manifests import reader as manifest
-from engine.codec.manifests.listed_manifest import check_listed
-from engine.errors import CommitFailed, ContradictionWarning, CorruptTable, EngineError
-from engine.formats.orc.source import OrcSource
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
-from engine.storage.contradictions import Verify
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.manifests import reader as manifest
+from icebench.engine.codec.manifests.listed_manifest import check_listed
+from icebench.engine.formats.orc.source import OrcSource
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.storage.contradictions import Verify
+from icebench.errors import CommitFailed, ContradictionWarning, CorruptTable, EngineError
 from tests.fault.damage import DAMAGES, damaged, vector_resealed
 from tests.fault.documents import Answers, read_view, view_specimen
 from tests.fault.guarded_calls import GuardedCalls

@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_session import open_session
-from engine.codec.metadata_json.table import encode_metadata
-from engine.codec.metadata_json.views import decode_view
-from engine.commit.committer import Committed
-from engine.commit.retry import Waiting
-from engine.spec.metadata import TableMetadata
-from engine.spec.updates import SetProperties
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_session import open_session
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.codec.metadata_json.views import decode_view
+from icebench.engine.commit.committer import Committed
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.updates import SetProperties
 from tests.fault.specimens import Specimen
 from tests.services.scripted_http import Reply, Seen, scripted_server
 

@@ -9,24 +9,24 @@ import fastavro
 import pyarrow as pa
 from pyarrow import orc
 
-import engine
-from engine.codec.avro.schema import record_schema
-from engine.columnar.schemas import field_id_of, is_list, to_arrow_schema
-from engine.spec.data_file import DataFile, FileFormat
-from engine.spec.schema import Schema
-from engine.spec.types import StructType
+import icebench
+from icebench.engine.codec.avro.schema import record_schema
+from icebench.engine.columnar.schemas import field_id_of, is_list, to_arrow_schema
+from icebench.engine.spec.data_file import DataFile, FileFormat
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import StructType
 
 _SYNC = bytes(range(16))
 CODECS: dict[FileFormat, tuple[str, ...]] = {"orc": ("zlib", "uncompressed"), "avro": ("deflate", "null")}
 """Those of the files of a table, in turns."""
 
 
-def append_foreign(table: engine.Table, file_format: FileFormat, parts: list[pa.Table]) -> None:
+def append_foreign(table: icebench.Table, file_format: FileFormat, parts: list[pa.Table]) -> None:
     """Append a file for each part to an unpartitioned table."""
     table.add_files(list(_written(table, file_format, parts)))
 
 
-def _written(table: engine.Table, file_format: FileFormat, parts: list[pa.Table]) -> Iterator[DataFile]:
+def _written(table: icebench.Table, file_format: FileFormat, parts: list[pa.Table]) -> Iterator[DataFile]:
     for number, rows in enumerate(parts):
         codec = CODECS[file_format][number % 2]
         data = (orc_file if file_format == "orc" else avro_file)(rows, table.metadata.schema, codec)

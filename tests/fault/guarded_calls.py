@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.avro import chunk_kernels
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.kernels.machine_kernel import MachineKernel
+from icebench.engine.codec.avro import chunk_kernels
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.kernels.machine_kernel import MachineKernel
 from tests.fault.guarded_memory import GuardedMemory
 
 

@@ -13,10 +13,10 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.formats.parquet import footer as parquet_footer
-from engine.formats.parquet.footer import slim_footer
-from engine.formats.parquet.footer_chunks import listed_by_kernel
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.formats.parquet import footer as parquet_footer
+from icebench.engine.formats.parquet.footer import slim_footer
+from icebench.engine.formats.parquet.footer_chunks import listed_by_kernel
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from tests.fault.damage import BLIND
 from tests.fault.guarded_calls import GuardedCalls
 

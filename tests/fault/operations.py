@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-import engine
-from engine.operations.row_changes import Mode
+import icebench
+from icebench.engine.operations.row_changes import Mode
 
 Rows: TypeAlias = dict[int, int]
 """A table's rows by id: ids are never given twice."""
@@ -30,7 +30,7 @@ class Operation:
     first: int
     end: int
 
-    def make(self, table: engine.Table) -> None:
+    def make(self, table: icebench.Table) -> None:
         """Commit it; one commit, or none where nothing matches."""
         where = f"id >= {self.first} and id < {self.end}"
         match self.kind:
@@ -79,7 +79,7 @@ def marker(number: int) -> Operation:
     return Operation(number, "append", "merge-on-read", -number - 1, -number)
 
 
-def rows_of(table: engine.Table) -> list[tuple[int, int]]:
+def rows_of(table: icebench.Table) -> list[tuple[int, int]]:
     """What the table holds, as ids with values, ordered; an id that is there twice is there twice."""
     read = table.scan(columns=["id", "n"]).to_arrow()
     return sorted(zip(read["id"].to_pylist(), read["n"].to_pylist(), strict=True))

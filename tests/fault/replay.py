@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from tests.fault.damage_reader import Reader, outcome
 
 

@@ -15,17 +15,17 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-import engine
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.codec.manifests.manifest_list import decode_manifest_list
-from engine.codec.manifests.reader import decode_entries
-from engine.errors import Contradiction
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent, FileFormat
-from engine.spec.manifest import ManifestContent
-from engine.storage.contradictions import Verify
-from engine.storage.memory import MemoryStore
-from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+import icebench
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent, FileFormat
+from icebench.engine.spec.manifest import ManifestContent
+from icebench.engine.storage.contradictions import Verify
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from icebench.errors import Contradiction
 from tests.fault.foreign_files import append_foreign
 
 Found: TypeAlias = dict[str, Any]
@@ -165,7 +165,7 @@ def read_table(store: Store, name: str, *, deep: bool = True, verify: Verify = "
     """Read a table from its catalog down; `deep` asks metadata tables and counts, too, which open no other files."""
     catalog = FileSystemCatalog(WAREHOUSE, store)
     identifier = ("db", name)
-    table = engine.Table(identifier, catalog.load_state(identifier), store, catalog, verify=verify)
+    table = icebench.Table(identifier, catalog.load_state(identifier), store, catalog, verify=verify)
     found: Found = {
         "rows": _counted(table.scan(runner=RUNNER).to_arrow()),
         "filtered": _counted(table.scan(filter=FILTER, columns=["id", "name"], runner=RUNNER).to_arrow()),
@@ -195,7 +195,7 @@ def make_zoo() -> Zoo:
         for name, (properties, deletes) in OPTIONS.items():
             _build(store, name, properties, deletes=deletes)
         for name, file_format in FOREIGN.items():
-            opened = engine.Catalog(FileSystemCatalog(WAREHOUSE, store))
+            opened = icebench.Catalog(FileSystemCatalog(WAREHOUSE, store))
             append_foreign(opened.create_table(f"db.{name}", SCHEMA), file_format, [rows(0, 60), rows(60, 60)])
     specimens = [each for name in OPTIONS for each in _specimens(store, name)]
     specimens += [each for name in FOREIGN for each in _specimens(store, name) if each.kind.endswith("data file")]
@@ -203,7 +203,7 @@ def make_zoo() -> Zoo:
 
 
 def _build(store: MemoryStore, name: str, properties: dict[str, str], *, deletes: bool) -> None:
-    opened = engine.Catalog(FileSystemCatalog(WAREHOUSE, store))
+    opened = icebench.Catalog(FileSystemCatalog(WAREHOUSE, store))
     table = opened.create_table(f"db.{name}", SCHEMA, partition_spec=[("part", "identity")], properties=properties)
     table.append(rows(0, 60))
     table.append(rows(60, 60))

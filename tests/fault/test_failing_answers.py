@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-import engine
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_session import open_session
-from engine.errors import CommitStateUnknown, EngineError
-from engine.storage.local import LocalStore
+import icebench
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_session import open_session
+from icebench.engine.storage.local import LocalStore
+from icebench.errors import CommitStateUnknown, EngineError
 from tests.fault.campaign import Figures, sizes
 from tests.fault.documents import QUICK
 from tests.fault.test_failing_requests import CHANGES, NAME, Warehouse, local_directory
@@ -55,7 +55,9 @@ def test_a_change_happens_once_or_not(tmp_path: Path, name: str, figures: Figure
     figures(runs=len(chosen), **outcomes)
 
 
-def attempt(warehouse: Warehouse, place: str, change: Callable[[engine.Table], object], faults: Sequence[Fault]) -> str:
+def attempt(
+    warehouse: Warehouse, place: str, change: Callable[[icebench.Table], object], faults: Sequence[Fault]
+) -> str:
     """Make a change through a server with these faults; what the writer is told."""
     behind = FileSystemCatalog(place, LocalStore(durable=False))
     served = RestOverCatalog(behind, faults)
@@ -63,7 +65,7 @@ def attempt(warehouse: Warehouse, place: str, change: Callable[[engine.Table], o
         session = open_session(server.address, properties={"rest.client.socket-timeout-ms": "500"}, waiting=QUICK)
         catalog = RestCatalog(session)
         try:
-            change(engine.Table(NAME, catalog.load_state(NAME), warehouse.store, catalog))
+            change(icebench.Table(NAME, catalog.load_state(NAME), warehouse.store, catalog))
         except CommitStateUnknown:
             return "unknown"
         except EngineError:

@@ -20,18 +20,18 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import Connection
 
-import engine
-from engine.catalog.catalog import Catalog
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.catalog.sql import SqlCatalog
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.metadata_json.table import decode_metadata
-from engine.commit.manifests import load_manifests
-from engine.errors import CommitStateUnknown, EngineError
-from engine.spec.types import LONG
-from engine.storage.local import LocalStore
-from engine.storage.memory import MemoryStore
-from engine.storage.store import Store
+import icebench
+from icebench.engine.catalog.catalog import Catalog
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.catalog.sql import SqlCatalog
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.spec.types import LONG
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.store import Store
+from icebench.errors import CommitStateUnknown, EngineError
 from tests.fault.campaign import Figures, sizes
 from tests.services.faulty_store import Fault, FaultyStore, Moment
 
@@ -56,21 +56,21 @@ def rows(first: int, count: int, n: int = 0) -> pa.Table:
     return pa.table({"id": ids, "day": [i % 3 for i in ids], "n": [n] * count}, schema=ROWS)
 
 
-def stream(table: engine.Table) -> None:
+def stream(table: icebench.Table) -> None:
     changes = table.keyed_stream(on=["id", "day"])
     changes.delete(rows(1, 2).select(["id", "day"]))
     changes.insert(rows(100, 2))
     changes.commit()
 
 
-def transaction(table: engine.Table) -> None:
+def transaction(table: icebench.Table) -> None:
     with table.transaction() as changes:
         changes.append(rows(100, 4))
         changes.delete("id = 2", "merge-on-read")
         changes.set_properties({"owner": "somebody"})
 
 
-CHANGES: dict[str, Callable[[engine.Table], object]] = {
+CHANGES: dict[str, Callable[[icebench.Table], object]] = {
     "append": lambda table: table.append(rows(100, 4)),
     "delete-merge-on-read": lambda table: table.delete("id >= 2 and id < 5", "merge-on-read"),
     "delete-copy-on-write": lambda table: table.delete("id >= 2 and id < 5", "copy-on-write"),
@@ -109,18 +109,18 @@ class Warehouse:
     reset: Callable[[], None]
 
     @contextmanager
-    def table(self, store: Store | None = None) -> Iterator[engine.Table]:
+    def table(self, store: Store | None = None) -> Iterator[icebench.Table]:
         """The table, opened anew."""
         used = self.store if store is None else store
         catalog = self.open(used)
         try:
-            yield engine.Table(NAME, catalog.load_state(NAME), used, catalog)
+            yield icebench.Table(NAME, catalog.load_state(NAME), used, catalog)
         finally:
             catalog.close()
 
     def create(self) -> None:
         catalog = self.open(self.store)
-        engine.Catalog(catalog).create_table(
+        icebench.Catalog(catalog).create_table(
             ".".join(NAME), ROWS, partition_spec=[("day", "identity")], properties=PROPERTIES
         )
         catalog.close()
@@ -219,7 +219,7 @@ def database_of(faulty: FaultyStore) -> Iterator[None]:
         yield
 
 
-def attempt(warehouse: Warehouse, change: Callable[[engine.Table], object], faulty: FaultyStore) -> str:
+def attempt(warehouse: Warehouse, change: Callable[[icebench.Table], object], faulty: FaultyStore) -> str:
     """Make a change while requests fail; what the writer is told."""
     try:
         with database_of(faulty), warehouse.table(faulty) as table:
@@ -240,7 +240,7 @@ def faults(name: str, stride: int) -> Iterator[Fault]:
 
 
 def carry_out(
-    change: Callable[[engine.Table], object], warehouse: Warehouse
+    change: Callable[[icebench.Table], object], warehouse: Warehouse
 ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """A change of a new table without a fault: the states before and after it, and its requests."""
     warehouse.create()
@@ -344,7 +344,7 @@ def test_creating_a_table_happens_or_not(tmp_path: Path, kind: Callable[[Path], 
         catalog = warehouse.open(faulty)
         try:
             with database_of(faulty):
-                engine.Catalog(catalog).create_table(".".join(NAME), ROWS)
+                icebench.Catalog(catalog).create_table(".".join(NAME), ROWS)
         except CommitStateUnknown:
             outcome = "unknown"
         except EngineError:

@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-import engine
+import icebench
 from tests.fault.campaign import KINDS, SEED, Figures, Kind, Place, scaled, sizes
 from tests.fault.fork_server import ForkServer
 from tests.fault.operations import ROWS, SPEC, Rows, marker, operation, rows_of
@@ -45,7 +45,7 @@ class Campaign:
     def begin(self, format_version: int) -> None:
         """Make a new, empty table in the place of the last one."""
         catalog = self.place.open()
-        with suppress(engine.errors.NotFound):
+        with suppress(icebench.errors.NotFound):
             catalog.drop_table("db.t")
         properties = {**PROPERTIES, "format-version": str(format_version)}
         catalog.create_table("db.t", ROWS, partition_spec=SPEC, properties=properties)

@@ -12,7 +12,7 @@ from statistics import quantiles
 
 import pytest
 
-import engine
+import icebench
 from tests.fault.campaign import KINDS, Figures, Kind, Place, scaled, sizes
 from tests.fault.fork_server import ForkServer
 from tests.fault.operations import ROWS, SPEC, marker, rows_of
@@ -102,7 +102,7 @@ def run_writers(writers: ForkServer, place: Place, home: Path, *, count: int, ap
     return [line.split() for text in said.values() for line in text.decode().splitlines()]
 
 
-def check_history(table: engine.Table, commits: int) -> None:
+def check_history(table: icebench.Table, commits: int) -> None:
     """One snapshot for each commit, in one line, whose summaries add up."""
     snapshots = table.snapshots
     assert [s.sequence_number for s in snapshots] == list(range(1, commits + 1))

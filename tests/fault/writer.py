@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-import engine
-from engine.errors import CommitFailed
-from engine.runtime.counters import COMMIT_ATTEMPTS, Counters
+import icebench
+from icebench.engine.runtime.counters import COMMIT_ATTEMPTS, Counters
+from icebench.errors import CommitFailed
 from tests.fault.operations import ROWS, SPEC, marker, operation, rows_of
 from tests.services.foreign_expiry import ForeignExpiry
 
@@ -33,7 +33,7 @@ _DATABASE_COMMIT = "Database._commit"
 def warm_up() -> None:
     """Load whatever the engine loads late, and compile what it compiles, before there are children."""
     with tempfile.TemporaryDirectory() as place:
-        table = engine.load_catalog(f"sqlite:///{place}/c.db", warehouse=place).create_table(
+        table = icebench.load_catalog(f"sqlite:///{place}/c.db", warehouse=place).create_table(
             "db.t", ROWS, partition_spec=SPEC, properties={"format-version": "3"}
         )
         for number in range(12):
@@ -50,7 +50,7 @@ def run(job: dict[str, Any]) -> None:
 
     # Writers with directories of their own know as little of each other as those of two machines do.
     tempfile.tempdir = job.get("temporary", tempfile.tempdir)
-    catalog = engine.load_catalog(**job["catalog"])
+    catalog = icebench.load_catalog(**job["catalog"])
     table = catalog.load_table("db.t")
     if job["kind"] in {"stream", "maintenance"}:
         if job["kill_at"] is not None:
@@ -67,7 +67,7 @@ def run(job: dict[str, Any]) -> None:
         _append(job, table, tell)
 
 
-def _append(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
+def _append(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
     """Append one row again and again, as fast as the other writers allow."""
     for number in range(job["first"], job["end"]):
         counters = Counters()
@@ -86,7 +86,7 @@ def batch_ids(stream: int, number: int) -> range:
     return range(first, first + 3)
 
 
-def _stream(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
+def _stream(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
     """Commit batches from the one after the last that the checkpoint notes, and note each when it is committed."""
     checkpoint = Path(job["checkpoint"])
     for number in range(len(checkpoint.read_text()), job["end"]):
@@ -104,7 +104,7 @@ def _stream(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
             file.write(".")
 
 
-def _maintain(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
+def _maintain(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
     """Compact, expire and evolve the table beside the streams."""
     random = Random(job["seed"])
     for number in range(job["end"]):
@@ -121,7 +121,7 @@ def _maintain(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
                 table.maintenance.rewrite_manifests()
             else:
                 name = f"c{job['seed']}_{number}"
-                table.update_schema(lambda update, name=name: update.add_column(name, engine.LONG))  # type: ignore[misc]
+                table.update_schema(lambda update, name=name: update.add_column(name, icebench.LONG))  # type: ignore[misc]
         except CommitFailed as error:
             tell("failed", kind, type(error).__name__)
         else:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.setup_jars import is_cached
+import icebench
+from icebench.bench.setup_jars import is_cached
 
 pytestmark = [
     pytest.mark.skipif(not is_cached(), reason="Iceberg's Spark runtime is not in the Ivy cache"),
@@ -21,7 +21,7 @@ Changes = Counter[tuple[Any, ...]]
 
 
 @pytest.fixture(scope="module")
-def table(spark: SparkSession) -> engine.Table:
+def table(spark: SparkSession) -> icebench.Table:
     spark.sql("create namespace if not exists iceberg_java.changelogs")
     spark.sql(
         f"""create table {NAME} (id bigint, data string, f double) using iceberg partitioned by (bucket(2, id))
@@ -42,7 +42,7 @@ def table(spark: SparkSession) -> engine.Table:
     spark.sql(f"delete from {NAME} where id = 20")
     place = spark.sql(f"select file from {NAME}.metadata_log_entries order by timestamp desc, file desc").head()
     assert place is not None
-    return engine.load_table(str(place[0]))
+    return icebench.load_table(str(place[0]))
 
 
 def of_java(spark: SparkSession, start: int | None, end: int, arguments: str = "") -> Changes:
@@ -55,7 +55,7 @@ def of_java(spark: SparkSession, start: int | None, end: int, arguments: str = "
     return Counter(tuple(row) for row in spark.sql(f"select {chosen} from changelog").collect())
 
 
-def of_engine(table: engine.Table, start: int | None, end: int, **options: Any) -> Changes:
+def of_engine(table: icebench.Table, start: int | None, end: int, **options: Any) -> Changes:
     found = table.changelog_scan(start, end, **options).to_arrow()
     told = [list(row.values()) for row in found.to_pylist()]
     texts = {"nan": "NaN"}
@@ -65,7 +65,7 @@ def of_engine(table: engine.Table, start: int | None, end: int, **options: Any) 
 
 
 @pytest.mark.parametrize("first", [None, 0, 3])
-def test_changes_are_those_of_iceberg_java(spark: SparkSession, table: engine.Table, first: int | None) -> None:
+def test_changes_are_those_of_iceberg_java(spark: SparkSession, table: icebench.Table, first: int | None) -> None:
     start, end = None if first is None else table.snapshots[first].snapshot_id, table.snapshots[-1].snapshot_id
     assert of_engine(table, start, end) == of_java(spark, start, end)
     by_id = of_engine(table, start, end, identifier_columns=["id"])
@@ -74,7 +74,7 @@ def test_changes_are_those_of_iceberg_java(spark: SparkSession, table: engine.Ta
     assert of_engine(table, start, end, net_changes=True) == of_java(spark, start, end, ", net_changes => true")
 
 
-def test_appends_are_those_of_iceberg_java(spark: SparkSession, table: engine.Table) -> None:
+def test_appends_are_those_of_iceberg_java(spark: SparkSession, table: icebench.Table) -> None:
     start, end = table.snapshots[0].snapshot_id, table.snapshots[-1].snapshot_id
     frame = spark.read.option("start-snapshot-id", str(start)).option("end-snapshot-id", str(end)).table(NAME)
     expected = Counter(tuple(row) for row in frame.select("id", "data").collect())

@@ -25,16 +25,16 @@ from pyiceberg.schema import Schema as PySchema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
-from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
-from engine.codec.manifests.writer import encode_manifest
-from engine.codec.metadata_json.schema import schema_from_json, schema_to_json
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.partitioning import partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import (
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
+from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.codec.metadata_json.schema import schema_from_json, schema_to_json
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.partitioning import partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import (
     BOOLEAN,
     DATE,
     DOUBLE,

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.setup_jars import is_cached
-from engine.spec.data_file import FileFormat
+import icebench
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.spec.data_file import FileFormat
 from tests.interop.test_read_iceberg_java import bag
 from tests.unit.engine.test_files_without_ids import FORMATS, ROWS, SCHEMA, add
 
@@ -28,7 +28,7 @@ def test_rows_are_equal(spark: SparkSession, file_format: FileFormat, evolved: b
     spark.sql(f"create table {name} (id bigint, name string, place struct<x: int, y: int>) using iceberg")
     warehouse = spark.conf.get("spark.sql.catalog.iceberg_java.warehouse")
     assert warehouse is not None
-    catalog = engine.load_catalog(str(Path(warehouse)))
+    catalog = icebench.load_catalog(str(Path(warehouse)))
     table = catalog.load_table(name.partition(".")[2])
     data = pa.Table.from_pylist(ROWS, SCHEMA)
     add(table, data, file_format)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.setup_jars import is_cached
-from engine.inspect.inspector import TABLES
+import icebench
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.inspect.inspector import TABLES
 from tests.interop.test_read_iceberg_java import VERSIONS
 
 pytestmark = [
@@ -72,7 +72,7 @@ def test_columns_and_rows_are_equal(spark: SparkSession, tables: dict[int, str],
     name = tables[version]
     warehouse = spark.conf.get("spark.sql.catalog.iceberg_java.warehouse")
     assert warehouse is not None
-    opened = engine.load_table(str(Path(warehouse, *name.split(".")[1:])))
+    opened = icebench.load_table(str(Path(warehouse, *name.split(".")[1:])))
     found: pa.Table = getattr(opened.inspect, table)()
     expected = spark.table(f"{name}.{table}").toArrow()
     assert found.schema.names == expected.schema.names

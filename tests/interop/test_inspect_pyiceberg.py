@@ -11,10 +11,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.transforms import MonthTransform
 
-from engine.codec.metadata_json.table import decode_metadata
-from engine.errors import NotFound
-from engine.inspect.inspector import TABLES, Inspector
-from engine.storage.local import LocalStore
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.inspect.inspector import TABLES, Inspector
+from icebench.engine.storage.local import LocalStore
+from icebench.errors import NotFound
 
 pytestmark = pytest.mark.interop
 

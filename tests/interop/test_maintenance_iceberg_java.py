@@ -10,9 +10,9 @@ import pytest
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
-import engine
-from bench.advise.columns import apply_proposals, examine_columns
-from engine.spec.snapshots import Snapshot
+import icebench
+from icebench.bench.advise.columns import apply_proposals, examine_columns
+from icebench.engine.spec.snapshots import Snapshot
 from tests.interop.histories.model import bag
 from tests.interop.histories.places import Place, directory_place
 
@@ -31,7 +31,7 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 class Readers:
     """Reads each snapshot by Iceberg Java and PyIceberg, and remembers the rows that Java saw when it was new."""
 
-    def __init__(self, spark: SparkSession, name: str, table: engine.Table) -> None:
+    def __init__(self, spark: SparkSession, name: str, table: icebench.Table) -> None:
         self.spark, self.name, self.table = spark, name, table
         self.rows: dict[int, list[str]] = {}
 
@@ -57,7 +57,7 @@ class Readers:
         assert rows_of(self.spark.table(self.name).toArrow()) == rows
 
 
-def head(table: engine.Table) -> Snapshot:
+def head(table: icebench.Table) -> Snapshot:
     assert table.current_snapshot is not None
     return table.current_snapshot
 

@@ -17,9 +17,9 @@ from pyiceberg.exceptions import CommitFailedException
 from pyspark.sql import SparkSession
 from thrift.Thrift import TApplicationException
 
-import engine
-from engine.catalog.hive_client import Metastore, idl
-from engine.errors import AlreadyExists, CommitConflict, NotFound
+import icebench
+from icebench.engine.catalog.hive_client import Metastore, idl
+from icebench.errors import AlreadyExists, CommitConflict, NotFound
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("day", pa.int32())])
 SQL_COLUMNS = "id bigint, name string, day int"
@@ -55,20 +55,20 @@ def properties(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> dic
 
 
 @pytest.fixture
-def ours(properties: dict[str, str]) -> Iterator[engine.Catalog]:
-    catalog = engine.load_catalog("ours", properties=properties)
+def ours(properties: dict[str, str]) -> Iterator[icebench.Catalog]:
+    catalog = icebench.load_catalog("ours", properties=properties)
     yield catalog
     catalog.close()
 
 
 @pytest.fixture
-def theirs(properties: dict[str, str], ours: engine.Catalog) -> PyIcebergCatalog:
+def theirs(properties: dict[str, str], ours: icebench.Catalog) -> PyIcebergCatalog:
     ours.create_namespace("db")
     return load_catalog("theirs", **properties, **OFTEN)
 
 
 class TestPyIceberg:
-    def test_our_table_in_their_hands(self, ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+    def test_our_table_in_their_hands(self, ours: icebench.Catalog, theirs: PyIcebergCatalog) -> None:
         made = ours.create_table("db.t", ROWS, partition_spec=[("day", "identity")], properties={"owner": "ann"})
         made.append(rows(1, 2, 3))
         loaded = theirs.load_table("db.t")
@@ -81,7 +81,7 @@ class TestPyIceberg:
         assert ids(made.refresh().scan().to_arrow()) == ids(loaded.scan().to_arrow()) == [1, 3, 4, 5]
         assert theirs.list_tables("db") == [("db", "t")]
 
-    def test_their_table_in_our_hands(self, ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+    def test_their_table_in_our_hands(self, ours: icebench.Catalog, theirs: PyIcebergCatalog) -> None:
         made = theirs.create_table("db.t", ROWS, properties={"owner": "ann"})
         made.append(rows(1, 2))
         loaded = ours.load_table("db.t")
@@ -95,7 +95,7 @@ class TestPyIceberg:
         with pytest.raises(AlreadyExists):
             ours.create_table("db.t", ROWS)
 
-    def test_names(self, ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+    def test_names(self, ours: icebench.Catalog, theirs: PyIcebergCatalog) -> None:
         theirs.create_namespace("other", {"tier": "1"})
         assert ours.namespace_properties("other")["tier"] == "1"
         ours.update_namespace_properties("other", {"tier": "2"})
@@ -110,7 +110,7 @@ class TestPyIceberg:
             ours.load_table("db.v")
 
     def test_no_row_is_lost_where_both_write(
-        self, ours: engine.Catalog, theirs: PyIcebergCatalog, properties: dict[str, str]
+        self, ours: icebench.Catalog, theirs: PyIcebergCatalog, properties: dict[str, str]
     ) -> None:
         ours.create_table("db.t", ROWS, properties={"commit.retry.num-retries": "50"})
 
@@ -145,7 +145,7 @@ def again(change: Callable[[], object], *errors: type[Exception]) -> None:
 @pytest.mark.parametrize("kind", ["hive"], indirect=True)
 class TestIcebergJava:
     @pytest.fixture
-    def sql(self, spark: SparkSession, hive_uri: str, ours: engine.Catalog) -> Callable[[str], Any]:
+    def sql(self, spark: SparkSession, hive_uri: str, ours: icebench.Catalog) -> Callable[[str], Any]:
         """Runs SQL, in which `JAVA` is Iceberg Java's catalog."""
         conf = {
             "": "org.apache.iceberg.spark.SparkCatalog",
@@ -158,7 +158,7 @@ class TestIcebergJava:
         ours.create_namespace("db")
         return spark.sql
 
-    def test_our_table_in_their_hands(self, ours: engine.Catalog, sql: Callable[[str], Any]) -> None:
+    def test_our_table_in_their_hands(self, ours: icebench.Catalog, sql: Callable[[str], Any]) -> None:
         made = ours.create_table("db.t", ROWS, partition_spec=[("id", "bucket[4]")], properties={"owner": "ann"})
         made.append(rows(1, 2, 3))
         sql(f"insert into {JAVA}.db.t values (4, 'n4', 1)")
@@ -171,7 +171,7 @@ class TestIcebergJava:
         assert ids(made.refresh().scan().to_arrow()) == [1, 3, 4]
         assert "tier" in [row.key for row in sql(f"show tblproperties {JAVA}.db.t").collect()]
 
-    def test_their_table_in_our_hands(self, ours: engine.Catalog, sql: Callable[[str], Any]) -> None:
+    def test_their_table_in_our_hands(self, ours: icebench.Catalog, sql: Callable[[str], Any]) -> None:
         sql(f"create table {JAVA}.db.t ({SQL_COLUMNS}) using iceberg partitioned by (day)")
         sql(f"insert into {JAVA}.db.t values (1, 'n1', 1), (2, 'n2', 2)")
         loaded = ours.load_table("db.t")
@@ -188,7 +188,7 @@ class TestIcebergJava:
 
     @pytest.mark.parametrize("locks", ["true", "false"])
     def test_no_row_is_lost_where_all_write(
-        self, ours: engine.Catalog, properties: dict[str, str], sql: Callable[[str], Any], locks: str
+        self, ours: icebench.Catalog, properties: dict[str, str], sql: Callable[[str], Any], locks: str
     ) -> None:
         """Whether Java holds the lock and expects nothing, or expects and holds none."""
         given = {"engine.hive.lock-enabled": locks, "commit.retry.num-retries": "50"}
@@ -210,7 +210,7 @@ class TestIcebergJava:
         assert [row.id for row in sql(f"select id from {JAVA}.db.t order by id").collect()] == written
 
     def test_the_metastore_is_told_the_same(
-        self, ours: engine.Catalog, sql: Callable[[str], Any], hive_uri: str
+        self, ours: icebench.Catalog, sql: Callable[[str], Any], hive_uri: str
     ) -> None:
         columns = (
             "a boolean, b int, c bigint comment 'of c', d float, e double, f decimal(9, 2), g date, h timestamp_ntz, "
@@ -235,7 +235,7 @@ class TestIcebergJava:
 
 
 @pytest.mark.parametrize("kind", ["hive"], indirect=True)
-def test_a_table_of_hive_is_none_of_iceberg(ours: engine.Catalog, hive_uri: str, tmp_path: Path) -> None:
+def test_a_table_of_hive_is_none_of_iceberg(ours: icebench.Catalog, hive_uri: str, tmp_path: Path) -> None:
     ours.create_namespace("db")
     made = idl()
     sd = made.StorageDescriptor(cols=[], location=f"{tmp_path}/plain", serdeInfo=made.SerDeInfo(parameters={}))

@@ -17,20 +17,20 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from bench.setup_jars import is_cached
-from engine.codec.metadata_json.partitioning import partition_spec_to_json
-from engine.codec.metadata_json.schema import schema_to_json
-from engine.columnar.scalars import from_arrow_array
-from engine.columnar.schemas import child_fields, from_arrow_schema
-from engine.formats.parquet.source import ParquetSource
-from engine.inspect.contents import Contents
-from engine.spec.data_file import DataFile
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
-from engine.spec.values import decode_value
-from engine.storage.local import LocalStore
+import icebench
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.codec.metadata_json.partitioning import partition_spec_to_json
+from icebench.engine.codec.metadata_json.schema import schema_to_json
+from icebench.engine.columnar.scalars import from_arrow_array
+from icebench.engine.columnar.schemas import child_fields, from_arrow_schema
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.inspect.contents import Contents
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.spec.values import decode_value
+from icebench.engine.storage.local import LocalStore
 from tests.interop.histories.language import Engine
 from tests.interop.histories.places import Place, sql_place
 from tests.interop.histories.rows_as_arrow import for_spark
@@ -119,7 +119,7 @@ class Twins:
 
     case: Case
     rows: pa.Table
-    tables: dict[str, engine.Table] = field(default_factory=dict)
+    tables: dict[str, icebench.Table] = field(default_factory=dict)
 
     def file(self, who: str) -> DataFile:
         """The one data file of a table."""

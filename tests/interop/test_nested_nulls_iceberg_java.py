@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.setup_jars import is_cached
+import icebench
+from icebench.bench.setup_jars import is_cached
 from tests.property.nested_patterns import column, nestings, shapes
 
 pytestmark = [
@@ -34,7 +34,7 @@ def test_all_nestings_in_all_leaves(spark: SparkSession, tmp_path: Path, file_fo
 def compare(spark: SparkSession, directory: Path, file_format: str, *, seed: int, nested: list[str]) -> None:
     """Write files of five rows, each of other patterns, and compare what Spark finds in them, row by row."""
     random = Random(seed)
-    catalog = engine.load_catalog(f"sqlite:///{directory}/catalog.db", warehouse=str(directory))
+    catalog = icebench.load_catalog(f"sqlite:///{directory}/catalog.db", warehouse=str(directory))
     catalog.create_namespace("db")
     for start in range(0, len(nested), _COLUMNS):
         part = nested[start : start + _COLUMNS]

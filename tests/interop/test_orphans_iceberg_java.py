@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.storage.local import LocalStore
+import icebench
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.storage.local import LocalStore
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("spark")]
 
@@ -18,7 +18,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64())])
 NEVER = "2999-01-01T00:00:00Z"
 
 
-def ids(table: engine.Table) -> list[int]:
+def ids(table: icebench.Table) -> list[int]:
     found: list[int] = table.refresh().scan().to_arrow()["id"].to_pylist()
     return sorted(found)
 
@@ -31,15 +31,17 @@ def java_writes(spark: SparkSession, warehouse: Path, statement: str) -> None:
     spark.sql(statement.format(table=f"{name}.db.t"))
 
 
-def opened(kind: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> engine.Catalog:
+def opened(kind: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> icebench.Catalog:
     """The warehouse `home / "wh"`, as a user may name it, or as tables of former releases recorded it."""
     (home / "here").mkdir()
     monkeypatch.chdir(home / "here")
     if kind == "recorded with a parent":
-        return engine.Catalog(FileSystemCatalog(f"{home}/here/../wh", LocalStore()))
+        return icebench.Catalog(FileSystemCatalog(f"{home}/here/../wh", LocalStore()))
     if kind == "recorded as a uri with empty segments":
-        return engine.Catalog(FileSystemCatalog(f"file://{home}//wh", LocalStore()))
-    return engine.load_catalog({"parent": "../wh", "uri": f"file://{home}//wh", "hadoop uri": f"file:{home}/wh"}[kind])
+        return icebench.Catalog(FileSystemCatalog(f"file://{home}//wh", LocalStore()))
+    return icebench.load_catalog(
+        {"parent": "../wh", "uri": f"file://{home}//wh", "hadoop uri": f"file:{home}/wh"}[kind]
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,5 +63,5 @@ def test_what_iceberg_java_wrote_stays(
     table.append(pa.table({"id": [6]}, schema=SCHEMA))
     table.maintenance.expire_snapshots(older_than=NEVER)
     assert ids(table) == [1, 2, 3, 4, 5, 6]
-    count = engine.load_catalog(str(tmp_path / "wh")).load_table("db.t").scan().count()
+    count = icebench.load_catalog(str(tmp_path / "wh")).load_table("db.t").scan().count()
     assert count == 6

@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.engines.engine import AnyEngine, Plan
-from bench.engines.icebench import Icebench
-from bench.engines.registry import EngineContext, make_engine
-from bench.experiment import parse_experiment
-from bench.measure import run
-from bench.measure.run import Surroundings, run_experiment
-from bench.measure.runner import ClockExecutor
-from bench.report.build import build_report
+import icebench
+from icebench.bench.engines.engine import AnyEngine, Plan
+from icebench.bench.engines.icebench import Icebench
+from icebench.bench.engines.registry import EngineContext, make_engine
+from icebench.bench.experiment import parse_experiment
+from icebench.bench.measure import run
+from icebench.bench.measure.run import Surroundings, run_experiment
+from icebench.bench.measure.runner import ClockExecutor
+from icebench.bench.report.build import build_report
 from tests.unit.bench.cli.test_main import exit_code
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ class WrongRow(Planted):
         values = batch.column("log_offset").to_pylist()
         return with_column(batch, "log_offset", pa.array([values[0] + 1, *values[1:]], pa.int64()))
 
-    def batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, handle: icebench.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
         for batch in handle.scan(filter=filter, columns=columns).to_batches():
             yield self.changed(batch)
 
@@ -88,7 +88,7 @@ class RowsOfAFileLost(WrongRow):
 class FileLost(Planted):
     """A plan leaves out a file."""
 
-    def plan(self, handle: engine.Table, filter: str | None) -> Plan:
+    def plan(self, handle: icebench.Table, filter: str | None) -> Plan:
         whole = super().plan(handle, filter)
         return Plan(lambda: sorted(whole.files)[1:], lambda: whole.counters)
 
@@ -98,16 +98,16 @@ class Warm(Planted):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
-        self._handles: dict[str, engine.Table] = {}
+        self._handles: dict[str, icebench.Table] = {}
 
-    def open(self, metadata_location: str) -> engine.Table:
+    def open(self, metadata_location: str) -> icebench.Table:
         return self._handles.setdefault(metadata_location, super().open(metadata_location))
 
 
 class Slow(WrongRow):
     """Everything that is read is read eight times."""
 
-    def batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, handle: icebench.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
         for _ in range(7):
             yield from (batch.slice(0, 0) for batch in super().batches(handle, columns, filter))
         yield from super().batches(handle, columns, filter)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.advise.queries import parse_queries, read_queries
+import icebench
+from icebench.bench.advise.queries import parse_queries, read_queries
 
 NAME = "iceberg_java.logged.events"
 CONDITIONS = [
@@ -29,7 +29,7 @@ CONDITIONS = [
 
 
 @pytest.fixture(scope="module")
-def table(spark: SparkSession) -> Iterator[engine.Table]:
+def table(spark: SparkSession) -> Iterator[icebench.Table]:
     spark.sql(
         f"create table {NAME} (id bigint, day date, at timestamp, local timestamp_ntz, price decimal(9,2), "
         "name string, nested struct<a: int, b: string>, f double) using iceberg"
@@ -44,7 +44,7 @@ def table(spark: SparkSession) -> Iterator[engine.Table]:
         "from range(-10, 100)"
     )
     warehouse = spark.conf.get("spark.sql.catalog.iceberg_java.warehouse")
-    yield engine.load_catalog(str(warehouse)).load_table("logged.events")
+    yield icebench.load_catalog(str(warehouse)).load_table("logged.events")
     for each in (NAME, f"{NAME}_others"):
         spark.sql(f"drop table {each} purge")
 
@@ -74,7 +74,7 @@ def logged(spark: SparkSession, home: Path, run: Callable[[], None], codec: str 
     ("codec", "rolled"), [(None, False), ("zstd", True), ("lz4", False), ("zstd", False), ("gzip", False)]
 )
 def test_plans_of_spark_say_what_the_queries_do(
-    spark: SparkSession, table: engine.Table, tmp_path: Path, codec: str | None, *, rolled: bool
+    spark: SparkSession, table: icebench.Table, tmp_path: Path, codec: str | None, *, rolled: bool
 ) -> None:
     """The filters of a log keep the rows that Spark keeps, whatever it is compressed by."""
     kept: list[list[int]] = []
@@ -98,7 +98,7 @@ def test_plans_of_spark_say_what_the_queries_do(
         assert set(query.equalities) >= set(own.equalities), condition
 
 
-def test_sql_counts_where_spark_has_it(spark: SparkSession, table: engine.Table, tmp_path: Path) -> None:
+def test_sql_counts_where_spark_has_it(spark: SparkSession, table: icebench.Table, tmp_path: Path) -> None:
     """As the Thrift server gives it; of commands and joins the plan; strings that Iceberg does not quote are named."""
 
     def run() -> None:

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.setup_jars import is_cached
-from engine.errors import Unsupported
+from icebench.bench.setup_jars import is_cached
+from icebench.errors import Unsupported
 from tests.interop.test_read_iceberg_java import COLUMNS, ROWS, bag, insert, opened
 
 pytestmark = [

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.engines.engine import normalised
-from bench.engines.iceberg_java import IcebergJava
-from bench.engines.registry import EngineContext
-from bench.setup_jars import is_cached
-from engine.plan.scan import table_scan
-from engine.spark.native_scan import plan_to_dataframe
-from engine.table import Table
+import icebench
+from icebench.bench.engines.engine import normalised
+from icebench.bench.engines.iceberg_java import IcebergJava
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.spark.native_scan import plan_to_dataframe
+from icebench.engine.table import Table
 
 pytestmark = [
     pytest.mark.skipif(not is_cached(), reason="Iceberg's Spark runtime is not in the Ivy cache"),
@@ -99,7 +99,7 @@ def insert(spark: SparkSession, name: str, start: int, end: int) -> None:
 def opened(spark: SparkSession, name: str) -> Table:
     warehouse = spark.conf.get("spark.sql.catalog.iceberg_java.warehouse")
     assert warehouse is not None
-    return engine.load_table(str(Path(warehouse, *name.split(".")[1:])))
+    return icebench.load_table(str(Path(warehouse, *name.split(".")[1:])))
 
 
 def bag(table: pa.Table) -> list[str]:

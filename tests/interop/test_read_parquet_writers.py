@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.columnar.schemas import from_arrow_schema
-from engine.formats.parquet.source import ParquetSource
-from engine.spec.name_mapping import parse_name_mapping
-from engine.storage.local import LocalStore
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.spec.name_mapping import parse_name_mapping
+from icebench.engine.storage.local import LocalStore
 
 ROWS = 30_000
 QUERY = f"""

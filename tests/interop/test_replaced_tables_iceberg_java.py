@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.setup_jars import is_cached
+import icebench
+from icebench.bench.setup_jars import is_cached
 
 pytestmark = [
     pytest.mark.skipif(not is_cached(), reason="Iceberg's Spark runtime is not in the Ivy cache"),
@@ -32,7 +32,7 @@ def java(spark: SparkSession, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_our_tables_in_their_hands(version: int, spark: SparkSession, java: str, tmp_path: Path) -> None:
-    catalog = engine.load_catalog(str(tmp_path))
+    catalog = icebench.load_catalog(str(tmp_path))
     with catalog.create_table_transaction(
         "db.t", OLD.schema, partition_spec=[("day", "identity")], properties={"format-version": str(version)}
     ) as transaction:
@@ -60,7 +60,7 @@ def test_their_table_in_our_hands(version: int, spark: SparkSession, java: str, 
         f"create table {java}.db.t using iceberg partitioned by (day) tblproperties ('format-version' = '{version}') "
         "as select * from values (1, 'x', 3), (2, 'y', 4) as t(id, name, day)"
     )
-    catalog = engine.load_catalog(str(tmp_path))
+    catalog = icebench.load_catalog(str(tmp_path))
     first = catalog.load_table("db.t").current_snapshot
     spark.sql(
         f"create or replace table {java}.db.t using iceberg partitioned by (day) "
@@ -81,6 +81,6 @@ def rows(spark: SparkSession, query: str) -> list[tuple[object, ...]]:
     return sorted((tuple(row) for row in spark.sql(query).collect()), key=str)
 
 
-def read(scan: engine.Scan) -> list[tuple[object, object]]:
+def read(scan: icebench.Scan) -> list[tuple[object, object]]:
     found = scan.to_arrow()
     return sorted(zip(found["day"].to_pylist(), found["id"].to_pylist(), strict=True), key=str)

@@ -15,9 +15,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from bench.report.build import build_report
-from bench.report.html import render
-from bench.report.palette import DARK, LIGHT
+from icebench.bench.report.build import build_report
+from icebench.bench.report.html import render
+from icebench.bench.report.palette import DARK, LIGHT
 from tests.services.browser import MISSING, find_browser
 from tests.services.devtools import FLAGS, Page, browser_page
 from tests.unit.bench.report.sample_run import FAILED, crowded_run, sample_run

@@ -10,8 +10,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 from pyiceberg.exceptions import NoSuchTableError
 
-import engine
-from engine.errors import AlreadyExists, Invalid, NotFound
+import icebench
+from icebench.errors import AlreadyExists, Invalid, NotFound
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("day", pa.int32())])
 
@@ -22,14 +22,14 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> Iterator[engine.Catalog]:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/wh")
+def ours(tmp_path: Path) -> Iterator[icebench.Catalog]:
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/wh")
     yield catalog
     catalog.close()
 
 
 @pytest.fixture
-def theirs(tmp_path: Path, ours: engine.Catalog) -> Iterator[PyIcebergCatalog]:
+def theirs(tmp_path: Path, ours: icebench.Catalog) -> Iterator[PyIcebergCatalog]:
     catalog = PyIcebergCatalog("default", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/wh")
     yield catalog
     catalog.engine.dispose()
@@ -42,7 +42,7 @@ def ids(read: pa.Table) -> list[int]:
 @pytest.mark.parametrize("spec", [[], [("day", "identity")], [("id", "bucket[4]"), ("name", "truncate[2]")]])
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_our_table_in_their_hands(
-    ours: engine.Catalog, theirs: PyIcebergCatalog, spec: list[tuple[str, str]], version: str
+    ours: icebench.Catalog, theirs: PyIcebergCatalog, spec: list[tuple[str, str]], version: str
 ) -> None:
     made = ours.create_table("db.t", ROWS, partition_spec=spec, properties={"format-version": version})
     made.append(rows(0, 100))
@@ -61,7 +61,7 @@ def test_our_table_in_their_hands(
     assert [s.sequence_number or 0 for s in loaded.metadata.snapshots] == ([0, 0, 0] if version == "1" else [1, 2, 3])
 
 
-def test_their_table_in_our_hands(ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+def test_their_table_in_our_hands(ours: icebench.Catalog, theirs: PyIcebergCatalog) -> None:
     theirs.create_namespace("db")
     made = theirs.create_table("db.t", ROWS)
     made.append(rows(0, 50))
@@ -75,7 +75,7 @@ def test_their_table_in_our_hands(ours: engine.Catalog, theirs: PyIcebergCatalog
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_our_deletes_in_their_hands(ours: engine.Catalog, theirs: PyIcebergCatalog, mode: str) -> None:
+def test_our_deletes_in_their_hands(ours: icebench.Catalog, theirs: PyIcebergCatalog, mode: str) -> None:
     made = ours.create_table("db.t", ROWS, partition_spec=[("day", "identity")])
     made.append(rows(0, 100))
     made.append(rows(100, 200))
@@ -87,7 +87,7 @@ def test_our_deletes_in_their_hands(ours: engine.Catalog, theirs: PyIcebergCatal
     assert ids(made.refresh().scan().to_arrow()) == [*left, *range(300, 310)]
 
 
-def test_stale_handles_of_both_commit_again(ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+def test_stale_handles_of_both_commit_again(ours: icebench.Catalog, theirs: PyIcebergCatalog) -> None:
     made = ours.create_table("db.t", ROWS)
     stale = theirs.load_table("db.t")
     made.append(rows(0, 5))
@@ -97,7 +97,7 @@ def test_stale_handles_of_both_commit_again(ours: engine.Catalog, theirs: PyIceb
     assert ids(stale.refresh().scan().to_arrow()) == list(range(15))
 
 
-def test_names(ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+def test_names(ours: icebench.Catalog, theirs: PyIcebergCatalog) -> None:
     ours.create_namespace("a.b", {"owner": "ann"})
     assert theirs.load_namespace_properties("a.b")["owner"] == "ann"
     theirs.create_namespace("c")
@@ -120,18 +120,18 @@ def test_names(ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
     assert not ours.namespace_exists("c")
 
 
-def test_a_table_directory_is_read_by_itself(ours: engine.Catalog, theirs: PyIcebergCatalog, tmp_path: Path) -> None:
+def test_a_table_directory_is_read_by_itself(ours: icebench.Catalog, theirs: PyIcebergCatalog, tmp_path: Path) -> None:
     theirs.create_namespace("db")
     made = theirs.create_table("db.t", ROWS, location=f"file://{tmp_path}/wh/db/t")
     made.append(rows(0, 5))
     made.append(rows(5, 8))
-    assert engine.load_table(f"{tmp_path}/wh/db/t").scan().count() == 8
-    older = engine.load_table(made.metadata.metadata_log[-1].metadata_file)
+    assert icebench.load_table(f"{tmp_path}/wh/db/t").scan().count() == 8
+    older = icebench.load_table(made.metadata.metadata_log[-1].metadata_file)
     assert older.scan().count() == 5
     assert pa.types.is_int64(older.scan().to_arrow().schema.field("id").type)
 
 
-def test_names_that_they_give_again(ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+def test_names_that_they_give_again(ours: icebench.Catalog, theirs: PyIcebergCatalog) -> None:
     """They put a table where its name says, whoever is there: ours goes elsewhere, and orphan removal sees theirs."""
     theirs.create_namespace("db")
     theirs.create_table("db.t", ROWS).append(rows(0, 5))

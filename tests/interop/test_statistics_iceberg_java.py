@@ -12,14 +12,14 @@ import pytest
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
-import engine
-from engine.codec.puffin.file import read_blob, read_footer
-from engine.codec.puffin.theta import NDV, THETA_SKETCH, decode_theta
-from engine.commit.changes.statistics import UpdateStatistics
-from engine.file_indexes.blob import FILE_INDEX
-from engine.maintenance.compute_partition_stats import read_partition_stats
-from engine.maintenance.profile.statistics import distinct_values
-from engine.spec.statistics import StatisticsFile
+import icebench
+from icebench.engine.codec.puffin.file import read_blob, read_footer
+from icebench.engine.codec.puffin.theta import NDV, THETA_SKETCH, decode_theta
+from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.file_indexes.blob import FILE_INDEX
+from icebench.engine.maintenance.compute_partition_stats import read_partition_stats
+from icebench.engine.maintenance.profile.statistics import distinct_values
+from icebench.engine.spec.statistics import StatisticsFile
 from tests.interop.histories.places import Place, directory_place
 from tests.interop.metrics_columns import SCHEMA, cycled
 
@@ -33,13 +33,13 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     made.close()
 
 
-def statistics_of(table: engine.Table) -> StatisticsFile:
+def statistics_of(table: icebench.Table) -> StatisticsFile:
     """The file of the current snapshot."""
     metadata = table.refresh().metadata
     return next(each for each in metadata.statistics if each.snapshot_id == metadata.current_snapshot_id)
 
 
-def sketches(table: engine.Table) -> dict[int, tuple[str, bytes]]:
+def sketches(table: icebench.Table) -> dict[int, tuple[str, bytes]]:
     """The estimate and the bytes of each sketch in the file, by the column's id."""
     data = table.store.read(statistics_of(table).statistics_path)
     blobs = [blob for blob in read_footer(data).blobs if blob.type == THETA_SKETCH]
@@ -138,7 +138,7 @@ def java_partitions(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
     return found
 
 
-def our_partitions(table: engine.Table) -> list[tuple[object, ...]]:
+def our_partitions(table: icebench.Table) -> list[tuple[object, ...]]:
     metadata = table.refresh().metadata
     file = next(f for f in metadata.partition_statistics if f.snapshot_id == metadata.current_snapshot_id)
     rows = read_partition_stats(metadata, file, table.store).to_pylist()

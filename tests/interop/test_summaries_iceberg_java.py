@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.setup_jars import is_cached
+import icebench
+from icebench.bench.setup_jars import is_cached
 from tests.interop.histories.places import sql_place
 
 pytestmark = pytest.mark.skipif(not is_cached(), reason="Iceberg's Spark runtime is not in the Ivy cache")
@@ -19,7 +19,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "p": ["a", "a", "b c"]})
 MORE = pa.table({"id": pa.array([4, 5], pa.int64()), "p": ["d", "e"]})
 
 
-def said(table: engine.Table) -> dict[str, dict[str, str]]:
+def said(table: icebench.Table) -> dict[str, dict[str, str]]:
     """The newest snapshot's entries of partitions, without sizes, which differ between writers."""
     newest = table.refresh().snapshots[-1]
     return {

@@ -17,11 +17,11 @@ import pytest
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
-import engine
-from engine.maintenance import moved_manifests, rewrite_table_path
-from engine.maintenance.moved_manifests import Move, MovedManifest
-from engine.spec.locations import parts
-from engine.spec.manifest import ManifestFile
+import icebench
+from icebench.engine.maintenance import moved_manifests, rewrite_table_path
+from icebench.engine.maintenance.moved_manifests import Move, MovedManifest
+from icebench.engine.spec.locations import parts
+from icebench.engine.spec.manifest import ManifestFile
 from tests.interop.histories.places import Place, directory_place
 from tests.interop.test_maintenance_iceberg_java import rows_of
 
@@ -56,7 +56,7 @@ class Written:
         spark.sql(f"alter table {self.name} add column note string")
 
     @property
-    def table(self) -> engine.Table:
+    def table(self) -> icebench.Table:
         return self.place.ours.load_table(self.own)
 
     def append(self, start: int, into: str | None = None) -> None:
@@ -114,7 +114,7 @@ def copy(copies: dict[str, str]) -> None:
         shutil.copyfile(source, target)
 
 
-def everything(table: engine.Table) -> dict[Any, list[str]]:
+def everything(table: icebench.Table) -> dict[Any, list[str]]:
     """The rows of each snapshot, branch and tag, by us."""
     found = {each.snapshot_id: rows_of(table.scan(snapshot_id=each.snapshot_id).to_arrow()) for each in table.snapshots}
     return found | {name: rows_of(table.scan(ref=name).to_arrow()) for name in table.refs}
@@ -123,7 +123,7 @@ def everything(table: engine.Table) -> dict[Any, list[str]]:
 def check_readers(spark: SparkSession, directory: Path, version: str, expected: dict[Any, list[str]]) -> None:
     """All three read these rows of a table that was copied there, in parts or at once."""
     metadata = f"{directory}/metadata/{version}"
-    ours = engine.load_table(metadata, relocate={}, verify="strict")
+    ours = icebench.load_table(metadata, relocate={}, verify="strict")
     assert everything(ours) == expected
     foreign = StaticTable.from_metadata(metadata)
     for which, rows in expected.items():
@@ -174,4 +174,4 @@ def test_a_copy_has_the_rows_of_the_original(
     version_name = made.table.metadata_location.rpartition("/")[2]
     shutil.move(parts(made.table.location)[2], tmp_path / "gone")
     check_readers(spark, ours, version_name, expected)
-    assert everything(engine.load_table(f"{javas}/metadata/{version_name}", relocate={})) == expected
+    assert everything(icebench.load_table(f"{javas}/metadata/{version_name}", relocate={})) == expected

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import VariantVal
 
-import engine
-from bench.setup_jars import is_cached
+import icebench
+from icebench.bench.setup_jars import is_cached
 from tests.unit.engine.codec.variant_encoder import encode
 
 pytestmark = [
@@ -55,7 +55,7 @@ def plain(value: Any) -> Any:
         case dt.datetime() if value.tzinfo is not None:
             return value.astimezone(dt.UTC)
         case {"metadata": bytes(), "value": bytes()}:
-            return engine.decode_variant(value["metadata"], value["value"])
+            return icebench.decode_variant(value["metadata"], value["value"])
         case dict():
             return {name: plain(v) for name, v in value.items()}
         case list():
@@ -69,16 +69,16 @@ def spark_rows(spark: SparkSession, name: str, columns: str = "*") -> list[str]:
     ]
 
 
-def own_rows(table: engine.Table) -> list[str]:
+def own_rows(table: icebench.Table) -> list[str]:
     found = table.scan().to_arrow().sort_by("id")
     found.validate(full=True)
     return [repr(plain(row)) for row in found.to_pylist(maps_as_pydicts="strict")]
 
 
-def opened(spark: SparkSession, name: str) -> engine.Table:
+def opened(spark: SparkSession, name: str) -> icebench.Table:
     warehouse = spark.conf.get("spark.sql.catalog.iceberg_java.warehouse")
     assert warehouse is not None
-    return engine.load_catalog(warehouse).load_table(name.removeprefix("iceberg_java."))
+    return icebench.load_catalog(warehouse).load_table(name.removeprefix("iceberg_java."))
 
 
 def create(
@@ -95,7 +95,7 @@ def create(
     return full
 
 
-def stored_fields(table: engine.Table) -> set[str]:
+def stored_fields(table: icebench.Table) -> set[str]:
     paths = table.scan().plan().files.column("file_path").to_pylist()
     return {
         p
@@ -171,7 +171,7 @@ def test_java_reads(spark: SparkSession) -> None:
 def test_adding_a_column(spark: SparkSession) -> None:
     name = create(spark, "evolved", "id int")
     spark.sql(f"insert into {name} values (1)")
-    opened(spark, name).update_schema(lambda schema: schema.add_column("v", engine.VARIANT))
+    opened(spark, name).update_schema(lambda schema: schema.add_column("v", icebench.VARIANT))
     spark.sql(f"refresh table {name}")
     spark.sql(f"insert into {name} values (2, parse_json('[1]'))")
     assert own_rows(opened(spark, name)) == spark_rows(spark, name) == ["{'id': 1, 'v': None}", "{'id': 2, 'v': [1]}"]

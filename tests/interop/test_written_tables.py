@@ -15,8 +15,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 
-import engine
-from engine import Table
+import icebench
+from icebench import Table
 
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("spark")]
 
@@ -87,7 +87,7 @@ def warehouse(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module", params=["plain", "partitioned", "deleted", "orc", "avro"])
 def written(request, warehouse) -> tuple[Table, Rows]:
     """A table of the engine and the rows that must be in it."""
-    catalog = engine.load_catalog(f"sqlite:///{warehouse}/catalog.db", warehouse=str(warehouse))
+    catalog = icebench.load_catalog(f"sqlite:///{warehouse}/catalog.db", warehouse=str(warehouse))
     if "db" not in catalog.list_namespaces():
         catalog.create_namespace("db")
     spec = [] if request.param == "plain" else [("day", "month"), ("id", "bucket[3]"), ("name", "truncate[2]")]
@@ -128,7 +128,7 @@ def with_duckdb(location: str, spark) -> pa.Table:
 
 
 def with_engine(location: str, spark) -> pa.Table:
-    return engine.load_table(location).scan().to_arrow()
+    return icebench.load_table(location).scan().to_arrow()
 
 
 REFUSED = {

@@ -12,10 +12,10 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
-import engine
-from bench.setup_jars import is_cached
-from engine.inspect.contents import Contents
-from engine.spec.data_file import DataFile
+import icebench
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.inspect.contents import Contents
+from icebench.engine.spec.data_file import DataFile
 from tests.interop.histories.places import Place, sql_place
 
 Mode = Literal["copy-on-write", "merge-on-read"]
@@ -37,7 +37,7 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     made.close()
 
 
-def structs_of_java(place: Place, file_format: str) -> engine.Table:
+def structs_of_java(place: Place, file_format: str) -> icebench.Table:
     """One file: a struct that is null, one whose struct inside is null, and two that are whole."""
     name = f"db.structs{next(place.numbers)}"
     place.spark.sql(
@@ -52,12 +52,12 @@ def structs_of_java(place: Place, file_format: str) -> engine.Table:
     return place.ours.load_table(name)
 
 
-def only_file(table: engine.Table) -> DataFile:
+def only_file(table: icebench.Table) -> DataFile:
     (entry,) = Contents(table.metadata, table.store).snapshot_entries(table.current_snapshot)
     return entry.data_file
 
 
-def matching(table: engine.Table, field: str, test: str) -> list[int]:
+def matching(table: icebench.Table, field: str, test: str) -> list[int]:
     """The ids of the rows whose `field` of the struct passes, by the rows themselves."""
     found = []
     for row in table.scan().to_arrow().to_pylist():
@@ -93,7 +93,7 @@ def test_deletes_by_fields_of_null_structs(place: Place, file_format: str, mode:
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == expected
 
 
-def texts_of_pyiceberg(home: Path) -> engine.Table:
+def texts_of_pyiceberg(home: Path) -> icebench.Table:
     """One file of two row groups, one of which has no bounds because its texts are longer than 4 KiB."""
     catalog = SqlCatalog("texts", uri=f"sqlite:///{home}/catalog.db", warehouse=str(home))
     catalog.create_namespace("db")
@@ -101,7 +101,7 @@ def texts_of_pyiceberg(home: Path) -> engine.Table:
     made = catalog.create_table("db.t", rows.schema, properties={"write.parquet.row-group-limit": "2"})
     made.append(rows)
     catalog.engine.dispose()
-    return engine.load_catalog(f"sqlite:///{home}/catalog.db", warehouse=str(home), name="texts").load_table("db.t")
+    return icebench.load_catalog(f"sqlite:///{home}/catalog.db", warehouse=str(home), name="texts").load_table("db.t")
 
 
 def test_text_of_a_row_group_that_pyiceberg_passed_over(tmp_path: Path) -> None:

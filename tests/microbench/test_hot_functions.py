@@ -18,30 +18,30 @@ import pytest
 from pyroaring import BitMap64
 from pytest_benchmark.fixture import BenchmarkFixture
 
-import engine
-from bench.workloads.metadata_files import ITEM, MetadataFiles
-from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.manifests.reader import decode_columns, decode_entries
-from engine.codec.manifests.writer import EncodedManifest, encode_manifest
-from engine.codec.metadata_json.table import decode_metadata
-from engine.codec.puffin.bitmap import decode_vector, encode_vector
-from engine.columnar.key_index import KeyIndex
-from engine.columnar.schemas import from_arrow_schema
-from engine.columnar.transforms import transform_array
-from engine.expressions.binding import bind
-from engine.expressions.bounds import Evaluator
-from engine.expressions.literal_intervals import TRUE
-from engine.expressions.parse import parse
-from engine.formats.parquet.footer import check_footer, slim_footer
-from engine.formats.parquet.machine_kernels import SLIM_FOOTER
-from engine.maintenance.hilbert import hilbert_values
-from engine.maintenance.z_order import UInt64s, z_values
-from engine.plan.pruning import MetricStatistics
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Month, Truncate
-from engine.spec.types import LONG, STRING, PrimitiveType
+import icebench
+from icebench.bench.workloads.metadata_files import ITEM, MetadataFiles
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
+from icebench.engine.codec.manifests.writer import EncodedManifest, encode_manifest
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.codec.puffin.bitmap import decode_vector, encode_vector
+from icebench.engine.columnar.key_index import KeyIndex
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.columnar.transforms import transform_array
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bounds import Evaluator
+from icebench.engine.expressions.literal_intervals import TRUE
+from icebench.engine.expressions.parse import parse
+from icebench.engine.formats.parquet.footer import check_footer, slim_footer
+from icebench.engine.formats.parquet.machine_kernels import SLIM_FOOTER
+from icebench.engine.maintenance.hilbert import hilbert_values
+from icebench.engine.maintenance.z_order import UInt64s, z_values
+from icebench.engine.plan.pruning import MetricStatistics
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Month, Truncate
+from icebench.engine.spec.types import LONG, STRING, PrimitiveType
 
 FILES = MetadataFiles(files=2_000)
 ROWS = 100_000
@@ -109,7 +109,7 @@ def test_filter_parse_and_bind(benchmark: BenchmarkFixture) -> None:
 
 
 def test_metadata_json_decode(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", FILES.schema())
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", FILES.schema())
     for _ in range(20):
         table.append(FILES.schema().empty_table())
     data = Path(table.metadata_location).read_bytes()
@@ -174,7 +174,7 @@ def test_deletion_vector_decode(benchmark: BenchmarkFixture) -> None:
 @pytest.mark.parametrize("version", ["2", "3"], ids=["positions", "vectors"])
 def test_scan_with_deletes(benchmark: BenchmarkFixture, tmp_path: Path, version: str) -> None:
     rows = pa.table({"n": np.arange(ROWS)})
-    table = engine.load_catalog(str(tmp_path)).create_table(
+    table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.t", rows.schema, properties={"format-version": version, "write.delete.mode": "merge-on-read"}
     )
     table.append(rows)

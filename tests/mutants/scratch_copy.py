@@ -59,7 +59,7 @@ class ScratchCopy:
             path.write_text(mutant.applied(original), encoding="utf-8")
             for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
                 stale.unlink()
-            if path.stem.endswith("kernels") or "engine.kernels" in original:
+            if path.stem.endswith("kernels") or "icebench.engine.kernels" in original:
                 # Numba looks at the file of a kernel only, not at those of the functions that it calls.
                 self._environment = {"NUMBA_CACHE_DIR": str(kernels)}
             yield

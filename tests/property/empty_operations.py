@@ -11,11 +11,11 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-import engine
-from engine.errors import EngineError, Invalid, Unsupported
-from engine.inspect.inspector import TABLES
-from engine.maintenance.maintenance import Maintenance
-from engine.operations.row_changes import Mode
+import icebench
+from icebench.engine.inspect.inspector import TABLES
+from icebench.engine.maintenance.maintenance import Maintenance
+from icebench.engine.operations.row_changes import Mode
+from icebench.errors import EngineError, Invalid, Unsupported
 from tests.property.empty_tables import Case, Row, plain_rows
 
 MODES: tuple[Mode, ...] = ("copy-on-write", "merge-on-read")
@@ -27,14 +27,14 @@ def _filters(case: Case) -> list[Any]:
     """Filters that no row of the table matches, by text, by columns of each type, and by what is computed."""
     found: list[Any] = list(case.filters)
     for column in case.comparable:
-        c, nothing = engine.col(column.source), engine.col("id") < 0
+        c, nothing = icebench.col(column.source), icebench.col("id") < 0
         found += [c.is_null() & nothing, c.not_null() & nothing]
         if (value := case.literal(column)) is not None:
-            found += [(c == value) & (engine.col("id") == 2), c.isin([value, value]) & nothing]
+            found += [(c == value) & (icebench.col("id") == 2), c.isin([value, value]) & nothing]
     return found
 
 
-def _read_arrow(case: Case, table: engine.Table) -> None:
+def _read_arrow(case: Case, table: icebench.Table) -> None:
     whole = table.scan().to_arrow()
     assert whole.schema.equals(case.arrow, check_metadata=True)
     assert plain_rows(whole) == case.plain(case.live)
@@ -54,13 +54,13 @@ def _read_arrow(case: Case, table: engine.Table) -> None:
             assert table.scan(columns=[f"{column.name}.v"]).to_arrow().num_rows == len(case.live)
 
 
-def _read_filters(case: Case, table: engine.Table) -> None:
+def _read_filters(case: Case, table: icebench.Table) -> None:
     for filter in _filters(case):
         assert table.scan(filter).count() == 0, filter
         assert not table.scan(filter).to_arrow().num_rows, filter
 
 
-def _read_combined(case: Case, table: engine.Table) -> None:
+def _read_combined(case: Case, table: icebench.Table) -> None:
     """What callers do with results."""
     whole = table.scan(case.filters[0]).to_arrow()
     assert not whole.combine_chunks().num_rows
@@ -75,7 +75,7 @@ def _ipc(rows: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _read_plan(case: Case, table: engine.Table) -> None:
+def _read_plan(case: Case, table: icebench.Table) -> None:
     for filter in (None, *case.filters):
         scan = table.scan(filter)
         plan = scan.plan()
@@ -89,7 +89,7 @@ def _read_plan(case: Case, table: engine.Table) -> None:
         assert scan.count() == (len(case.live) if filter is None else 0)
 
 
-def _read_metadata_columns(case: Case, table: engine.Table) -> None:
+def _read_metadata_columns(case: Case, table: icebench.Table) -> None:
     names = ["id", "_file", "_pos", "_spec_id", "_partition"]
     if table.metadata.format_version >= 3:
         names += ["_row_id", "_last_updated_sequence_number"]
@@ -99,7 +99,7 @@ def _read_metadata_columns(case: Case, table: engine.Table) -> None:
         assert table.scan(filter, [*names, "_deleted"]).to_arrow().num_rows >= found.num_rows
 
 
-def _read_pandas(case: Case, table: engine.Table) -> None:
+def _read_pandas(case: Case, table: icebench.Table) -> None:
     frame = table.scan().to_pandas()
     assert list(frame.columns) == case.arrow.names
     assert len(frame) == len(case.live)
@@ -109,7 +109,7 @@ def _read_pandas(case: Case, table: engine.Table) -> None:
         assert not len(frame)
 
 
-def _read_polars(case: Case, table: engine.Table) -> None:
+def _read_polars(case: Case, table: icebench.Table) -> None:
     for filter in (None, *case.filters):
         lazy = table.scan(filter).to_polars()
         assert len(lazy.collect()) == (0 if filter else len(case.live))
@@ -119,7 +119,7 @@ def _read_polars(case: Case, table: engine.Table) -> None:
         assert len(lazy.select(case.arrow.names[-1]).head(1).collect()) == (0 if filter else min(1, len(case.live)))
 
 
-def _read_duckdb(case: Case, table: engine.Table) -> None:
+def _read_duckdb(case: Case, table: icebench.Table) -> None:
     for filter in (None, *case.filters):
         with duckdb.connect() as connection:
             relation = table.scan(filter).to_duckdb(connection)
@@ -129,7 +129,7 @@ def _read_duckdb(case: Case, table: engine.Table) -> None:
             assert relation.filter("id + 1 > 100").count("*").fetchall() == [(0,)]
 
 
-def _read_incremental(case: Case, table: engine.Table) -> None:
+def _read_incremental(case: Case, table: icebench.Table) -> None:
     head = table.current_snapshot
     found = table.incremental_append_scan(filter=case.filters[0] if case.live else None)
     assert found.to_arrow().schema.equals(case.arrow, check_metadata=True)
@@ -140,7 +140,7 @@ def _read_incremental(case: Case, table: engine.Table) -> None:
         assert not nothing.to_arrow().num_rows
 
 
-def _read_changelog(case: Case, table: engine.Table) -> None:
+def _read_changelog(case: Case, table: icebench.Table) -> None:
     head = table.current_snapshot
     starts = (None,) if head is None else (None, head.snapshot_id)
     all_options: tuple[dict[str, Any], ...] = ({}, {"net_changes": True}, {"identifier_columns": ["id"]})
@@ -155,20 +155,20 @@ def _read_changelog(case: Case, table: engine.Table) -> None:
     assert part.num_rows == len(case.live)
 
 
-def _read_inspect(case: Case, table: engine.Table) -> None:
+def _read_inspect(case: Case, table: icebench.Table) -> None:
     for name in TABLES:
         found = getattr(table.inspect, name)()
         assert isinstance(found, pa.Table)
         assert found.combine_chunks().num_rows == found.num_rows
 
 
-def _read_profile(case: Case, table: engine.Table) -> None:
+def _read_profile(case: Case, table: icebench.Table) -> None:
     for deep in (False, True):
         assert table.maintenance.profile(deep=deep, sample_files=1).to_dict()
     assert not table.maintenance.contradictions()
 
 
-READS: dict[str, Callable[[Case, engine.Table], None]] = {
+READS: dict[str, Callable[[Case, icebench.Table], None]] = {
     "arrow": _read_arrow,
     "filters": _read_filters,
     "combined": _read_combined,
@@ -185,7 +185,7 @@ READS: dict[str, Callable[[Case, engine.Table], None]] = {
 
 # ---- changing --------------------------------------------------------------------------------------------------------
 
-Write = Callable[[Case, engine.Table], list[Row] | None]
+Write = Callable[[Case, icebench.Table], list[Row] | None]
 """What changes a table; returns the rows that it should have afterwards, None for those that it had."""
 
 
@@ -206,41 +206,41 @@ def _own(case: Case, ids: tuple[int, ...]) -> pa.Table:
 
 
 def _append(data: Callable[[Case], Any], **options: Any) -> Write:
-    def run(case: Case, table: engine.Table) -> None:
+    def run(case: Case, table: icebench.Table) -> None:
         table.append(data(case), **options)
 
     return run
 
 
-def _append_rows(case: Case, table: engine.Table) -> list[Row]:
+def _append_rows(case: Case, table: icebench.Table) -> list[Row]:
     table.append(_own(case, (1, 7)))
     return [*case.live, *case.rows((1, 7))]
 
 
-def _append_batch(case: Case, table: engine.Table) -> None:
+def _append_batch(case: Case, table: icebench.Table) -> None:
     assert table.append_batch(_no_chunks(case), stream_id="s", batch_id=0) is None
 
 
 def _overwrite(data: Callable[[Case], Any], filter: bool) -> Write:
-    def run(case: Case, table: engine.Table) -> list[Row] | None:
+    def run(case: Case, table: icebench.Table) -> list[Row] | None:
         table.overwrite(data(case), case.filters[-1] if filter else None)
         return None if filter else []
 
     return run
 
 
-def _overwrite_rows(case: Case, table: engine.Table) -> list[Row]:
+def _overwrite_rows(case: Case, table: icebench.Table) -> list[Row]:
     table.overwrite(_own(case, (3, 7)), case.filters[-1])
     return [*case.live, *case.rows((3, 7))]
 
 
-def _overwrite_partitions(case: Case, table: engine.Table) -> None:
+def _overwrite_partitions(case: Case, table: icebench.Table) -> None:
     table.overwrite_partitions(_no_chunks(case))
     table.overwrite_partitions(case.given(()))
 
 
 def _delete(mode: Mode) -> Write:
-    def run(case: Case, table: engine.Table) -> None:
+    def run(case: Case, table: icebench.Table) -> None:
         for filter in _filters(case):
             assert table.delete(filter, mode) is None or not case.live, filter
 
@@ -248,13 +248,13 @@ def _delete(mode: Mode) -> Write:
 
 
 def _update(mode: Mode) -> Write:
-    def run(case: Case, table: engine.Table) -> None:
+    def run(case: Case, table: icebench.Table) -> None:
         for filter in case.filters:
-            table.update(filter, {"id": engine.sql("id + 1")}, mode)
+            table.update(filter, {"id": icebench.sql("id + 1")}, mode)
             for column in case.columns:
                 table.update(filter, {column.name: None}, mode)
                 if column in case.comparable and column.place == "top":
-                    table.update(filter, {column.name: engine.sql(column.name)}, mode)
+                    table.update(filter, {column.name: icebench.sql(column.name)}, mode)
                 table.update(filter, {column.name: lambda rows, name=column.name: rows.column(name)}, mode)
             table.update(filter, lambda rows: rows, mode)
 
@@ -264,10 +264,10 @@ def _update(mode: Mode) -> Write:
 def _update_rows(mode: Mode) -> Write:
     """Rows that there are, where there are any: to null, to themselves, to the type's values."""
 
-    def run(case: Case, table: engine.Table) -> list[Row]:
+    def run(case: Case, table: icebench.Table) -> list[Row]:
         nothing = {column.name: None for column in case.columns}
         table.update("id = 1", nothing, mode)
-        table.update("id = 3", {"id": engine.sql("id + 1")}, mode)
+        table.update("id = 3", {"id": icebench.sql("id + 1")}, mode)
         own = {c.name: c.value(0) for c in case.columns if c.place == "top" and c.value(0) is not None}
         if own:
             table.update("id = 4", own, mode)
@@ -278,7 +278,7 @@ def _update_rows(mode: Mode) -> Write:
 
 
 def _upsert(data: Callable[[Case], Any], mode: Mode) -> Write:
-    def run(case: Case, table: engine.Table) -> None:
+    def run(case: Case, table: icebench.Table) -> None:
         for key in (["id"], *([c.name] for c in case.keys)):
             assert table.upsert(data(case), key, mode) is None
 
@@ -286,7 +286,7 @@ def _upsert(data: Callable[[Case], Any], mode: Mode) -> Write:
 
 
 def _upsert_new(mode: Mode) -> Write:
-    def run(case: Case, table: engine.Table) -> list[Row]:
+    def run(case: Case, table: icebench.Table) -> list[Row]:
         table.upsert(_own(case, (7, 9)), ["id"], mode)
         return [*case.live, *case.rows((7, 9))]
 
@@ -296,7 +296,7 @@ def _upsert_new(mode: Mode) -> Write:
 def _upsert_column(mode: Mode) -> Write:
     """By each column as the key; of rows with the same value only one can be given."""
 
-    def run(case: Case, table: engine.Table) -> list[Row]:
+    def run(case: Case, table: icebench.Table) -> list[Row]:
         rows = list(case.live)
         for number, column in enumerate(case.keys):
             given = _own(case, (1,)).set_column(0, "id", pa.array([101 + number]))
@@ -308,7 +308,7 @@ def _upsert_column(mode: Mode) -> Write:
     return run
 
 
-def _keyed_stream(case: Case, table: engine.Table) -> list[Row]:
+def _keyed_stream(case: Case, table: icebench.Table) -> list[Row]:
     stream = table.keyed_stream(["id"])
     assert stream.commit() is None
     stream.delete(pa.table({"id": pa.array([77], pa.int64())}))
@@ -323,7 +323,7 @@ def _keyed_stream(case: Case, table: engine.Table) -> list[Row]:
     return [*case.live, *case.rows((9,))]
 
 
-def _keyed_columns(case: Case, table: engine.Table) -> None:
+def _keyed_columns(case: Case, table: icebench.Table) -> None:
     for column in case.keys:
         stream = table.keyed_stream([column.name])
         stream.delete(_no_chunks(case).select([column.name]))
@@ -331,7 +331,7 @@ def _keyed_columns(case: Case, table: engine.Table) -> None:
 
 
 def _rewrite(**options: Any) -> Write:
-    def run(case: Case, table: engine.Table) -> None:
+    def run(case: Case, table: icebench.Table) -> None:
         table.maintenance.rewrite_data_files(**options, rewrite_all=True)
         for filter in case.filters:
             table.maintenance.rewrite_data_files(**options, where=filter, rewrite_all=True)
@@ -340,7 +340,7 @@ def _rewrite(**options: Any) -> Write:
 
 
 def _rewrite_by_columns(strategy: Any) -> Write:
-    def run(case: Case, table: engine.Table) -> None:
+    def run(case: Case, table: icebench.Table) -> None:
         for column in case.comparable:
             how: dict[str, Any] = {
                 "sort": {"sort_order": [column.source]},
@@ -354,39 +354,39 @@ def _rewrite_by_columns(strategy: Any) -> Write:
 
 
 def _maintain(run_on: Callable[[Maintenance], object]) -> Write:
-    def run(_: Case, table: engine.Table) -> None:
+    def run(_: Case, table: icebench.Table) -> None:
         run_on(table.maintenance)
 
     return run
 
 
-def _stats(case: Case, table: engine.Table) -> None:
+def _stats(case: Case, table: icebench.Table) -> None:
     table.maintenance.compute_table_stats()
     for column in case.comparable:
         table.maintenance.compute_table_stats([column.source])
 
 
-def _index(case: Case, table: engine.Table) -> None:
+def _index(case: Case, table: icebench.Table) -> None:
     for column in case.comparable:
         for kind in ("bloom", "values"):
             table.maintenance.build_index(column.source, kind=kind)
         _ = [table.scan(filter).count() for filter in _filters(case)]
 
 
-def _expire(case: Case, table: engine.Table) -> None:
+def _expire(case: Case, table: icebench.Table) -> None:
     table.maintenance.expire_snapshots(older_than=2**41, retain_last=1)
 
 
-def _orphans(case: Case, table: engine.Table) -> None:
+def _orphans(case: Case, table: icebench.Table) -> None:
     table.maintenance.remove_orphan_files(older_than=2**41, dry_run=False)
 
 
-def _table_path(case: Case, table: engine.Table) -> None:
+def _table_path(case: Case, table: icebench.Table) -> None:
     done = table.maintenance.rewrite_table_path(table.location, "memory://elsewhere/t")
     assert done is not None
 
 
-def _transaction(case: Case, table: engine.Table) -> list[Row]:
+def _transaction(case: Case, table: icebench.Table) -> list[Row]:
     with table.transaction() as changes:
         changes.append(_no_chunks(case))
         changes.delete(case.filters[0])

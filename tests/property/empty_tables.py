@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import engine
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.columnar.columns import no_rows
-from engine.columnar.schemas import storage_field, to_arrow_schema
-from engine.formats.orc.writer import OrcFileWriter
-from engine.formats.writer import open_writer
-from engine.read.plans import planned_files
-from engine.spec.data_file import DataFile, FileFormat
-from engine.spec.schema import Schema
-from engine.spec.types import (
+import icebench
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.columnar.columns import no_rows
+from icebench.engine.columnar.schemas import storage_field, to_arrow_schema
+from icebench.engine.formats.orc.writer import OrcFileWriter
+from icebench.engine.formats.writer import open_writer
+from icebench.engine.read.plans import planned_files
+from icebench.engine.spec.data_file import DataFile, FileFormat
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     INCOMPARABLE,
     UNKNOWN,
     GeospatialType,
@@ -38,10 +38,10 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
-from engine.storage.memory import MemoryStore
-from engine.write.data_files import WriteTarget
-from engine.write.delete_files import DeletedRows, write_position_deletes
-from engine.write.vectors import write_deletion_vectors
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.data_files import WriteTarget
+from icebench.engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.engine.write.vectors import write_deletion_vectors
 from tests.unit.engine.codec.variant_encoder import encode
 
 Row = dict[str, Any]
@@ -52,28 +52,28 @@ _TIMES = tuple(dt.datetime(2024, month, 1, 12, tzinfo=dt.UTC) for month in (1, 3
 _NANOS = tuple(n * 10**18 + 1 for n in (1, 3, 5))
 
 TYPES: dict[str, tuple[PrimitiveType, tuple[Any, ...]]] = {
-    "boolean": (engine.BOOLEAN, (False, True, False)),
-    "int": (engine.INT, (1, 3, 5)),
-    "long": (engine.LONG, (1, 3, 5)),
-    "float": (engine.FLOAT, (1.0, 3.0, 5.0)),
-    "double": (engine.DOUBLE, (1.0, 3.0, 5.0)),
-    "decimal9": (engine.DecimalType(9, 2), (Decimal("1.00"), Decimal("3.00"), Decimal("5.00"))),
-    "decimal18": (engine.DecimalType(18, 2), (Decimal("1.00"), Decimal("3.00"), Decimal("5.00"))),
-    "decimal38": (engine.DecimalType(38, 10), (Decimal("1.0000000000"), Decimal("3.0000000000"), Decimal(5))),
-    "date": (engine.DATE, _DATES),
-    "time": (engine.TIME, tuple(dt.time(hour) for hour in (1, 3, 5))),
-    "timestamp": (engine.TIMESTAMP, tuple(each.replace(tzinfo=None) for each in _TIMES)),
-    "timestamptz": (engine.TIMESTAMPTZ, _TIMES),
-    "timestamp_ns": (engine.TIMESTAMP_NS, _NANOS),
-    "timestamptz_ns": (engine.TIMESTAMPTZ_NS, _NANOS),
-    "string": (engine.STRING, ("a", "c", "e")),
-    "uuid": (engine.UUID, tuple(uuid.UUID(int=n << 100).bytes for n in (1, 3, 5))),
-    "fixed": (engine.FixedType(4), (b"aaaa", b"cccc", b"eeee")),
-    "binary": (engine.BINARY, (b"a", b"c", b"e")),
-    "variant": (engine.VARIANT, (encode({"a": 1}), encode(3), encode("e"))),
+    "boolean": (icebench.BOOLEAN, (False, True, False)),
+    "int": (icebench.INT, (1, 3, 5)),
+    "long": (icebench.LONG, (1, 3, 5)),
+    "float": (icebench.FLOAT, (1.0, 3.0, 5.0)),
+    "double": (icebench.DOUBLE, (1.0, 3.0, 5.0)),
+    "decimal9": (icebench.DecimalType(9, 2), (Decimal("1.00"), Decimal("3.00"), Decimal("5.00"))),
+    "decimal18": (icebench.DecimalType(18, 2), (Decimal("1.00"), Decimal("3.00"), Decimal("5.00"))),
+    "decimal38": (icebench.DecimalType(38, 10), (Decimal("1.0000000000"), Decimal("3.0000000000"), Decimal(5))),
+    "date": (icebench.DATE, _DATES),
+    "time": (icebench.TIME, tuple(dt.time(hour) for hour in (1, 3, 5))),
+    "timestamp": (icebench.TIMESTAMP, tuple(each.replace(tzinfo=None) for each in _TIMES)),
+    "timestamptz": (icebench.TIMESTAMPTZ, _TIMES),
+    "timestamp_ns": (icebench.TIMESTAMP_NS, _NANOS),
+    "timestamptz_ns": (icebench.TIMESTAMPTZ_NS, _NANOS),
+    "string": (icebench.STRING, ("a", "c", "e")),
+    "uuid": (icebench.UUID, tuple(uuid.UUID(int=n << 100).bytes for n in (1, 3, 5))),
+    "fixed": (icebench.FixedType(4), (b"aaaa", b"cccc", b"eeee")),
+    "binary": (icebench.BINARY, (b"a", b"c", b"e")),
+    "variant": (icebench.VARIANT, (encode({"a": 1}), encode(3), encode("e"))),
     "geometry": (GeospatialType("geometry"), _POINTS),
     "geography": (GeospatialType("geography"), _POINTS),
-    "unknown": (engine.UNKNOWN, (None, None, None)),
+    "unknown": (icebench.UNKNOWN, (None, None, None)),
 }
 """Each type with three values as Arrow's storage takes them; the tables hold the first two."""
 
@@ -82,16 +82,16 @@ PLACES: dict[str, Callable[[Type, Callable[[], int]], Type]] = {
     "struct": lambda type_, new_id: StructType(
         (
             NestedField(field_id=new_id(), name="v", type=type_),
-            NestedField(field_id=new_id(), name="n", type=engine.INT),
+            NestedField(field_id=new_id(), name="n", type=icebench.INT),
         )
     ),
     "list": lambda type_, new_id: list_type(new_id(), type_),
-    "map": lambda type_, new_id: map_type(new_id(), engine.STRING, new_id(), type_),
-    "key": lambda type_, new_id: map_type(new_id(), type_, new_id(), engine.INT),
+    "map": lambda type_, new_id: map_type(new_id(), icebench.STRING, new_id(), type_),
+    "key": lambda type_, new_id: map_type(new_id(), type_, new_id(), icebench.INT),
     "deep": lambda type_, new_id: list_type(
         new_id(),
         StructType(
-            (NestedField(field_id=new_id(), name="v", type=map_type(new_id(), engine.STRING, new_id(), type_)),)
+            (NestedField(field_id=new_id(), name="v", type=map_type(new_id(), icebench.STRING, new_id(), type_)),)
         ),
     ),
 }
@@ -129,7 +129,7 @@ class Column:
         return _WRAPPED[self.place](TYPES[self.type_name][1][place])
 
     def exists(self) -> bool:
-        return not (self.place == "key" and self.leaf in (UNKNOWN, engine.VARIANT))
+        return not (self.place == "key" and self.leaf in (UNKNOWN, icebench.VARIANT))
 
 
 COLUMNS = tuple(column for type_ in TYPES for place in PLACES if (column := Column(type_, place)).exists())
@@ -138,7 +138,7 @@ COLUMNS = tuple(column for type_ in TYPES for place in PLACES if (column := Colu
 def schema_of(columns: Sequence[Column]) -> Schema:
     """``id`` and the columns."""
     ids = count(2)
-    made = [NestedField(field_id=1, name="id", type=engine.LONG)]
+    made = [NestedField(field_id=1, name="id", type=icebench.LONG)]
     for column in columns:
         type_ = PLACES[column.place](column.leaf, lambda: next(ids))
         made.append(NestedField(field_id=next(ids), name=column.name, type=type_))
@@ -192,7 +192,7 @@ class Case:
             **{f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")},
             "write.spark.accept-any-schema": "true",
         }
-        self._catalog = engine.Catalog(FileSystemCatalog("memory://wh", self.store))
+        self._catalog = icebench.Catalog(FileSystemCatalog("memory://wh", self.store))
         table = self._catalog.create_table(
             "db.t", schema_of(columns), partition_spec=partitioned_by, properties=properties
         )
@@ -204,7 +204,7 @@ class Case:
         self._files = dict(self.store._files)
 
     @property
-    def table(self) -> engine.Table:
+    def table(self) -> icebench.Table:
         """The table as it was in the beginning, whatever was done to it since."""
         self.store._files = dict(self._files)
         return self._catalog.load_table("db.t")
@@ -238,10 +238,10 @@ class Case:
     def literal(self, column: Column) -> Any:
         """The first value of a column as a filter takes it; None where its type has none."""
         value = TYPES[column.type_name][1][0]
-        if column.leaf == engine.UUID:
+        if column.leaf == icebench.UUID:
             return uuid.UUID(bytes=value)
         if column.type_name.endswith("_ns"):
-            return f"{np.datetime64(value, 'ns')}{'+00:00' if column.leaf == engine.TIMESTAMPTZ_NS else ''}"
+            return f"{np.datetime64(value, 'ns')}{'+00:00' if column.leaf == icebench.TIMESTAMPTZ_NS else ''}"
         return value
 
 
@@ -250,21 +250,21 @@ class Case:
 _IDS = (1, 3, 5)
 
 
-def _new(case: Case, table: engine.Table) -> None:
+def _new(case: Case, table: icebench.Table) -> None:
     """No snapshot."""
 
 
-def _appended_nothing(case: Case, table: engine.Table) -> None:
+def _appended_nothing(case: Case, table: icebench.Table) -> None:
     table.append(case.given(()))
 
 
-def _removed(case: Case, table: engine.Table) -> None:
+def _removed(case: Case, table: icebench.Table) -> None:
     table.append(case.given(_IDS))
     table.delete("id > 0")
     assert not list(planned_files(table.scan().plan()))
 
 
-def _by_position(case: Case, table: engine.Table) -> None:
+def _by_position(case: Case, table: icebench.Table) -> None:
     table.append(case.given(_IDS))
     if table.metadata.format_version == 1:
         table.delete("id > 0")
@@ -281,7 +281,7 @@ def _by_position(case: Case, table: engine.Table) -> None:
     assert any(file.deletes for file in planned_files(table.scan().plan()))
 
 
-def _by_key(case: Case, table: engine.Table) -> None:
+def _by_key(case: Case, table: icebench.Table) -> None:
     table.append(case.given(_IDS))
     if table.metadata.format_version == 1 or table.spec.fields:
         table.delete("id > 0")
@@ -292,7 +292,7 @@ def _by_key(case: Case, table: engine.Table) -> None:
     table.refresh()
 
 
-def _file_without_rows(case: Case, table: engine.Table) -> None:
+def _file_without_rows(case: Case, table: icebench.Table) -> None:
     table.append(case.given(_IDS))
     first, *_ = planned_files(table.scan().plan())
     made = _written_empty(case, table)
@@ -307,7 +307,7 @@ def _file_without_rows(case: Case, table: engine.Table) -> None:
     )  # fmt: skip
 
 
-def _written_empty(case: Case, table: engine.Table) -> str:
+def _written_empty(case: Case, table: icebench.Table) -> str:
     """A data file of the table's format without rows."""
     format = WriteTarget.of(table.metadata, case.store).format(sorted_by=None)
     location = f"{table.location}/data/empty.{format.options.file_format}"
@@ -320,13 +320,13 @@ def _written_empty(case: Case, table: engine.Table) -> str:
     return location
 
 
-def _live(case: Case, table: engine.Table) -> None:
+def _live(case: Case, table: icebench.Table) -> None:
     table.append(case.given(_IDS))
     case.live = case.rows(_IDS)
     case.filters = ("id > 100", "id = 2", "id * 2 = 4")
 
 
-STATES: dict[str, Callable[[Case, engine.Table], None]] = {
+STATES: dict[str, Callable[[Case, icebench.Table], None]] = {
     "new": _new,
     "appended nothing": _appended_nothing,
     "removed": _removed,
@@ -340,4 +340,4 @@ STATES: dict[str, Callable[[Case, engine.Table], None]] = {
 def transforms_of(column: Column) -> list[str]:
     """The transforms by which a table can be partitioned by a column."""
     names = ("identity", "bucket[4]", "truncate[2]", "year", "month", "day", "hour", "void")
-    return [name for name in names if column.source and engine.parse_transform(name).accepts(column.leaf)]
+    return [name for name in names if column.source and icebench.parse_transform(name).accepts(column.leaf)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from engine.expressions.bound import (
+from icebench.engine.expressions.bound import (
     BoundAnd,
     BoundCompare,
     BoundConstant,
@@ -16,8 +16,8 @@ from engine.expressions.bound import (
     BoundPredicate,
     BoundStartsWith,
 )
-from engine.expressions.predicate import Operator
-from engine.spec.values import Value
+from icebench.engine.expressions.predicate import Operator
+from icebench.engine.spec.values import Value
 
 
 def evaluate(bound: BoundPredicate, row: Mapping[int, Value | None]) -> bool | None:

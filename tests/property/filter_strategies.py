@@ -12,8 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.expressions.literals import INTEGER_RANGES
-from engine.expressions.predicate import (
+from icebench.engine.expressions.literals import INTEGER_RANGES
+from icebench.engine.expressions.predicate import (
     And,
     Compare,
     Constant,
@@ -26,10 +26,10 @@ from engine.expressions.predicate import (
     Predicate,
     StartsWith,
 )
-from engine.expressions.scalar import LiteralValue
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral, parse_temporal
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.expressions.scalar import LiteralValue
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral, parse_temporal
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -50,7 +50,7 @@ from engine.spec.types import (
     PrimitiveType,
     StructType,
 )
-from engine.spec.values import Value, decimal_of
+from icebench.engine.spec.values import Value, decimal_of
 
 ORDERED_TYPES: tuple[PrimitiveType, ...] = (
     BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS, STRING, UUID,

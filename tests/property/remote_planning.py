@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from engine.plan.filtering import Filtered
-from engine.plan.remote import Numbered, Order, answers, balance
-from engine.plan.scan import ScanPlan, TableScan
-from engine.runtime.counters import Counters
-from engine.spec.manifest import ManifestFile
-from engine.storage.counting import CountingStore
+from icebench.engine.plan.filtering import Filtered
+from icebench.engine.plan.remote import Numbered, Order, answers, balance
+from icebench.engine.plan.scan import ScanPlan, TableScan
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.spec.manifest import ManifestFile
+from icebench.engine.storage.counting import CountingStore
 
 
 @dataclass

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.codec.manifests.manifest_list import encode_manifest_list
-from engine.codec.manifests.writer import encode_manifest
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import UNPARTITIONED, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
-from engine.storage.memory import MemoryStore
+from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
+from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from icebench.engine.storage.memory import MemoryStore
 
 SNAPSHOT_ID = 77
 

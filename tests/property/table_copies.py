@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import engine
-from engine.maintenance.rewrite_table_path import RewrittenTablePath
+import icebench
+from icebench.engine.maintenance.rewrite_table_path import RewrittenTablePath
 
 
-def rewrite_and_copy(table: engine.Table, target: str, staging: str, **versions: Any) -> RewrittenTablePath:
+def rewrite_and_copy(table: icebench.Table, target: str, staging: str, **versions: Any) -> RewrittenTablePath:
     """Stage a table's metadata for another place, and copy all that is listed, in that order: nothing is copied before
     what it refers to, and nothing lands on another file."""
     done = table.maintenance.rewrite_table_path(table.location, target, staging_location=staging, **versions)

@@ -16,28 +16,28 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile, FileRead
-from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.plan.delete_index import DeletesOfFiles
-from engine.plan.files_table import DELETE_FILE, files_schema, with_deletes
-from engine.plan.scan import ScanPlan
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec, common_partition_type, partition_key, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, DecimalType, NestedField, StructType
-from engine.storage.memory import MemoryStore
-from engine.storage.store import Store
-from engine.write.data_files import write_data_files
-from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
-from engine.write.vectors import write_deletion_vectors
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
+from icebench.engine.plan.delete_index import DeletesOfFiles
+from icebench.engine.plan.files_table import DELETE_FILE, files_schema, with_deletes
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec, common_partition_type, partition_key, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, DecimalType, NestedField, StructType
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.store import Store
+from icebench.engine.write.data_files import write_data_files
+from icebench.engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
+from icebench.engine.write.vectors import write_deletion_vectors
 from tests.property.evaluate import evaluate
 
 Row = dict[int, Any]

@@ -10,13 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from engine.commit.changes.rewrite_files import RewriteFiles
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileRef, ref_of
-from engine.plan.scan import table_scan
-from engine.read.matches import superseded_by_rewrite
-from engine.read.plans import planned_files, read_plan
-from engine.write.data_files import write_data_files, written_schema
+from icebench.engine.commit.changes.rewrite_files import RewriteFiles
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import FileRef, ref_of
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.matches import superseded_by_rewrite
+from icebench.engine.read.plans import planned_files, read_plan
+from icebench.engine.write.data_files import write_data_files, written_schema
 from tests.property.test_table_machine import FILTERS, ID, Filter, Row, TableMachine
 
 Changed = Counter[tuple[Any, ...]]

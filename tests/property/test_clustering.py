@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.maintenance.clustering import KeyRanges, average_depth, choose_merges, within_budget
+from icebench.engine.maintenance.clustering import KeyRanges, average_depth, choose_merges, within_budget
 
 FILES = st.integers(1, 3).flatmap(
     lambda dimensions: st.lists(

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
-from engine.codec.metadata_json.table import decode_metadata
-from engine.codec.puffin.bitmap import decode_vector, encode_vector
-from engine.codec.puffin.file import NewBlob, footer_size, read_blob, read_footer, write_puffin
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.codec.puffin.bitmap import decode_vector, encode_vector
+from icebench.engine.codec.puffin.file import NewBlob, footer_size, read_blob, read_footer, write_puffin
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from icebench.errors import CorruptTable, Unsupported
 from tests.property.manifest_strategies import WrittenManifest, manifests
 
 FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 7)), min_size=1, max_size=4)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.avro import columns as avro_columns
-from engine.codec.avro import compiled as avro_compiled
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.columns import ManifestColumns
-from engine.codec.manifests.reader import decode_columns, decode_entries
-from engine.kernels.compiling import jit
-from engine.spec.manifest import ManifestEntry
+from icebench.engine.codec.avro import columns as avro_columns
+from icebench.engine.codec.avro import compiled as avro_compiled
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.columns import ManifestColumns
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
+from icebench.engine.kernels.compiling import jit
+from icebench.engine.spec.manifest import ManifestEntry
 from tests.property.manifest_batches import metrics_of
 from tests.property.manifest_strategies import (
     BOUND_MAPS,

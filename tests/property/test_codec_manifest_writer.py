@@ -14,11 +14,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.codec.avro.file import read_blocks, read_header
-from engine.codec.avro.machine_kernels import DECODE_CHUNK, WRITE_ROWS
-from engine.codec.manifests import writer as manifest_writer
-from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
-from engine.codec.manifests.writer import (
+from icebench.engine.codec.avro.file import read_blocks, read_header
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, WRITE_ROWS
+from icebench.engine.codec.manifests import writer as manifest_writer
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
+from icebench.engine.codec.manifests.writer import (
     Compression,
     EncodedManifest,
     ManifestBuilder,
@@ -27,12 +27,12 @@ from engine.codec.manifests.writer import (
     encode_part,
     entry_batches,
 )
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import (
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -49,7 +49,7 @@ from engine.spec.types import (
     NestedField,
     PrimitiveType,
 )
-from engine.spec.values import decimal_of, decode_value
+from icebench.engine.spec.values import decimal_of, decode_value
 from tests.property.manifest_strategies import COLUMN_IDS, INT32, INT64
 
 TYPES: tuple[PrimitiveType, ...] = (

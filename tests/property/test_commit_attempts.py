@@ -8,21 +8,21 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.changes.change import Change
-from engine.commit.changes.evolution import UpgradeFormat
-from engine.commit.changes.merge_append import MergeAppend
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.changes.rewrite_manifests import RewriteManifests
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.file_refs import ref_to
-from engine.commit.manifests import load_manifests
-from engine.commit.retry import Waiting
-from engine.commit.transaction import Transaction, stage_all
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.snapshots import Snapshot
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.evolution import UpgradeFormat
+from icebench.engine.commit.changes.merge_append import MergeAppend
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.commit.transaction import Transaction, stage_all
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.snapshots import Snapshot
 from tests.unit.engine.commit.tables import NAME, World, data_file, metadata, world
 
 AT_ONCE = Waiting(sleep=lambda _: None, monotonic=lambda: 0.0, random=lambda: 0.0)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine import errors
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.manifests import load_manifests
-from engine.spec.snapshots import MAIN
+import icebench
+from icebench.engine import errors
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.spec.snapshots import MAIN
 
 ROWS = pa.schema([pa.field("writer", pa.int64()), pa.field("n", pa.int64())])
 # Many writers on two processors collide often: quick, patient retries.
@@ -31,7 +31,7 @@ def rows(writer: int, n: int) -> pa.Table:
     return pa.table({"writer": [writer, writer], "n": [2 * n, 2 * n + 1]}, schema=ROWS)
 
 
-def contents(table: engine.Table, branch: str = MAIN) -> Counter[tuple[int, int]]:
+def contents(table: icebench.Table, branch: str = MAIN) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
     for manifest in load_manifests(table.metadata.head(branch), table.store):
         for entry in decode_entries(table.store.read(manifest.manifest_path)):
@@ -40,18 +40,18 @@ def contents(table: engine.Table, branch: str = MAIN) -> Counter[tuple[int, int]
     return found
 
 
-def sqlite(root: Path) -> Callable[[], engine.Catalog]:
-    return lambda: engine.load_catalog(f"sqlite:///{root}/catalog.db", warehouse=f"{root}/wh")
+def sqlite(root: Path) -> Callable[[], icebench.Catalog]:
+    return lambda: icebench.load_catalog(f"sqlite:///{root}/catalog.db", warehouse=f"{root}/wh")
 
 
-def directory(root: Path) -> Callable[[], engine.Catalog]:
-    return lambda: engine.load_catalog(f"{root}/wh")
+def directory(root: Path) -> Callable[[], icebench.Catalog]:
+    return lambda: icebench.load_catalog(f"{root}/wh")
 
 
 @pytest.mark.parametrize("kind", [sqlite, directory])
 @pytest.mark.parametrize("shared", [True, False], ids=["one-handle", "own-catalogs"])
 def test_every_acknowledged_row_is_there_once(
-    tmp_path: Path, kind: Callable[[Path], Callable[[], engine.Catalog]], *, shared: bool
+    tmp_path: Path, kind: Callable[[Path], Callable[[], icebench.Catalog]], *, shared: bool
 ) -> None:
     opened = kind(tmp_path)
     first = opened()

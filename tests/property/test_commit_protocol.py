@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commit.changes.append import Append
-from engine.commit.committer import Committed, Conflicted, Outcome, Unknown
-from engine.commit.manifests import load_manifests
-from engine.errors import CommitConflict, CommitStateUnknown, StorageFailed
-from engine.spec.requirements import TableRequirement
-from engine.spec.updates import RemoveSnapshots, SetProperties, TableUpdate
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.committer import Committed, Conflicted, Outcome, Unknown
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.spec.requirements import TableRequirement
+from icebench.engine.spec.updates import RemoveSnapshots, SetProperties, TableUpdate
+from icebench.errors import CommitConflict, CommitStateUnknown, StorageFailed
 from tests.unit.engine.commit.tables import World, data_file, metadata, world
 
 Requirements = Sequence[TableRequirement]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.scalar_evaluation import evaluate
-from engine.errors import Invalid
-from engine.expressions.parse_scalar import sql
+from icebench.engine.columnar.scalar_evaluation import evaluate
+from icebench.engine.expressions.parse_scalar import sql
+from icebench.errors import Invalid
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 Row = dict[str, Any]

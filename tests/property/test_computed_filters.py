@@ -16,8 +16,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import engine
-from engine.errors import Invalid
+import icebench
+from icebench.errors import Invalid
 
 SCHEMA = pa.schema([
     ("id", pa.int64()), ("i", pa.int32()), ("l", pa.int64()), ("x", pa.float64()), ("y", pa.float64()),
@@ -28,7 +28,7 @@ LIKE = ["%b%", "a%", "_b%", "%", "", "a!%%", "%!_", "a%b", "\n%", "aB", "%\\\\"]
 
 
 @pytest.fixture(scope="module")
-def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[engine.Table, duckdb.DuckDBPyConnection]]:
+def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[icebench.Table, duckdb.DuckDBPyConnection]]:
     table = make_table(tmp_path_factory.mktemp("computed"))
     rows = table.scan().to_arrow()
     place = rows.schema.get_field_index("tz")
@@ -39,10 +39,10 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[engine.Tab
         yield table, connection
 
 
-def make_table(directory: Path) -> engine.Table:
+def make_table(directory: Path) -> icebench.Table:
     """Six files; values of neighbours overlap little, so that filters prune."""
     rng = random.Random(7)
-    catalog = engine.load_catalog(str(directory))
+    catalog = icebench.load_catalog(str(directory))
     table = catalog.create_table("db.t", SCHEMA, partition_spec=[("ts", "year")])
     for number in range(6):
         table.append(pa.Table.from_pylist([make_row(rng, number * 40 + k) for k in range(40)], SCHEMA))
@@ -102,7 +102,7 @@ FILTER = st.recursive(
 @example(text="1 + 1 = 2")
 @example(text="year(tz) != 2019 and s like 'a%b' escape '!'")
 @example(text="s like '%\\\\' escape '!'")
-def test_rows_are_those_of_duckdb(peers: tuple[engine.Table, duckdb.DuckDBPyConnection], text: str) -> None:
+def test_rows_are_those_of_duckdb(peers: tuple[icebench.Table, duckdb.DuckDBPyConnection], text: str) -> None:
     table, connection = peers
     expected = connection.execute(f"select id from t where {text} order by id").fetchall()
     scan = table.scan(text, ["id"])
@@ -110,7 +110,7 @@ def test_rows_are_those_of_duckdb(peers: tuple[engine.Table, duckdb.DuckDBPyConn
     assert scan.count() == len(expected)
 
 
-def test_parts_of_moments_prune(peers: tuple[engine.Table, duckdb.DuckDBPyConnection]) -> None:
+def test_parts_of_moments_prune(peers: tuple[icebench.Table, duckdb.DuckDBPyConnection]) -> None:
     table, _ = peers
     for text in ("year(ts) = 2019", "cast(ts as date) < DATE '2019-01-01'", "year(ts) > 2019 and i < l"):
         assert 0 < len(table.scan(text).plan().files) < len(table.scan().plan().files), text
@@ -144,11 +144,11 @@ def test_rows_change_by_what_they_compute(tmp_path: Path, mode: Any) -> None:
     ],
 )
 def test_types_are_told_before_anything_is_read(tmp_path: Path, text: str, reason: str) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
-    with pytest.raises((Invalid, engine.errors.Unsupported), match=reason):
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
+    with pytest.raises((Invalid, icebench.errors.Unsupported), match=reason):
         table.scan(text).plan()
 
 
-def test_values_that_cannot_be_computed_are_told(peers: tuple[engine.Table, duckdb.DuckDBPyConnection]) -> None:
+def test_values_that_cannot_be_computed_are_told(peers: tuple[icebench.Table, duckdb.DuckDBPyConnection]) -> None:
     with pytest.raises(Invalid, match=r"the filter `.*`: divide by zero"):
         peers[0].scan("l / i > 1").to_arrow()

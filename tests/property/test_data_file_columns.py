@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_added_part, encode_part
-from engine.columnar import data_file_columns as file_tables
-from engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
-from engine.commit.summary import FileCounts
-from engine.inspect.files import file_columns
-from engine.spec.creation import new_table_metadata
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.types import TIMESTAMPTZ_NS
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_added_part, encode_part
+from icebench.engine.columnar import data_file_columns as file_tables
+from icebench.engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
+from icebench.engine.commit.summary import FileCounts
+from icebench.engine.inspect.files import file_columns
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import TIMESTAMPTZ_NS
 from tests.property.test_codec_manifest_writer import bits, data_files, tables, without_partition
 
 SNAPSHOT = 77

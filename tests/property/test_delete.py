@@ -13,8 +13,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.operations.row_changes import Mode
+import icebench
+from icebench.engine.operations.row_changes import Mode
 
 Row = tuple[int, int | None, str | None]
 
@@ -65,16 +65,16 @@ def arrow(rows: list[Row]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=ROWS)
 
 
-def contents(table: engine.Table) -> Counter[Row]:
+def contents(table: icebench.Table) -> Counter[Row]:
     read = table.scan().to_arrow()
     return Counter(zip(*(read[name].to_pylist() for name in ROWS.names), strict=True))
 
 
 @contextmanager
-def catalog() -> Iterator[engine.Catalog]:
+def catalog() -> Iterator[icebench.Catalog]:
     place = tempfile.mkdtemp()
     try:
-        yield engine.load_catalog(place)
+        yield icebench.load_catalog(place)
     finally:
         shutil.rmtree(place)
 
@@ -106,7 +106,7 @@ def test_what_is_left_is_what_the_filter_is_not_true_for(
         check_summary(table, model)
 
 
-def check_row_ids(table: engine.Table, before: dict[Row, set[int]]) -> dict[Row, set[int]]:
+def check_row_ids(table: icebench.Table, before: dict[Row, set[int]]) -> dict[Row, set[int]]:
     """No two rows share an id, and a row that stays keeps its own, also when it is rewritten."""
     read = table.scan(columns=[*ROWS.names, "_row_id"]).to_arrow()
     ids = read["_row_id"].to_pylist()
@@ -121,7 +121,7 @@ def check_row_ids(table: engine.Table, before: dict[Row, set[int]]) -> dict[Row,
     return now
 
 
-def check_summary(table: engine.Table, model: list[Row]) -> None:
+def check_summary(table: icebench.Table, model: list[Row]) -> None:
     """The summary's totals are those of the files, whichever way rows went."""
     head = table.current_snapshot
     if head is None:

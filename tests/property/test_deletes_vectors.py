@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.deletes.files import DeleteFile, FileRead
-from engine.deletes.loaded_deletes import load_deletes
-from engine.errors import CorruptTable
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.storage.memory import MemoryStore
-from engine.write.delete_files import DeletedRows, write_position_deletes
-from engine.write.vectors import write_deletion_vectors
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.deletes.loaded_deletes import load_deletes
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.engine.write.vectors import write_deletion_vectors
+from icebench.errors import CorruptTable
 from tests.property.table_model import planned_delete
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 

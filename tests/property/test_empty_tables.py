@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spec.data_file import FileFormat
+from icebench.engine.spec.data_file import FileFormat
 from tests.property.empty_operations import READS, WRITES, check
 from tests.property.empty_tables import COLUMNS, PLACES, STATES, Case, Column, transforms_of
 

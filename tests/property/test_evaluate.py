@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
-from engine.spec.schema import Schema
-from engine.spec.types import DOUBLE, STRING, NestedField
-from engine.spec.values import Value
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DOUBLE, STRING, NestedField
+from icebench.engine.spec.values import Value
 from tests.property.evaluate import evaluate, is_nan, ordering
 
 SCHEMA = Schema(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions.binding import bind
-from engine.expressions.bound import BoundPredicate
-from engine.expressions.parse import parse
-from engine.spec.schema import Schema
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.expressions.parse import parse
+from icebench.engine.spec.schema import Schema
 from tests.property.evaluate import evaluate
 from tests.property.filter_strategies import predicates, rows, schemas, truth
 

@@ -12,16 +12,27 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions.binding import bind
-from engine.expressions.bound import BOUND_FALSE, BOUND_TRUE
-from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.literal_intervals import FALSE, NULL, TRUE
-from engine.expressions.partitions import source_evidence
-from engine.expressions.vectors import from_serialized, pack, representation, vector_of
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, UnknownTransform, Void, Year
-from engine.spec.types import PrimitiveType
-from engine.spec.values import Value, encode_value
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import BOUND_FALSE, BOUND_TRUE
+from icebench.engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE
+from icebench.engine.expressions.partitions import source_evidence
+from icebench.engine.expressions.vectors import from_serialized, pack, representation, vector_of
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import (
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    Transform,
+    Truncate,
+    UnknownTransform,
+    Void,
+    Year,
+)
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.spec.values import Value, encode_value
 from tests.property.evaluate import evaluate, ordering
 from tests.property.filter_strategies import columns_of, predicates, rows, schemas
 

@@ -14,15 +14,15 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.codec.columns import bytes_array_of
-from engine.columnar.scalars import to_arrow_array
-from engine.file_indexes.blob import Hashes, build_index, decode_index, encode_index, joined_index
-from engine.file_indexes.lookup import LoadedIndex
-from engine.file_indexes.value_hashes import bytes_hashes, hash_family, literal_hashes, value_hashes
-from engine.operations.row_changes import Mode
-from engine.spec.schema_evolution import SchemaUpdate
-from engine.spec.types import (
+import icebench
+from icebench.engine.codec.columns import bytes_array_of
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.file_indexes.blob import Hashes, build_index, decode_index, encode_index, joined_index
+from icebench.engine.file_indexes.lookup import LoadedIndex
+from icebench.engine.file_indexes.value_hashes import bytes_hashes, hash_family, literal_hashes, value_hashes
+from icebench.engine.operations.row_changes import Mode
+from icebench.engine.spec.schema_evolution import SchemaUpdate
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -148,7 +148,7 @@ FILTERS = (
 def test_plans_of_a_table_keep_every_matching_file(data: st.DataObject) -> None:
     """Appends, deletes, rewrites, promotions and indexes in any order; metrics are off, so that indexes decide."""
     place = tempfile.mkdtemp()
-    catalog = engine.load_catalog(place)
+    catalog = icebench.load_catalog(place)
     properties = {"write.metadata.metrics.default": "none"}
     table = catalog.create_table("db.t", SCHEMA, properties=properties)
     plain = catalog.create_table("db.plain", SCHEMA, properties=properties)
@@ -188,6 +188,6 @@ def test_plans_of_a_table_keep_every_matching_file(data: st.DataObject) -> None:
 
 
 def _promoted(update: SchemaUpdate) -> None:
-    update.promote_column("n", engine.LONG)
-    update.promote_column("f", engine.DOUBLE)
+    update.promote_column("n", icebench.LONG)
+    update.promote_column("f", icebench.DOUBLE)
     update.promote_column("d", DecimalType(12, 2))

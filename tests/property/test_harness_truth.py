@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from bench.engines.checksum import checksum_of
-from bench.measure.brute.sql import NoTruth
-from bench.measure.brute.truth import truth_at
+import icebench
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.measure.brute.sql import NoTruth
+from icebench.bench.measure.brute.truth import truth_at
 
 COLUMNS = ("id", "kind", "name")
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.int32()), ("name", pa.string())])
@@ -29,14 +29,14 @@ def arrow(rows: list[Row]) -> pa.Table:
     return pa.table([list(column) for column in zip(*rows, strict=True)] or [[], [], []], schema=SCHEMA)
 
 
-def equality_deletes(folder: Path, table: engine.Table, columns: dict[str, list[object]]) -> engine.DataFile:
+def equality_deletes(folder: Path, table: icebench.Table, columns: dict[str, list[object]]) -> icebench.DataFile:
     """A delete file, with field ids as the table has them."""
     ids = {name: SCHEMA.get_field_index(name) + 1 for name in columns}
     fields = [pa.field(n, SCHEMA.field(n).type, metadata={"PARQUET:field_id": str(ids[n])}) for n in columns]
     path = folder / f"{len(list(folder.iterdir()))}-deletes.parquet"
     pq.write_table(pa.table(list(columns.values()), schema=pa.schema(fields)), path)
-    return engine.DataFile(
-        content=engine.FileContent.EQUALITY_DELETES,
+    return icebench.DataFile(
+        content=icebench.FileContent.EQUALITY_DELETES,
         file_path=str(path),
         file_format="parquet",
         record_count=len(next(iter(columns.values()))),
@@ -59,7 +59,7 @@ def test_deletes_of_every_kind(
     tmp_path_factory: pytest.TempPathFactory, version: int, steps: list[tuple[object, ...]]
 ) -> None:
     folder = tmp_path_factory.mktemp("truth")
-    table = engine.load_catalog(str(folder)).create_table(
+    table = icebench.load_catalog(str(folder)).create_table(
         "db.t", SCHEMA, properties={"format-version": str(version), "write.delete.mode": "merge-on-read"}
     )
     live = rows_of(range(20))
@@ -89,7 +89,7 @@ def test_deletes_of_every_kind(
 
 
 def test_equality_deletes_reach_their_own_partition_only(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table(
+    table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.t", SCHEMA, partition_spec=[("kind", "identity")], properties={"format-version": "2"}
     )
     table.append(arrow([(1, 0, "a"), (2, 0, "b"), (1, 1, "a"), (2, 1, "b")]))
@@ -100,13 +100,13 @@ def test_equality_deletes_reach_their_own_partition_only(tmp_path: Path) -> None
 
 
 def test_equality_deletes_do_not_reach_rows_of_their_own_commit(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
     table.append(arrow([(1, 0, "old"), (2, 0, "old")]))
     delete = equality_deletes(tmp_path, table, {"id": [1]})
     path = tmp_path / "new.parquet"
     fields = [field.with_metadata({"PARQUET:field_id": str(i)}) for i, field in enumerate(SCHEMA, 1)]
     pq.write_table(arrow([(1, 0, "new")]).cast(pa.schema(fields)), path)
-    data = engine.DataFile(
+    data = icebench.DataFile(
         file_path=str(path), file_format="parquet", record_count=1, file_size_in_bytes=path.stat().st_size
     )
     table.add_files([data, delete])
@@ -115,7 +115,7 @@ def test_equality_deletes_do_not_reach_rows_of_their_own_commit(tmp_path: Path) 
 
 
 def test_equality_deletes_hold_when_their_column_was_dropped(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
     table.append(arrow(rows_of(range(6))))
     table.add_files([equality_deletes(tmp_path, table, {"name": ["n0"]})])
     table.update_schema(lambda schema: schema.drop_column("name"))
@@ -125,7 +125,7 @@ def test_equality_deletes_hold_when_their_column_was_dropped(tmp_path: Path) -> 
 
 
 def test_the_file_that_an_engine_loses_is_named(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
     for start in (0, 10):
         table.append(arrow(rows_of(range(start, start + 10))))
     (path,) = [
@@ -139,11 +139,11 @@ def test_the_file_that_an_engine_loses_is_named(tmp_path: Path) -> None:
 
 def test_nested_columns_whose_fields_changed_are_not_judged(tmp_path: Path) -> None:
     nested = pa.schema([("id", pa.int64()), ("place", pa.struct([("x", pa.int32())]))])
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", nested, properties={"format-version": "2"})
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", nested, properties={"format-version": "2"})
     rows = pa.table({"id": [1, 2], "place": [{"x": 5}, None]}, nested)
     table.append(rows)
     found = truth_at(table.metadata_location).answer(("id", "place"))
     assert found.fault_of(checksum_of(rows.to_batches(), ("id", "place"))) is None
-    table.update_schema(lambda schema: schema.add_column("y", engine.INT, parent="place"))
+    table.update_schema(lambda schema: schema.add_column("y", icebench.INT, parent="place"))
     with pytest.raises(NoTruth, match="nested column place has changed its fields"):
         truth_at(table.metadata_location).answer(("place",))

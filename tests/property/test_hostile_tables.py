@@ -21,14 +21,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.manifests.reader import decode_entries, decode_header
-from engine.codec.manifests.writer import encode_manifest
-from engine.errors import ContradictionWarning, EngineError, Invalid, RelocationWarning
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
+import icebench
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_entries, decode_header
+from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
+from icebench.errors import ContradictionWarning, EngineError, Invalid, RelocationWarning
 from tests.fault.specimens import OPTIONS, SCHEMA, rows
 from tests.property.test_codec_damage import places_of
 
@@ -66,7 +66,7 @@ VALUES = st.one_of(TEXTS, NUMBERS, st.none(), st.booleans(), st.sampled_from(ODD
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse of small tables on disk, and a named pipe that nobody writes to."""
     made = tmp_path_factory.mktemp("hostile")
-    catalog = engine.load_catalog(str(made / "wh"))
+    catalog = icebench.load_catalog(str(made / "wh"))
     for name, (properties, deletes) in TABLES.items():
         table = catalog.create_table(f"db.{name}", SCHEMA, partition_spec=[("part", "identity")], properties=properties)
         table.append(rows(0, 30))
@@ -96,7 +96,7 @@ def no_hang() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def questions(table: engine.Table) -> Iterator[Callable[[], object]]:
+def questions(table: icebench.Table) -> Iterator[Callable[[], object]]:
     """All that can be asked of a table that is only read."""
     yield lambda: table.scan(runner=RUNNER).to_arrow()
     yield lambda: table.scan(
@@ -117,7 +117,7 @@ def questions(table: engine.Table) -> Iterator[Callable[[], object]]:
         yield partial(count_of, table, ref)
 
 
-def count_of(table: engine.Table, ref: str) -> int:
+def count_of(table: icebench.Table, ref: str) -> int:
     return table.scan(ref=ref, runner=RUNNER).count()
 
 
@@ -127,7 +127,7 @@ def ask(location: str, *, relocate: dict[str, str] | None = None) -> None:
         warnings.simplefilter("ignore", RelocationWarning)
         warnings.simplefilter("ignore", ContradictionWarning)
         try:
-            table = engine.load_table(location, relocate=relocate)
+            table = icebench.load_table(location, relocate=relocate)
         except EngineError as error:
             check_message(error)
             return
@@ -293,7 +293,7 @@ def test_places_that_are_none(home: Path, location: str, hint: str, name: str) -
     ask(str(home / "hinted"))
     if place.startswith(("s3", "http")):
         return
-    for use in (engine.load_catalog, lambda address: engine.load_catalog("sqlite://", warehouse=address)):
+    for use in (icebench.load_catalog, lambda address: icebench.load_catalog("sqlite://", warehouse=address)):
         try:
             catalog = use(place)
             catalog.table_exists("db.x")
@@ -335,7 +335,7 @@ def test_filters(home: Path, text: str, deep: int, around: str) -> None:
     else:
         left, right = around.split("{}")
         text = left * deep + text + right * deep
-    table = engine.load_table(str(home / "wh" / "db" / "v2"))
+    table = icebench.load_table(str(home / "wh" / "db" / "v2"))
     try:
         table.scan(filter=text, runner=RUNNER).to_arrow()
     except EngineError as error:
@@ -344,7 +344,7 @@ def test_filters(home: Path, text: str, deep: int, around: str) -> None:
 
 def test_the_tables_are_good_before(home: Path) -> None:
     for name in TABLES:
-        table = engine.load_table(str(home / "wh" / "db" / name))
+        table = icebench.load_table(str(home / "wh" / "db" / name))
         for question in questions(table):
             question()
         assert pa.compute.sum(table.scan(columns=["id"], runner=RUNNER).to_arrow().column("id")).as_py() > 0

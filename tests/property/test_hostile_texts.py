@@ -9,40 +9,40 @@ from importlib import import_module
 
 import pytest
 
-import engine
+from icebench import engine
 
 LENGTH = 100_000
 """A pattern that tries every end from every beginning takes minutes for as many characters, others a millisecond."""
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "engine.catalog.ownership._UUID": ('"table-uuid" : "9c12d441-03fe"',),
-    "engine.catalog.rest_signing._SIGNED_HEADERS": (
+    "icebench.engine.catalog.ownership._UUID": ('"table-uuid" : "9c12d441-03fe"',),
+    "icebench.engine.catalog.rest_signing._SIGNED_HEADERS": (
         "AWS4-HMAC-SHA256 SignedHeaders=host;range, S=1",
         "?x-signedheaders=a&",
     ),
-    "engine.catalog.versions._NUMBERED": ("v12.gz.metadata.json", "v1.metadata.json.gz"),
-    "engine.catalog.versions._UNIQUE": ("00003-5b7d.metadata.json.gz",),
-    "engine.catalog.versions._BEFORE_ID": ("00003-",),
-    "engine.catalog.versions._VERSION": ("17",),
-    "engine.codec.metadata_json.schema._DECIMAL": ("decimal ( 9 , 2 )",),
-    "engine.codec.metadata_json.schema._FIXED": ("fixed [ 16 ]",),
-    "engine.codec.metadata_json.schema._GEOMETRY": ("geometry ( srid:4326 )",),
-    "engine.codec.metadata_json.schema._GEOGRAPHY": ("geography ( srid:4326 , vincenty )", "geography (,)"),
-    "engine.codec.metadata_json.values._DATE": ("+2024-02-29",),
-    "engine.codec.metadata_json.values._TIME": ("10:11:12.000013",),
-    "engine.frames.duckdb_source._TEXT": ('"a\\"b"',),
-    "engine.frames.duckdb_source._ALWAYS": ("(true and x)", "x or true) y"),
-    "engine.columnar.foreign_filters._LINE": ("call: 'greater'", "nested_field_ref: 'a'b'"),
-    "engine.formats.metrics_modes._TRUNCATE": ("truncate(16)",),
-    "engine.expressions.temporal_literals._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
-    "engine.expressions.sql._PLAIN_NAME": ("a_1",),
-    "engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
-    "engine.spark.file_chunks._PLAIN_NAME": ("a=1.b",),
-    "engine.spec.locations._CURRENT": (".///./",),
-    "engine.spec.locations._LOCATION": ("s3a://bucket/key", "file:/a//b"),
-    "engine.spec.locations._SCHEME": ("s3a:/",),
-    "engine.spec.locations._UNTIDY": ("//", "/.", "/"),
-    "engine.spec.transforms._PARAMETRIC": ("bucket[16]",),
+    "icebench.engine.catalog.versions._NUMBERED": ("v12.gz.metadata.json", "v1.metadata.json.gz"),
+    "icebench.engine.catalog.versions._UNIQUE": ("00003-5b7d.metadata.json.gz",),
+    "icebench.engine.catalog.versions._BEFORE_ID": ("00003-",),
+    "icebench.engine.catalog.versions._VERSION": ("17",),
+    "icebench.engine.codec.metadata_json.schema._DECIMAL": ("decimal ( 9 , 2 )",),
+    "icebench.engine.codec.metadata_json.schema._FIXED": ("fixed [ 16 ]",),
+    "icebench.engine.codec.metadata_json.schema._GEOMETRY": ("geometry ( srid:4326 )",),
+    "icebench.engine.codec.metadata_json.schema._GEOGRAPHY": ("geography ( srid:4326 , vincenty )", "geography (,)"),
+    "icebench.engine.codec.metadata_json.values._DATE": ("+2024-02-29",),
+    "icebench.engine.codec.metadata_json.values._TIME": ("10:11:12.000013",),
+    "icebench.engine.frames.duckdb_source._TEXT": ('"a\\"b"',),
+    "icebench.engine.frames.duckdb_source._ALWAYS": ("(true and x)", "x or true) y"),
+    "icebench.engine.columnar.foreign_filters._LINE": ("call: 'greater'", "nested_field_ref: 'a'b'"),
+    "icebench.engine.formats.metrics_modes._TRUNCATE": ("truncate(16)",),
+    "icebench.engine.expressions.temporal_literals._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
+    "icebench.engine.expressions.sql._PLAIN_NAME": ("a_1",),
+    "icebench.engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
+    "icebench.engine.spark.file_chunks._PLAIN_NAME": ("a=1.b",),
+    "icebench.engine.spec.locations._CURRENT": (".///./",),
+    "icebench.engine.spec.locations._LOCATION": ("s3a://bucket/key", "file:/a//b"),
+    "icebench.engine.spec.locations._SCHEME": ("s3a:/",),
+    "icebench.engine.spec.locations._UNTIDY": ("//", "/.", "/"),
+    "icebench.engine.spec.transforms._PARAMETRIC": ("bucket[16]",),
 }
 """Pattern -> texts that it matches, which use all of its parts."""
 
@@ -50,7 +50,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 def patterns() -> dict[str, re.Pattern[str]]:
     """All patterns of the engine's modules, by where they are."""
     found = {}
-    for info in pkgutil.walk_packages(engine.__path__, "engine."):
+    for info in pkgutil.walk_packages(engine.__path__, "icebench.engine."):
         module = import_module(info.name)
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.errors import Invalid
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
+import icebench
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.errors import Invalid
 from tests.property.evaluate import evaluate
 
 SCHEMA = pa.schema([
@@ -51,9 +51,11 @@ _ORDERS = st.sampled_from([
 ])  # fmt: skip
 
 
-def _table(rows: list[tuple[object, ...]], folder: str, spec: list[tuple[str, str]], **properties: str) -> engine.Table:
+def _table(
+    rows: list[tuple[object, ...]], folder: str, spec: list[tuple[str, str]], **properties: str
+) -> icebench.Table:
     columns = [list(range(len(rows))), *map(list, zip(*rows, strict=True))]
-    catalog = engine.load_catalog(folder)
+    catalog = icebench.load_catalog(folder)
     table = catalog.create_table("db.t", SCHEMA, partition_spec=spec, properties=properties)
     table.append(pa.table(columns, schema=SCHEMA))
     return table
@@ -81,7 +83,7 @@ def test_what_is_planned_is_what_a_real_table_plans(
     with tempfile.TemporaryDirectory() as folder:
         table = _table(rows, folder, spec, **{"write.metadata.metrics.default": mode})
         own = table.scan().to_arrow()
-        model = engine.LayoutModel(own, table.metadata)
+        model = icebench.LayoutModel(own, table.metadata)
         found = model.lay_out(size, spec=table.spec, **order)  # type: ignore[arg-type]
         written = _written(table, [own.take(pa.array(found.order[a:b])) for a, b in pairwise(found.starts)])
         for filter in filters:
@@ -92,7 +94,9 @@ def test_what_is_planned_is_what_a_real_table_plans(
                 assert is_planned or not any(_matches(bound, own, int(row)) for row in found.order[start:end]), filter
 
 
-@pytest.mark.filterwarnings("ignore::engine.errors.ContradictionWarning")  # files are written anew, in their place
+@pytest.mark.filterwarnings(
+    "ignore::icebench.engine.errors.ContradictionWarning"
+)  # files are written anew, in their place
 @given(
     rows=st.lists(_ROW, min_size=1, max_size=60),
     layout=st.tuples(_SPECS, _ORDERS, st.integers(6, 30), st.integers(1, 12)),
@@ -112,7 +116,7 @@ def test_row_groups_are_skipped_as_by_a_real_scan(
     with tempfile.TemporaryDirectory() as folder:
         table = _table(rows, folder, spec, **{"write.metadata.metrics.default": mode})
         own = table.scan().to_arrow()
-        found = engine.LayoutModel(own, table.metadata).lay_out(size, spec=table.spec, **order)  # type: ignore[arg-type]
+        found = icebench.LayoutModel(own, table.metadata).lay_out(size, spec=table.spec, **order)  # type: ignore[arg-type]
         parts = found.row_groups(group)
         files = [own.take(pa.array(found.order[a:b])) for a, b in pairwise(found.starts)]
         written = _written(table, files)
@@ -120,7 +124,7 @@ def test_row_groups_are_skipped_as_by_a_real_scan(
             _regroup(path, file, group)
         file_of = np.searchsorted(found.starts, parts.starts[:-1], side="right") - 1
         for filter in filters:
-            groups = engine.load_table(table.metadata_location).scan(filter=filter).row_groups().to_pylist()
+            groups = icebench.load_table(table.metadata_location).scan(filter=filter).row_groups().to_pylist()
             seen = {(each["file_path"], each["first_row"]): each for each in groups}
             # The statistics of the only row group of a small file are not looked at.
             of_file = Counter(each["file_path"] for each in groups)
@@ -145,7 +149,7 @@ def _regroup(path: str, rows: pa.Table, row_group_size: int) -> None:
     assert pq.read_metadata(location).num_row_groups == -(-rows.num_rows // row_group_size)
 
 
-def _written(table: engine.Table, files: list[pa.Table]) -> list[str]:
+def _written(table: icebench.Table, files: list[pa.Table]) -> list[str]:
     """The table with these rows in a file each instead of its own; the files."""
     with table.transaction() as transaction:
         transaction.delete("true", mode="copy-on-write")
@@ -175,7 +179,7 @@ def test_rows_are_ordered_as_a_rewrite_orders_them(values: list[tuple[int, int]]
     rows: list[tuple[object, ...]] = [(a, float(b), None, None, None, None) for a, b in values]
     with tempfile.TemporaryDirectory() as folder:
         table = _table(rows, folder, [])
-        model = engine.LayoutModel(table.scan().to_arrow(), table.metadata)
+        model = icebench.LayoutModel(table.scan().to_arrow(), table.metadata)
         given_order = {"sort": {"sort_order": ["n", "x"]}, "zorder": {"zorder_by": ["n", "x"]},
                        "hilbert": {"hilbert_by": ["n", "x"]}}[order]  # fmt: skip
         table.maintenance.rewrite_data_files(order, rewrite_all=True, **given_order)  # type: ignore[arg-type]
@@ -186,9 +190,9 @@ def test_rows_are_ordered_as_a_rewrite_orders_them(values: list[tuple[int, int]]
 
 def test_files_are_cut_as_a_rewrite_cuts_them(tmp_path: object) -> None:
     rows = pa.table({"n": np.arange(20_000) * 7919 % 20_011, "p": np.arange(20_000) % 3})
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", rows.schema, partition_spec=[("p", "identity")])
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", rows.schema, partition_spec=[("p", "identity")])
     table.append(rows)
-    model = engine.LayoutModel(table.scan().to_arrow(), table.metadata)
+    model = icebench.LayoutModel(table.scan().to_arrow(), table.metadata)
     for target in (9_000, 14_000, 50_000):
         table.maintenance.rewrite_data_files("sort", sort_order=["n"], rewrite_all=True, target_file_size_bytes=target)
         sizes = table.inspect.files()["file_size_in_bytes"].to_pylist()
@@ -201,9 +205,9 @@ def test_files_are_cut_as_a_rewrite_cuts_them(tmp_path: object) -> None:
 def test_metrics_of_wide_tables_and_wrong_arguments(tmp_path: object) -> None:
     rows = pa.table({"a": [1, 2, 3, 4], "b": [4, 3, 2, 1]})
     properties = {"write.metadata.metrics.max-inferred-column-defaults": "1"}
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", rows.schema, properties=properties)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", rows.schema, properties=properties)
     table.append(rows)
-    model = engine.LayoutModel(table.scan().to_arrow(), table.metadata)
+    model = icebench.LayoutModel(table.scan().to_arrow(), table.metadata)
     assert model.lay_out(2, sort=("b",)).planned("b < 2").tolist() == [True, True]
     named = {"write.metadata.metrics.column.b": "full"}
     assert model.lay_out(2, sort=("b",), properties=named).planned("b < 2").tolist() == [True, False]

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import engine
-from engine.expressions.parse import parse
+import icebench
+from icebench.engine.expressions.parse import parse
 
 TEXTS = ["".join(each) for length in range(4) for each in itertools.product("a%_\\!\u00e9\n", repeat=length)]
 ESCAPES: list[str | None] = [None, "\\", "!", "%", "_", "a"]
@@ -33,10 +33,10 @@ def matches(text: str, pattern: str, escape: str | None) -> bool:
 
 
 @pytest.fixture(scope="module")
-def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[engine.Table, duckdb.DuckDBPyConnection]]:
+def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[icebench.Table, duckdb.DuckDBPyConnection]]:
     """Files of neighbours in order, so that prefixes prune."""
     rows = pa.table({"s": [*sorted(TEXTS), None], "u": pa.nulls(len(TEXTS) + 1, pa.string())})
-    table = engine.load_catalog(str(tmp_path_factory.mktemp("like"))).create_table("db.t", rows.schema)
+    table = icebench.load_catalog(str(tmp_path_factory.mktemp("like"))).create_table("db.t", rows.schema)
     for start in range(0, len(rows), 60):
         table.append(rows.slice(start, 60))
     with duckdb.connect() as connection:
@@ -54,7 +54,7 @@ def patterns(draw: st.DrawFn) -> tuple[str, str | None]:
     return "".join(draw(st.lists(st.sampled_from(ordinary + wild * 2 + escaped * 2), max_size=5))), escape
 
 
-def texts_of(table: engine.Table, filter: object) -> list[str]:
+def texts_of(table: icebench.Table, filter: object) -> list[str]:
     return sorted(table.scan(filter, columns=["s"]).to_arrow()["s"].to_pylist())  # type: ignore[arg-type]
 
 
@@ -64,7 +64,7 @@ def texts_of(table: engine.Table, filter: object) -> list[str]:
 @example(given=("_!%", "!"))
 @example(given=("a%%", "%"))
 def test_texts_that_a_pattern_matches(
-    given: tuple[str, str | None], peers: tuple[engine.Table, duckdb.DuckDBPyConnection]
+    given: tuple[str, str | None], peers: tuple[icebench.Table, duckdb.DuckDBPyConnection]
 ) -> None:
     pattern, escape = given
     table, connection = peers
@@ -79,7 +79,7 @@ def test_texts_that_a_pattern_matches(
     assert texts_of(table, f"s not like {literal}") == others
     assert texts_of(table, f"coalesce(u, s) like {literal}") == expected
     assert texts_of(table, f"case when s like {literal} then 1 else 2 end = 2 and s is not null") == others
-    assert texts_of(table, engine.col("s").like(pattern, escape)) == expected
+    assert texts_of(table, icebench.col("s").like(pattern, escape)) == expected
     if escape in (None, "\\"):
         assert texts_of(table, pc.match_like(pc.field("s"), pattern)) == expected
 
@@ -91,14 +91,14 @@ def test_texts_that_a_pattern_matches(
 @example(wanted="%")
 def test_texts_of_pyarrow_are_no_patterns(
     function: Callable[..., pc.Expression], holds: Callable[[str, str], bool], wanted: str,
-    peers: tuple[engine.Table, duckdb.DuckDBPyConnection],
+    peers: tuple[icebench.Table, duckdb.DuckDBPyConnection],
 ) -> None:  # fmt: skip
     assert texts_of(peers[0], function(pc.field("s"), wanted)) == sorted(each for each in TEXTS if holds(each, wanted))
 
 
 def test_rows_deleted_by_an_escaped_wildcard_are_those_that_have_it(tmp_path: Path) -> None:
     rows = pa.table({"s": ["a", "5%", "%", "", None]})
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", rows.schema)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", rows.schema)
     table.append(rows)
     table.delete("s like '%!%%' escape '!'", mode="copy-on-write")
     assert table.scan().to_arrow()["s"].to_pylist() == ["a", "", None]

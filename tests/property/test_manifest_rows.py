@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifests.entry_columns import EntryColumns
-from engine.codec.manifests.entry_rows import encode_entry_rows
-from engine.codec.manifests.reader import decode_entries, decode_entry_columns
-from engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_manifest, encode_row_part
-from engine.commit import manifest_rows
-from engine.commit.manifest_rows import ManifestRewriting
-from engine.commit.staging import Staging
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec, partition_key
-from engine.spec.schema import Schema
-from engine.spec.types import TIMESTAMPTZ_NS
-from engine.storage.memory import MemoryStore
+from icebench.engine.codec.manifests.entry_columns import EntryColumns
+from icebench.engine.codec.manifests.entry_rows import encode_entry_rows
+from icebench.engine.codec.manifests.reader import decode_entries, decode_entry_columns
+from icebench.engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_manifest, encode_row_part
+from icebench.engine.commit import manifest_rows
+from icebench.engine.commit.manifest_rows import ManifestRewriting
+from icebench.engine.commit.staging import Staging
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec, partition_key
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import TIMESTAMPTZ_NS
+from icebench.engine.storage.memory import MemoryStore
 from tests.property.manifest_strategies import WrittenManifest, manifests
 from tests.property.test_codec_manifest_writer import bits, entries_of, tables, without_partition
 from tests.property.test_data_file_columns import metadata_of

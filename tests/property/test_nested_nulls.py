@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.storage.memory import MemoryStore
-from engine.write.data_files import write_data_files
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.data_files import write_data_files
 from tests.property.nested_patterns import LEAVES, column, nestings, patterns, shapes
 from tests.property.test_write_formats import read
 from tests.unit.engine.write.metadata_for_writes import metadata_of

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.formats.parquet import footer as parquet_footer
-from engine.formats.parquet.footer import slim_footer
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.formats.parquet import footer as parquet_footer
+from icebench.engine.formats.parquet.footer import slim_footer
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 
 TYPES = st.recursive(
     st.sampled_from([pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.decimal128(7, 2), pa.decimal128(25, 2)]),

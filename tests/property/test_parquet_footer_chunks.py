@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.formats.parquet.chunk_storage import chunk_storages
-from engine.formats.parquet.content_end import end_of_content
-from engine.formats.parquet.footer_chunks import FooterChunks, listed_by_kernel, listed_in_python
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.formats.parquet.chunk_storage import chunk_storages
+from icebench.engine.formats.parquet.content_end import end_of_content
+from icebench.engine.formats.parquet.footer_chunks import FooterChunks, listed_by_kernel, listed_in_python
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from tests.property.test_parquet_footer import TYPES, footer_of, metadata_of, written
 
 FLAT = st.sampled_from(

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.maintenance.compute_partition_stats import read_partition_stats
+import icebench
+from icebench.engine.maintenance.compute_partition_stats import read_partition_stats
 
 COLUMNS = pa.schema([("n", pa.int32()), ("t", pa.string()), ("f", pa.float64())])
 ROW = st.tuples(st.integers(0, 3), st.sampled_from(["", "a", None]), st.sampled_from([0.0, -0.0, 1.5, None]))
@@ -45,7 +45,7 @@ def test_rows_are_sums_of_files(steps: list[Any], by: tuple[str, str], version: 
     """Of each partition of each spec, whatever was computed before and happened since."""
     home = tempfile.mkdtemp()
     try:
-        with closing(engine.load_catalog(f"{home}/wh")) as catalog:
+        with closing(icebench.load_catalog(f"{home}/wh")) as catalog:
             table = catalog.create_table(
                 "db.t", COLUMNS, partition_spec=[by], properties={"format-version": str(version)}
             )
@@ -55,7 +55,7 @@ def test_rows_are_sums_of_files(steps: list[Any], by: tuple[str, str], version: 
         shutil.rmtree(home)
 
 
-def _take(table: engine.Table, kind: str, what: Any) -> None:
+def _take(table: icebench.Table, kind: str, what: Any) -> None:
     version = table.metadata.format_version
     if kind == "append":
         table.append(pa.Table.from_pylist([dict(zip("ntf", row, strict=True)) for row in what], schema=COLUMNS))
@@ -74,7 +74,7 @@ def _take(table: engine.Table, kind: str, what: Any) -> None:
         _maintain(table, kind)
 
 
-def _maintain(table: engine.Table, kind: str) -> None:
+def _maintain(table: icebench.Table, kind: str) -> None:
     if kind == "compact":
         table.maintenance.rewrite_data_files(rewrite_all=True)
     elif kind == "manifests":
@@ -87,7 +87,7 @@ def _maintain(table: engine.Table, kind: str) -> None:
             table.rollback(snapshot_id=parent)
 
 
-def _evolve(table: engine.Table, kind: str, version: int) -> None:
+def _evolve(table: icebench.Table, kind: str, version: int) -> None:
     names = [f.name for f in table.metadata.spec.fields if str(f.transform) != "void"]
     if kind == "add" and "more" not in names:
         table.update_spec(lambda spec: spec.add_field("t", "identity", name="more"))
@@ -97,7 +97,7 @@ def _evolve(table: engine.Table, kind: str, version: int) -> None:
         table.upgrade_format(version + 1)
 
 
-def _check(table: engine.Table) -> None:
+def _check(table: icebench.Table) -> None:
     done = table.maintenance.compute_partition_stats()
     metadata = table.refresh().metadata
     (file,) = [f for f in metadata.partition_statistics if f.snapshot_id == metadata.current_snapshot_id]
@@ -135,7 +135,7 @@ def _check(table: engine.Table) -> None:
     _check_profile(table, rows)
 
 
-def _check_profile(table: engine.Table, rows: list[dict[str, Any]]) -> None:
+def _check_profile(table: icebench.Table, rows: list[dict[str, Any]]) -> None:
     """The portrait, which reads manifests, says of partitions what their statistics say."""
     held = [row for row in rows if row["data_file_count"]]
     figures = table.maintenance.profile().partitions

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import CorruptTable
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import ManifestEntry
-from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity, Void
-from engine.spec.types import LONG, STRING, NestedField
-from engine.spec.values import Value
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import ManifestEntry
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity, Void
+from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.spec.values import Value
+from icebench.errors import CorruptTable
 from tests.property.evaluate import evaluate
 from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import TableBuilder, added, data_file

@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions.binding import bind
-from engine.plan.scan import ScanPlan, table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestEntry
-from engine.spec.partitioning import PartitionField, PartitionSpec, common_partition_type
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
-from engine.spec.types import DecimalType, NestedField, PrimitiveType
-from engine.spec.values import Value, encode_value, unscaled
+from icebench.engine.expressions.binding import bind
+from icebench.engine.plan.scan import ScanPlan, table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, common_partition_type
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
+from icebench.engine.spec.types import DecimalType, NestedField, PrimitiveType
+from icebench.engine.spec.values import Value, encode_value, unscaled
 from tests.property.evaluate import evaluate, ordering
 from tests.property.filter_strategies import columns_of, predicates, rows, schemas
 from tests.property.remote_planning import assert_same_elsewhere

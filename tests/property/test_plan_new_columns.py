@@ -9,16 +9,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.manifest import EntryStatus, ManifestEntry
-from engine.spec.partitioning import UNPARTITIONED
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.types import DOUBLE, INT, STRING, NestedField, StructType
-from engine.spec.values import Value
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.types import DOUBLE, INT, STRING, NestedField, StructType
+from icebench.engine.spec.values import Value
 from tests.property.evaluate import evaluate
 from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file

@@ -13,25 +13,25 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.avro.file import encode_long
-from engine.maintenance.file_groups import Selection
-from engine.maintenance.profile import columns
-from engine.maintenance.profile.figures import DeleteKind, Histogram, Overlap, Quantiles
-from engine.maintenance.profile.overlap import compact_ranks
-from engine.maintenance.profile.table_profile import Subject, TableProfile, profile_table
-from engine.plan.scan import table_scan
-from engine.read.plans import planned_files
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Identity
-from engine.spec.types import DOUBLE, LONG, STRING, DecimalType, NestedField, PrimitiveType
-from engine.spec.values import Value, encode_value
+from icebench.engine.codec.avro.file import encode_long
+from icebench.engine.maintenance.file_groups import Selection
+from icebench.engine.maintenance.profile import columns
+from icebench.engine.maintenance.profile.figures import DeleteKind, Histogram, Overlap, Quantiles
+from icebench.engine.maintenance.profile.overlap import compact_ranks
+from icebench.engine.maintenance.profile.table_profile import Subject, TableProfile, profile_table
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.plans import planned_files
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DOUBLE, LONG, STRING, DecimalType, NestedField, PrimitiveType
+from icebench.engine.spec.values import Value, encode_value
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]

@@ -8,18 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.schemas import to_arrow_schema
-from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
-from engine.formats.parquet import footer as parquet_footer
-from engine.formats.parquet import source as parquet
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
-from engine.read import joining, row_group, row_group_stream
-from engine.read.plans import count_rows, planned_files, read_plan
-from engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED
-from engine.runtime.local import LocalRunner
-from engine.spec.metadata_columns import DELETED, FILE, POS
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.expressions.bound import (
+    BoundAnd,
+    BoundCompare,
+    BoundIn,
+    BoundIsNull,
+    BoundOr,
+    BoundPredicate,
+    Column,
+)
+from icebench.engine.formats.parquet import footer as parquet_footer
+from icebench.engine.formats.parquet import source as parquet
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.read import joining, row_group, row_group_stream
+from icebench.engine.read.plans import count_rows, planned_files, read_plan
+from icebench.engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.metadata_columns import DELETED, FILE, POS
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
 from tests.property import table_model as model
 
 

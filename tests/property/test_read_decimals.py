@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile, FileRead
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
-from engine.formats.parquet import narrow_footer
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, NestedField, StructType, list_type
-from engine.spec.values import decimal_of
-from engine.storage.memory import MemoryStore
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.engine.formats.parquet import narrow_footer
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DecimalType, NestedField, StructType, list_type
+from icebench.engine.spec.values import decimal_of
+from icebench.engine.storage.memory import MemoryStore
 from tests.property.evaluate import evaluate
 
 PATH, DELETES = "memory://b/data.parquet", "memory://b/deletes.parquet"

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from engine.codec.avro.schema import record_schema
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_schema, to_arrow_type
-from engine.deletes.files import DeleteFile, FileRead
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.metadata_columns import POS, POSITION_DELETES
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.codec.avro.schema import record_schema
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_schema, to_arrow_type
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata_columns import POS, POSITION_DELETES
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     DOUBLE,
     FLOAT,
     INT,
@@ -39,8 +39,8 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
-from engine.spec.values import Value, decimal_of
-from engine.storage.memory import MemoryStore
+from icebench.engine.spec.values import Value, decimal_of
+from icebench.engine.storage.memory import MemoryStore
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 
 PATH, DELETES = "memory://b/data", "memory://b/deletes"

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.columnar.decimals import is_narrow
-from engine.columnar.schemas import field_id_of, from_arrow_schema
-from engine.errors import CorruptTable
-from engine.formats.parquet import source as parquet
-from engine.formats.parquet.source import ParquetSource
-from engine.formats.source import keep_rows
-from engine.spec.schema import Schema
-from engine.storage.memory import MemoryStore
+from icebench.engine.columnar.decimals import is_narrow
+from icebench.engine.columnar.schemas import field_id_of, from_arrow_schema
+from icebench.engine.formats.parquet import source as parquet
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.formats.source import keep_rows
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import CorruptTable
 
 PATH = "memory://b/f.parquet"
 CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")

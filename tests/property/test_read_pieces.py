@@ -17,17 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.schemas import from_arrow_schema
-from engine.deletes.files import DeleteFile, FileRead
-from engine.errors import CorruptTable
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
-from engine.formats.parquet import source as parquet
-from engine.read import row_group, row_group_stream
-from engine.read.positions import read_rows_at
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import (
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.engine.formats.parquet import source as parquet
+from icebench.engine.read import row_group, row_group_stream
+from icebench.engine.read.positions import read_rows_at
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,
     ROW_GROUPS_SKIPPED,
@@ -36,11 +35,12 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, DELETED, POS, ROW_ID
-from engine.spec.schema import Schema
-from engine.storage.memory import MemoryStore
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, DELETED, POS, ROW_ID
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import CorruptTable
 
 PATH, POSITIONS, KEYS = "memory://b/data.parquet", "memory://b/positions.parquet", "memory://b/keys.parquet"
 ROWS = 40

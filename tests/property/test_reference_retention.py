@@ -12,31 +12,37 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.commit import changes
-from engine.commit.changes.append import Append
-from engine.commit.changes.change import Change
-from engine.commit.changes.cherry_pick import CherryPick
-from engine.commit.changes.evolution import ReplaceSortOrder, UpdateProperties, UpdateSchema, UpdateSpec, UpgradeFormat
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.commit.changes.merge_append import MergeAppend
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.changes.read import Read
-from engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
-from engine.commit.changes.replace_partitions import ReplacePartitions
-from engine.commit.changes.replace_table import ReplaceTable
-from engine.commit.changes.rewrite_files import RewriteFiles
-from engine.commit.changes.rewrite_manifests import RewriteManifests
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.changes.statistics import UpdateStatistics
-from engine.commit.changes.stream_batch import StreamBatch
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.errors import EngineError
-from engine.spec.data_file import DataFile
-from engine.spec.partitioning import UNPARTITIONED
-from engine.spec.snapshots import SnapshotRef
-from engine.spec.sorting import UNSORTED
-from engine.spec.updates import SetSnapshotRef
+from icebench.engine.commit import changes
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.cherry_pick import CherryPick
+from icebench.engine.commit.changes.evolution import (
+    ReplaceSortOrder,
+    UpdateProperties,
+    UpdateSchema,
+    UpdateSpec,
+    UpgradeFormat,
+)
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.commit.changes.merge_append import MergeAppend
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.changes.read import Read
+from icebench.engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
+from icebench.engine.commit.changes.replace_partitions import ReplacePartitions
+from icebench.engine.commit.changes.replace_table import ReplaceTable
+from icebench.engine.commit.changes.rewrite_files import RewriteFiles
+from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.commit.changes.stream_batch import StreamBatch
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.snapshots import SnapshotRef
+from icebench.engine.spec.sorting import UNSORTED
+from icebench.engine.spec.updates import SetSnapshotRef
+from icebench.errors import EngineError
 from tests.unit.engine.commit.tables import SCHEMA, World, data_file, metadata, world
 
 SET_NO_REFERENCE = {

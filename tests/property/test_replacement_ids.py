@@ -13,24 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from bench.setup_jars import is_cached
-from engine.codec.metadata_json.partitioning import partition_spec_to_json, sort_order_to_json
-from engine.codec.metadata_json.schema import schema_to_json
-from engine.codec.metadata_json.table import decode_metadata, encode_metadata
-from engine.columnar.schemas import from_arrow_schema
-from engine.commit.changes.replace_table import ReplaceTable
-from engine.commit.staging import Staging
-from engine.spec.creation import new_table_metadata
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.schema_evolution import assign_replacement_ids
-from engine.spec.snapshots import Snapshot, SnapshotRef
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import parse_transform
-from engine.spec.types import PrimitiveType, can_promote
-from engine.spec.updates import AddSnapshot, SetSnapshotRef, apply_updates
-from engine.storage.memory import MemoryStore
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.codec.metadata_json.partitioning import partition_spec_to_json, sort_order_to_json
+from icebench.engine.codec.metadata_json.schema import schema_to_json
+from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.commit.changes.replace_table import ReplaceTable
+from icebench.engine.commit.staging import Staging
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema_evolution import assign_replacement_ids
+from icebench.engine.spec.snapshots import Snapshot, SnapshotRef
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import parse_transform
+from icebench.engine.spec.types import PrimitiveType, can_promote
+from icebench.engine.spec.updates import AddSnapshot, SetSnapshotRef, apply_updates
+from icebench.engine.storage.memory import MemoryStore
 
 Definition = tuple[Schema, PartitionSpec, SortOrder]
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.snapshots import (
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.snapshots import (
     plain_snapshot,
     plain_snapshot_log,
     snapshot_from_json,
     snapshot_log_from_json,
 )
-from engine.errors import CorruptTable
+from icebench.errors import CorruptTable
 
 NUMBERS = st.one_of(
     st.integers(0, 9), st.sampled_from([-1, (1 << 31) - 1, 1 << 31, (1 << 63) - 1, 1 << 63, True, None, "1", 1.0])

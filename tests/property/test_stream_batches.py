@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.changes.append import Append
-from engine.commit.changes.change import Change
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
-from engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
-from engine.commit.committed_batches import NO_BATCH
-from engine.commit.committer import Committed, Outcome
-from engine.commit.snapshots import branch_head
-from engine.errors import AlreadyExists, FileNotFound, Invalid, NotFound, ValidationFailed
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
+from icebench.engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
+from icebench.engine.commit.committed_batches import NO_BATCH
+from icebench.engine.commit.committer import Committed, Outcome
+from icebench.engine.commit.snapshots import branch_head
+from icebench.errors import AlreadyExists, FileNotFound, Invalid, NotFound, ValidationFailed
 from tests.services.foreign_expiry import ForeignExpiry
 from tests.unit.engine.commit.tables import World, data_file, live_files, metadata, world
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.errors import Invalid, NotFound, Unsupported
-from engine.read.plans import read_plan
-from engine.spark_source.options import StreamOptions, TablePlace
-from engine.spark_source.stream_offsets import Offset, Position, StreamPlanner
-from engine.table import Table
+import icebench
+from icebench.engine.read.plans import read_plan
+from icebench.engine.spark_source.options import StreamOptions, TablePlace
+from icebench.engine.spark_source.stream_offsets import Offset, Position, StreamPlanner
+from icebench.engine.table import Table
+from icebench.errors import Invalid, NotFound, Unsupported
 
 OPTIONS = StreamOptions(place=TablePlace(table="db.t"), skips_deletes=True, skips_overwrites=True)
 FIELDS = pa.schema([("id", pa.int64()), ("p", pa.int32())])
@@ -30,7 +30,7 @@ LIMITS = st.fixed_dictionaries(
 
 
 def make_table() -> Table:
-    catalog = engine.load_catalog(f"memory://{uuid.uuid4()}/wh")
+    catalog = icebench.load_catalog(f"memory://{uuid.uuid4()}/wh")
     return catalog.create_table("db.t", FIELDS, partition_spec=[("p", "identity")])
 
 

@@ -14,12 +14,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-import engine
-from engine.commit.changes.rewrite_manifests import RewriteManifests
-from engine.maintenance.maintenance import Maintenance
-from engine.maintenance.rewrite_deletes import RewrittenDeletes
-from engine.operations.row_changes import Mode
-from engine.spec.snapshots import Snapshot
+import icebench
+from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
+from icebench.engine.maintenance.maintenance import Maintenance
+from icebench.engine.maintenance.rewrite_deletes import RewrittenDeletes
+from icebench.engine.operations.row_changes import Mode
+from icebench.engine.spec.snapshots import Snapshot
 from tests.property.table_copies import rewrite_and_copy
 
 Row = dict[int, Any]
@@ -76,7 +76,7 @@ class TableMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.place = tempfile.mkdtemp()
-        self.catalog = engine.load_catalog(self.place)
+        self.catalog = icebench.load_catalog(self.place)
         self.columns = {ID: "id", P: "p", N: "n"}
         self.next_column = 3
         self.states: dict[int, State] = {}
@@ -98,7 +98,7 @@ class TableMachine(RuleBasedStateMachine):
             # Nothing is left at the old place that the copy could lean on.
             shutil.rmtree(f"{self.place}/db")
             metadata = f"{self.copied_to}/metadata/{self.copied}"
-            self.table = engine.load_table(metadata, relocate={}, verify="strict")
+            self.table = icebench.load_table(metadata, relocate={}, verify="strict")
             self.snapshots_hold_what_they_should()
             self.branches_hold_what_they_should()
         self.catalog.close()
@@ -222,7 +222,7 @@ class TableMachine(RuleBasedStateMachine):
     def add_column(self) -> None:
         taken = set(self.columns.values())
         name = next(n for n in ("x", "y", "z", "n", "v", "w") if n not in taken)
-        self.table.update_schema(lambda s: s.add_column(name, engine.LONG))
+        self.table.update_schema(lambda s: s.add_column(name, icebench.LONG))
         self.columns[self.next_column] = name
         self.next_column += 1
 
@@ -250,7 +250,7 @@ class TableMachine(RuleBasedStateMachine):
             self.table.update_spec(lambda s: s.drop_field(name))
             self.partitioned.discard(name)
         else:
-            self.table.update_spec(lambda s: s.add_field(column, engine.parse_transform(transform), name=name))
+            self.table.update_spec(lambda s: s.add_field(column, icebench.parse_transform(transform), name=name))
             self.partitioned.add(name)
 
     @precondition(lambda self: self.version < 3)

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.codec.puffin.theta import NOMINAL_ENTRIES, SEED, ThetaSketch, decode_theta, encode_theta
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.single_values import single_value_hashes
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.types import LONG, PrimitiveType
-from engine.spec.values import encode_value
+import icebench
+from icebench.engine.codec.puffin.theta import NOMINAL_ENTRIES, SEED, ThetaSketch, decode_theta, encode_theta
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.single_values import single_value_hashes
+from icebench.engine.spec.types import LONG, PrimitiveType
+from icebench.engine.spec.values import encode_value
+from icebench.errors import CorruptTable, Unsupported
 from tests.property.test_file_index import TYPES
 
 ANY_VALUE = st.sampled_from(TYPES).flatmap(lambda t: st.tuples(st.just(t[0]), st.lists(st.none() | t[2], max_size=12)))
@@ -134,13 +134,13 @@ def test_estimates_are_of_the_live_rows(steps: list[Any], partitioned: bool, ver
     """Whatever was computed, deleted, compacted and promoted before."""
     home = tempfile.mkdtemp()
     try:
-        with closing(engine.load_catalog(f"{home}/wh")) as catalog:
+        with closing(icebench.load_catalog(f"{home}/wh")) as catalog:
             _run(catalog, steps, partitioned=partitioned, version=version)
     finally:
         shutil.rmtree(home)
 
 
-def _run(catalog: engine.Catalog, steps: list[Any], *, partitioned: bool, version: int) -> None:
+def _run(catalog: icebench.Catalog, steps: list[Any], *, partitioned: bool, version: int) -> None:
     columns = pa.schema([("n", pa.int32()), ("t", pa.string())])
     by = [("t", "identity")] if partitioned else []
     table = catalog.create_table("db.t", columns, partition_spec=by, properties={"format-version": str(version)})

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions.binding import bind
-from engine.expressions.predicate import Not
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.predicate import Not
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     DOUBLE,
     FLOAT,
@@ -30,7 +30,7 @@ from engine.spec.types import (
     PrimitiveType,
     StructType,
 )
-from engine.spec.values import Value, encode_value
+from icebench.engine.spec.values import Value, encode_value
 from tests.property.evaluate import evaluate, ordering
 from tests.property.filter_strategies import columns_of, leaves, rows
 from tests.property.table_builder import TableBuilder, added, data_file

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.commit.target import Target
-from engine.errors import ValidationFailed
-from engine.operations.row_changes import Mode
-from engine.operations.row_operations import RowOperations
+import icebench
+from icebench.engine.commit.target import Target
+from icebench.engine.operations.row_changes import Mode
+from icebench.engine.operations.row_operations import RowOperations
+from icebench.errors import ValidationFailed
 
 Row = tuple[int, str, int]
 Rows = list[Row]
@@ -104,17 +104,17 @@ MODES: st.SearchStrategy[Mode] = st.sampled_from(["copy-on-write", "merge-on-rea
 
 
 @contextmanager
-def catalog() -> Iterator[engine.Catalog]:
+def catalog() -> Iterator[icebench.Catalog]:
     place = tempfile.mkdtemp()
     try:
-        opened = engine.load_catalog(place)
+        opened = icebench.load_catalog(place)
         yield opened
         opened.close()
     finally:
         shutil.rmtree(place)
 
 
-def contents(table: engine.Table) -> Counter[Row]:
+def contents(table: icebench.Table) -> Counter[Row]:
     read = table.scan().to_arrow()
     return Counter(zip(*(read[name].to_pylist() for name in ROWS.names), strict=True))
 
@@ -170,7 +170,7 @@ def test_a_transaction_of_several_steps_among_the_appends_of_others(
             check_lineage(table, before)
 
 
-def lineage(table: engine.Table, snapshot_id: int | None = None) -> dict[int, Row]:
+def lineage(table: icebench.Table, snapshot_id: int | None = None) -> dict[int, Row]:
     """Rows by their ids, which are all different."""
     read = table.scan(columns=[*ROWS.names, "_row_id"], snapshot_id=snapshot_id).to_arrow()
     rows = list(zip(*(read[name].to_pylist() for name in ROWS.names), strict=True))
@@ -179,7 +179,7 @@ def lineage(table: engine.Table, snapshot_id: int | None = None) -> dict[int, Ro
     return found
 
 
-def check_lineage(table: engine.Table, before: dict[int, Row]) -> None:
+def check_lineage(table: icebench.Table, before: dict[int, Row]) -> None:
     """Ids are unique in every snapshot, rows that were not changed keep theirs, and where a row says that it was last
     updated, it became what it is."""
     by_number = {each.sequence_number: lineage(table, each.snapshot_id) for each in table.snapshots}
@@ -245,7 +245,9 @@ def deleted_by_key(key: int) -> Step:
 
 def maintained(name: str) -> Step:
     """Maintenance by another writer, which changes no row."""
-    return Step(f"{name} by key", lambda t, _: getattr(cast("engine.Table", t).maintenance, name)(), lambda rows: rows)
+    return Step(
+        f"{name} by key", lambda t, _: getattr(cast("icebench.Table", t).maintenance, name)(), lambda rows: rows
+    )
 
 
 DELETE_REWRITES = st.sampled_from(["rewrite_position_deletes", "convert_equality_deletes"])

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import engine
-from engine.columnar.variants import plain_variants
-from engine.errors import CorruptTable, EngineError
+import icebench
+from icebench.engine.columnar.variants import plain_variants
+from icebench.errors import CorruptTable, EngineError
 from tests.unit.engine.codec.variant_encoder import encode, encode_value
 
 NAMES = ("a", "b", "Z", "long name", "é", "名", "", "aa")
@@ -131,7 +131,7 @@ ABSENT = Absent()
 
 
 def decoded(array: pa.StructArray) -> list[Any]:
-    return [ABSENT if v is None else engine.decode_variant(v["metadata"], v["value"]) for v in array.to_pylist()]
+    return [ABSENT if v is None else icebench.decode_variant(v["metadata"], v["value"]) for v in array.to_pylist()]
 
 
 def same(found: Any, expected: Any) -> bool:
@@ -165,7 +165,7 @@ def test_shredded_variants_are_what_was_shredded(values: list[Any], shape: Shape
 @given(value=VALUES)
 def test_plain_variants_are_decoded(value: Any) -> None:
     variant = encode(value)
-    assert same(engine.decode_variant(variant["metadata"], variant["value"]), value)
+    assert same(icebench.decode_variant(variant["metadata"], variant["value"]), value)
 
 
 @given(value=VALUES, at=st.integers(0, 500), byte=st.integers(0, 255), shape=SHAPES)
@@ -175,10 +175,10 @@ def test_damage_is_an_error_of_the_engine_or_another_value(value: Any, at: int, 
     damaged[at % len(damaged)] = byte
     metadata, rest = bytes(damaged[: len(variant["metadata"])]), bytes(damaged[len(variant["metadata"]) :])
     with suppress(EngineError):
-        engine.decode_variant(metadata, rest)
+        icebench.decode_variant(metadata, rest)
     for cut in range(len(variant["value"])):
         with pytest.raises(CorruptTable):
-            engine.decode_variant(variant["metadata"], variant["value"][:cut])
+            icebench.decode_variant(variant["metadata"], variant["value"][:cut])
     if isinstance(shape, tuple) and shape[0] == "object":
         row = {"metadata": metadata, "value": rest, "typed_value": {n: {} for n in shape[1]}}
         with suppress(EngineError):

@@ -11,19 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import to_arrow_schema, to_arrow_type
-from engine.deletes.files import FileRead
-from engine.errors import StorageFailed, Unsupported
-from engine.formats.opening import open_source
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile
-from engine.spec.metadata_columns import POSITION_DELETES
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_schema, to_arrow_type
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.formats.opening import open_source
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata_columns import POSITION_DELETES
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     DATE,
     INT,
     STRING,
@@ -40,11 +39,12 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
-from engine.spec.values import decimal_of, decode_value
-from engine.storage.memory import MemoryStore
-from engine.storage.store import Store
-from engine.write.data_files import write_data_files
-from engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.engine.spec.values import decimal_of, decode_value
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.store import Store
+from icebench.engine.write.data_files import write_data_files
+from icebench.engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.errors import StorageFailed, Unsupported
 from tests.property.test_read_formats import FORMATS, in_range
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 from tests.unit.engine.write.metadata_for_writes import LOCATION, metadata_of

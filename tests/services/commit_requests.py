@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.partitioning import (
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.partitioning import (
     partition_spec_from_json,
     sort_order_from_json,
 )
-from engine.codec.metadata_json.schema import schema_from_json
-from engine.codec.metadata_json.snapshots import (
+from icebench.engine.codec.metadata_json.schema import schema_from_json
+from icebench.engine.codec.metadata_json.snapshots import (
     partition_statistics_from_json,
     ref_from_json,
     snapshot_from_json,
     statistics_from_json,
 )
-from engine.errors import Unsupported
-from engine.spec.requirements import (
+from icebench.engine.spec.requirements import (
     AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -28,7 +27,7 @@ from engine.spec.requirements import (
     AssertTableUuid,
     TableRequirement,
 )
-from engine.spec.updates import (
+from icebench.engine.spec.updates import (
     AddPartitionSpec,
     AddSchema,
     AddSnapshot,
@@ -52,6 +51,7 @@ from engine.spec.updates import (
     TableUpdate,
     UpgradeFormatVersion,
 )
+from icebench.errors import Unsupported
 
 
 def update_from_json(node: JsonObject) -> TableUpdate:

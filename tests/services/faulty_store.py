@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Literal, TypeVar
 
-from engine.errors import Contradiction, StorageFailed
-from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from icebench.engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from icebench.errors import Contradiction, StorageFailed
 
 T = TypeVar("T")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.commit.snapshots import Staged
-from engine.commit.staging import Staging
-from engine.spec.metadata import TableMetadata
-from engine.spec.updates import RemoveProperties, SetProperties
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.commit.snapshots import Staged
+from icebench.engine.commit.staging import Staging
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.updates import RemoveProperties, SetProperties
 
 
 class ForeignExpiry(ExpireSnapshots):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from bench.java_home import find_java_home
+from icebench.bench.java_home import find_java_home
 from tests.services.processes import free_port, running
 from tests.services.quick_spark import JAVA_OPTIONS
 from tests.services.rest_jars import spark_jars

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import urllib3
 
-from bench.java_home import candidates, major_version
+from icebench.bench.java_home import candidates, major_version
 from tests.services.processes import free_port, running
 from tests.services.quick_spark import JAVA_OPTIONS
 from tests.services.rest_jars import NESSIE, fetched

@@ -19,7 +19,7 @@ HEAP_OPTIONS = ("-Xms1g", "-Xmn600m", "-XX:MetaspaceSize=256m")
 
 def quick_spark(*heap: str) -> tuple[tuple[str, str], ...]:
     """Pairs of name and value for `SparkSettings.extra`; `heap` has options for the driver's memory."""
-    from bench.spark_session import SparkSettings  # local import: the daemon imports PySpark in its own way
+    from icebench.bench.spark_session import SparkSettings  # local import: the daemon imports PySpark in its own way
 
     log = SparkSettings().conf().get("spark.driver.extraJavaOptions", "")
     return (

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.errors import BenchError
-from bench.java_home import find_java_home
-from bench.setup_jars import IVY_HOME
+from icebench.bench.errors import BenchError
+from icebench.bench.java_home import find_java_home
+from icebench.bench.setup_jars import IVY_HOME
 
 _DESCRIPTION = """\
 <ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">

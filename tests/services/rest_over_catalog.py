@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Literal
 from urllib.parse import unquote
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.committer import Committed, Committer, Conflicted, Identifier, TableState
-from engine.errors import EngineError, NotFound
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.committer import Committed, Committer, Conflicted, Identifier, TableState
+from icebench.errors import EngineError, NotFound
 from tests.services.commit_requests import requirement_from_json, update_from_json
 from tests.services.scripted_http import Reply, Seen
 

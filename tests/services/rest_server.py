@@ -9,7 +9,7 @@ from pathlib import Path
 
 import urllib3
 
-from bench.java_home import find_java_home
+from icebench.bench.java_home import find_java_home
 from tests.services.processes import free_port, running
 from tests.services.quick_spark import JAVA_OPTIONS
 from tests.services.rest_jars import class_path

@@ -12,7 +12,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from engine.storage.signed_s3 import S3Request
+from icebench.engine.storage.signed_s3 import S3Request
 from tests.services.s3_server import REGION, S3Server
 from tests.services.scripted_http import Reply, Seen
 

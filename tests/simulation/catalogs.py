@@ -12,28 +12,28 @@ from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import Connection, Delete, Insert, Update, delete, insert, select
 
-from engine.catalog.catalog import Catalog
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.catalog.lost_changes import AnswerLost as DatabaseAnswerLost
-from engine.catalog.lost_changes import CatalogBusy
-from engine.catalog.metadata_files import MetadataFiles
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_auth import BearerToken
-from engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Unreachable
-from engine.catalog.rest_session import Session
-from engine.catalog.sql import SqlCatalog
-from engine.catalog.sql_database import Database
-from engine.catalog.sql_tables import TABLES
-from engine.catalog.versions import version_of
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.rest import RestConfig
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.committer import Identifier, TableState
-from engine.commit.retry import Backoff, Waiting
-from engine.errors import CommitConflict, EngineError
-from engine.spec.requirements import check_requirements
-from engine.spec.updates import apply_updates
-from engine.storage.store import Store
+from icebench.engine.catalog.catalog import Catalog
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.catalog.lost_changes import AnswerLost as DatabaseAnswerLost
+from icebench.engine.catalog.lost_changes import CatalogBusy
+from icebench.engine.catalog.metadata_files import MetadataFiles
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_auth import BearerToken
+from icebench.engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Unreachable
+from icebench.engine.catalog.rest_session import Session
+from icebench.engine.catalog.sql import SqlCatalog
+from icebench.engine.catalog.sql_database import Database
+from icebench.engine.catalog.sql_tables import TABLES
+from icebench.engine.catalog.versions import version_of
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.rest import RestConfig
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.commit.retry import Backoff, Waiting
+from icebench.engine.spec.requirements import check_requirements
+from icebench.engine.spec.updates import apply_updates
+from icebench.engine.storage.store import Store
+from icebench.errors import CommitConflict, EngineError
 from tests.services.commit_requests import requirement_from_json, update_from_json
 from tests.simulation.schedule import CatalogKind
 from tests.simulation.stores import SimulatedStore

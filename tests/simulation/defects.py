@@ -95,7 +95,7 @@ def plant_from_environment() -> None:
     name = os.environ.get(VARIABLE)
     if name is None:
         return
-    if "engine.commit" in sys.modules:
+    if "icebench.engine.commit" in sys.modules:
         raise ValueError(f"{VARIABLE} is set, and the engine is loaded already")
     (defect,) = (each for each in defects() if each.name == name)
     sys.meta_path.insert(0, _Finder(defect))

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.commit.committer import Identifier
-from engine.errors import CommitStateUnknown, EngineError
-from engine.maintenance.expire_snapshots import ExpiredSnapshots
-from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.maintenance.expire_snapshots import ExpiredSnapshots
+from icebench.engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS
+from icebench.errors import CommitStateUnknown, EngineError
 from tests.simulation.catalogs import Place, Pointers, Rest
 from tests.simulation.operations import KINDS, Base, Effect, P, Values, ends_of
 from tests.simulation.process import ONE_THREAD, SimulatedTable, Step, plain

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engine.commit.committer import Identifier
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Identity
-from engine.spec.types import LONG
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Bucket, Identity
+from icebench.engine.spec.types import LONG
 from tests.simulation.process import RENAMED, TABLE, Step, arrow_rows
 from tests.simulation.reading import Row
 from tests.simulation.schedule import CatalogKind, Operation, RowValues, Value, Variant

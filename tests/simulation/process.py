@@ -8,18 +8,18 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from engine.catalog import catalog as rooms
-from engine.commit.committer import Identifier
-from engine.commit.retry import Waiting
-from engine.commit.staging import Staging
-from engine.commit.target import Target
-from engine.maintenance.maintenance import Maintenance
-from engine.opening import Catalog
-from engine.plan.cache import ManifestCache
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.storage.store import Store
-from engine.table import Table
+from icebench.engine.catalog import catalog as rooms
+from icebench.engine.commit.committer import Identifier
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.target import Target
+from icebench.engine.maintenance.maintenance import Maintenance
+from icebench.engine.opening import Catalog
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.storage.store import Store
+from icebench.engine.table import Table
 from tests.simulation.catalogs import Place
 from tests.simulation.schedule import Operation, RowValues
 from tests.simulation.world import World

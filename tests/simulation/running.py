@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from engine.codec.metadata_json.table import decode_metadata
-from engine.commit.committer import TableState
-from engine.errors import EngineError
-from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS
-from engine.spec.creation import new_table_metadata
-from engine.spec.partitioning import partition_spec
-from engine.spec.schema import Schema
-from engine.spec.sorting import UNSORTED
-from engine.spec.transforms import parse_transform
-from engine.spec.types import DOUBLE, LONG, NestedField
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.commit.committer import TableState
+from icebench.engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.partitioning import partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import UNSORTED
+from icebench.engine.spec.transforms import parse_transform
+from icebench.engine.spec.types import DOUBLE, LONG, NestedField
+from icebench.errors import EngineError
 from tests.simulation.catalogs import PLACES, WAREHOUSE, Directory, Place, Pointers, Rest, store_of
 from tests.simulation.judge import Judge, Record
 from tests.simulation.operations import KINDS, ends_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from engine.errors import AlreadyExists, Contradiction, FileNotFound, refuse
-from engine.storage.memory import MemoryInputFile, MemoryOutputFile
-from engine.storage.store import FileInfo
+from icebench.engine.errors import AlreadyExists, Contradiction, FileNotFound, refuse
+from icebench.engine.storage.memory import MemoryInputFile, MemoryOutputFile
+from icebench.engine.storage.store import FileInfo
 from tests.simulation.world import World
 
 

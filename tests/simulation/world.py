@@ -21,11 +21,11 @@ from unittest import mock
 
 from greenlet import greenlet
 
-from engine.codec.avro import columns as avro_columns
-from engine.codec.avro.file import read_header
-from engine.codec.manifests import manifest_list
-from engine.codec.manifests import reader as manifest
-from engine.errors import EngineError, StorageFailed
+from icebench.engine.codec.avro import columns as avro_columns
+from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.manifests import manifest_list
+from icebench.engine.codec.manifests import reader as manifest
+from icebench.errors import EngineError, StorageFailed
 from tests.simulation.schedule import Interrupt, Point
 
 T = TypeVar("T")

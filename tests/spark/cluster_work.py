@@ -12,13 +12,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-import engine
-from bench.engines.checksum import checksum_of
-from bench.engines.spark_scan import frame_checksum
-from bench.measure.cache import DatasetCache
-from bench.measure.raw_files import find_or_write
-from bench.spark_session import SparkSettings, spark_session
-from bench.workloads.log import Log
+import icebench
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.engines.spark_scan import frame_checksum
+from icebench.bench.measure.cache import DatasetCache
+from icebench.bench.measure.raw_files import find_or_write
+from icebench.bench.spark_session import SparkSettings, spark_session
+from icebench.bench.workloads.log import Log
 from tests.services.quick_spark import quick_spark
 
 COLUMNS = ("log_offset", "logged_at", "url", "status", "bytes")
@@ -44,7 +44,7 @@ def work(spark: SparkSession, folder: Path) -> dict[str, Any]:
     folder.mkdir()
     log = Log(rows=6_000, files=3)
     raw = find_or_write(log, DatasetCache(folder / "cache"), lambda: spark)
-    table = engine.load_catalog(str(folder / "warehouse")).create_table("bench.log", log.schema)
+    table = icebench.load_catalog(str(folder / "warehouse")).create_table("bench.log", log.schema)
     table.append(spark.read.parquet(*map(str, raw.paths)))
     table.delete(log.delete_keys(0.05, "random").filter, mode="merge-on-read")
     found: dict[str, Any] = {"raw": checksum_of(raw.reader(), COLUMNS).text, "workers": _workers(spark)}

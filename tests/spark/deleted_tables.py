@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-import engine
-from engine.spec.transforms import Identity
-from engine.table import Table
+import icebench
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.table import Table
 
 FIELDS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("day", pa.int32())])
 
@@ -18,8 +18,8 @@ def rows(start: int, stop: int) -> pa.Table:
     return pa.table({"id": numbers, "name": [f"n{n}" for n in numbers], "day": [n % 3 for n in numbers]}, schema=FIELDS)
 
 
-def open_catalog(directory: Path) -> engine.Catalog:
-    return engine.load_catalog(f"sqlite:///{directory}/catalog.db", warehouse=str(directory))
+def open_catalog(directory: Path) -> icebench.Catalog:
+    return icebench.load_catalog(f"sqlite:///{directory}/catalog.db", warehouse=str(directory))
 
 
 def place_of(directory: Path) -> dict[str, str]:

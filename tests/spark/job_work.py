@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.errors import CorruptTable
+from icebench.errors import CorruptTable
 
 
 def echo(item: int, attempt: int) -> bytes:

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from bench.spark_session import SparkSettings, spark_session
-from engine.spark_source import register
-from engine.spark_source.options import read_options
+import icebench
+from icebench.bench.spark_session import SparkSettings, spark_session
+from icebench.engine.spark_source import register
+from icebench.engine.spark_source.options import read_options
 from tests.services.quick_spark import quick_spark
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
@@ -49,7 +49,7 @@ def settings(master: str, folder: Path) -> SparkSettings:
 @contextmanager
 def rest_server(folder: Path, secrets: Mapping[str, str]) -> Iterator[ScriptedServer]:
     """A server of one table, which lends secrets with it and repeats what it was sent where it refuses."""
-    inner = engine.load_catalog(f"sqlite:///{folder}/rest.db", warehouse=str(folder / "rest"))
+    inner = icebench.load_catalog(f"sqlite:///{folder}/rest.db", warehouse=str(folder / "rest"))
     inner.create_table("db.t", ROWS.schema).append(ROWS)
     over = RestOverCatalog(inner._inner)
 
@@ -161,7 +161,7 @@ def main(master: str, folder: Path) -> None:
     work = Work(spark, folder)
     database = secrets["database-address"]
     warehouse = {"warehouse": str(folder / "warehouse")}
-    table = engine.load_catalog("lake", warehouse=warehouse["warehouse"]).create_table("db.t", ROWS.schema)
+    table = icebench.load_catalog("lake", warehouse=warehouse["warehouse"]).create_table("db.t", ROWS.schema)
     table.append(ROWS)
     table.append(spark.range(3))
     assert table.scan().to_spark(spark).count() == 13

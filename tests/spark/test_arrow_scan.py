@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.read.plans import planned_files
-from engine.read.request import ReadRequest
-from engine.spark.arrow_scan import delete_bytes, plan_to_arrow_frame
-from engine.spark.native_scan import plan_to_dataframe
+from icebench.engine.read.plans import planned_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.spark.arrow_scan import delete_bytes, plan_to_arrow_frame
+from icebench.engine.spark.native_scan import plan_to_dataframe
 from tests.spark.deleted_tables import with_every_delete
 
 

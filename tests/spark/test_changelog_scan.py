@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from engine.errors import Unsupported
-from engine.spark.changelog_scan import changelog_to_dataframe
-from engine.table import Table
+import icebench
+from icebench.engine.spark.changelog_scan import changelog_to_dataframe
+from icebench.engine.table import Table
+from icebench.errors import Unsupported
 from tests.spark.deleted_tables import FIELDS, open_catalog, rows, with_every_delete
 
 
@@ -103,7 +103,7 @@ def test_a_changelog_stays_at_its_snapshots_and_is_planned_once(spark: SparkSess
     made = open_catalog(tmp_path).create_table("db.t", FIELDS, properties={"format-version": "2"})
     made.append(rows(0, 10))
     made.delete("id = 3", "merge-on-read")
-    counters = engine.Counters()
+    counters = icebench.Counters()
     frame = made.changelog_scan(counters=counters).to_spark(spark)
     planned = counters.as_dict()
     made.append(rows(10, 20))
@@ -113,7 +113,7 @@ def test_a_changelog_stays_at_its_snapshots_and_is_planned_once(spark: SparkSess
 
 
 def test_storage_of_this_process_alone_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    made = engine.load_catalog(f"memory://{tmp_path.name}").create_table("db.t", FIELDS)
+    made = icebench.load_catalog(f"memory://{tmp_path.name}").create_table("db.t", FIELDS)
     made.append(rows(0, 10))
     with pytest.raises(Unsupported):
         made.changelog_scan().to_spark(spark)

@@ -17,7 +17,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.java_home import use_java_home
+from icebench.bench.java_home import use_java_home
 from tests.services.quick_spark import JAVA_OPTIONS
 from tests.spark import cluster_work
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.experiment import Experiment, parse_experiment
-from bench.measure.record import Record
-from bench.measure.run import Finished, Surroundings, run_experiment
-from bench.measure.run_file import read_run
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.experiment import Experiment, parse_experiment
+from icebench.bench.measure.record import Record
+from icebench.bench.measure.run import Finished, Surroundings, run_experiment
+from icebench.bench.measure.run_file import read_run
+from icebench.bench.workloads.tpcds import Tpcds
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -13,11 +13,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from engine.plan.scan import table_scan
-from engine.spark import deletes
-from engine.spark.native_scan import plan_to_dataframe
-from engine.table import Table
+import icebench
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.spark import deletes
+from icebench.engine.spark.native_scan import plan_to_dataframe
+from icebench.engine.table import Table
 from tests.spark.deleted_tables import open_catalog
 
 FIELDS = pa.schema([("id", pa.int64()), ("v", pa.int64()), ("name", pa.string())])
@@ -102,7 +102,7 @@ def test_of_columns_with_fields_inside(spark: SparkSession, tmp_path: Path) -> N
     made = open_catalog(tmp_path).create_table("db.t", own.schema, properties={"format-version": "3"})
     made.append(own)
     made.delete("id in (3, 50)", "merge-on-read")
-    made.update_schema(lambda schema: schema.add_column("c", engine.LONG, parent="s").rename_column("s.b", "d"))
+    made.update_schema(lambda schema: schema.add_column("c", icebench.LONG, parent="s").rename_column("s.b", "d"))
     made.append(pa.table({"id": [100], "s": [{"a": 1, "d": "x", "c": 2}], "l": [[1]]}))
     for columns in (["id", "s", "l"], ["id"], ["s"]):
         assert bag(made.scan(columns=columns).to_spark(spark)) == bag(made.scan(columns=columns).to_arrow())

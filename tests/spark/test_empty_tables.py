@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from engine.errors import Unsupported
-from engine.spark.types import shown_type
+import icebench
+from icebench.engine.spark.types import shown_type
+from icebench.errors import Unsupported
 from tests.property.empty_tables import COLUMNS, STATES, Case, Column, schema_of
 
 
@@ -29,7 +29,7 @@ def test_dataframes_without_rows(spark: SparkSession, tmp_path: Path, state: str
     columns = [column for column in COLUMNS if _is_shown(column) and column.place in ("top", "struct", "list", "map")]
     names = {column.name for column in columns}
     spec = [(name, "identity") for name in ("uuid_top", "fixed_top", "unknown_top") if partitioned and name in names]
-    table = engine.load_catalog(f"{tmp_path}/wh").create_table(
+    table = icebench.load_catalog(f"{tmp_path}/wh").create_table(
         "db.t",
         schema_of(columns),
         partition_spec=spec,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.table import Table
+from icebench.engine.table import Table
 from tests.spark.deleted_tables import open_catalog
 
 LEAST, MOST = -(2**63), 2**63 - 1

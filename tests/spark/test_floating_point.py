@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
+import icebench
 
 Row = dict[str, Any]
 INNER = pa.struct([("f", pa.float32()), ("t", pa.struct([("x", pa.float64())])), ("n", pa.int32())])
@@ -82,15 +82,15 @@ def row_groups(rows: list[Row], schema: pa.Schema = SCHEMA) -> Iterator[pa.Table
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> engine.Table:
+def table(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> icebench.Table:
     """The rows twice: in a file for each of `GROUPS`, before `x` was promoted, and in an imported file without field
     ids, whose row groups are `GROUPS`, too; there an id `n` is `-n - 1`."""
     directory = tmp_path_factory.mktemp("floats")
     narrow = SCHEMA.set(2, pa.field("x", pa.float32()))
-    table = engine.load_catalog(str(directory / "wh")).create_table("db.t", narrow)
+    table = icebench.load_catalog(str(directory / "wh")).create_table("db.t", narrow)
     for group in row_groups(rows, narrow):
         table.append(group)
-    table.update_schema(lambda s: s.promote_column("x", engine.DOUBLE))
+    table.update_schema(lambda s: s.promote_column("x", icebench.DOUBLE))
     path = str(directory / "imported.parquet")
     with pq.ParquetWriter(path, SCHEMA) as writer:
         for group in row_groups([{**row, "id": -row["id"] - 1} for row in rows]):
@@ -111,7 +111,7 @@ def ids(frames: Iterable[DataFrame]) -> list[list[int]]:
     return [sorted(each) for each in found]
 
 
-def test_rows_are_those_that_hold_the_condition(spark: SparkSession, table: engine.Table, rows: list[Row]) -> None:
+def test_rows_are_those_that_hold_the_condition(spark: SparkSession, table: icebench.Table, rows: list[Row]) -> None:
     share = 1 if "ICEBENCH_SOAK" in os.environ else 8
     rng = random.Random(os.environ.get("ICEBENCH_SEED", "3"))
     both, own = (
@@ -132,7 +132,7 @@ def test_rows_are_those_that_hold_the_condition(spark: SparkSession, table: engi
 
 @pytest.mark.parametrize("name", ["x", "st.f"])
 def test_rows_that_join_are_not_lost_to_runtime_filters(
-    spark: SparkSession, table: engine.Table, rows: list[Row], name: str
+    spark: SparkSession, table: icebench.Table, rows: list[Row], name: str
 ) -> None:
     settings = {
         "spark.sql.autoBroadcastJoinThreshold": "-1",

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.engines.checksum import checksum_of
-from bench.measure.oracle import Oracle
-from bench.workloads.log import Log
-from bench.workloads.rows import Rows
-from bench.workloads.wide import KINDS, Wide
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.measure.oracle import Oracle
+from icebench.bench.workloads.log import Log
+from icebench.bench.workloads.rows import Rows
+from icebench.bench.workloads.wide import KINDS, Wide
 
 WORKLOADS: list[Rows] = [Wide(columns=2 * len(KINDS), rows=6_000, files=3), Log(rows=6_000, files=3)]
 

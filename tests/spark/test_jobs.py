@@ -6,9 +6,9 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from engine.errors import CorruptTable, Unsupported
-from engine.spark.jobs import run_job
-from engine.storage.memory import MemoryStore
+from icebench.engine.spark.jobs import run_job
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import CorruptTable, Unsupported
 from tests.spark.job_work import divide_by_zero, echo, fail_at_two
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.cli.run import of_tables
-from bench.engines.engine import AnyEngine
-from bench.engines.registry import EngineContext, make_engine
-from bench.experiment import parse_values
-from bench.measure.brute.metadata import metadata_file
-from bench.measure.run import Finished, Surroundings, run_experiment
+from icebench.bench.cli.run import of_tables
+from icebench.bench.engines.engine import AnyEngine
+from icebench.bench.engines.registry import EngineContext, make_engine
+from icebench.bench.experiment import parse_values
+from icebench.bench.measure.brute.metadata import metadata_file
+from icebench.bench.measure.run import Finished, Surroundings, run_experiment
 
 JAVA_FILTERS = ("day >= '2000-03-05' and day < '2000-03-07'", "label = 's3' and price > 100.50", "id is null")
 ENGINES = ("icebench", "pyiceberg", "iceberg-java", "duckdb", "polars")

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from bench.setup_jars import is_cached
-from engine.errors import Unsupported
-from engine.scan import Scan
-from engine.spark.arrow_scan import plan_to_arrow_frame
-from engine.spec.transforms import Identity, Truncate
-from engine.table import Table
+import icebench
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.scan import Scan
+from icebench.engine.spark.arrow_scan import plan_to_arrow_frame
+from icebench.engine.spec.transforms import Identity, Truncate
+from icebench.engine.table import Table
+from icebench.errors import Unsupported
 from tests.spark.deleted_tables import FIELDS, open_catalog, rows, with_every_delete
 
 EVERY = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
@@ -161,7 +161,7 @@ def test_files_without_field_ids_have_places_too(session: SparkSession, tmp_path
     pq.write_table(rows(0, 100).rename_columns(["number", "name", "day"]), path)
     mapping = [{"field-id": 1, "names": ["id", "number"]}, {"field-id": 2, "names": ["name"]}]
     table.set_properties({"schema.name-mapping.default": json.dumps(mapping)})
-    file = engine.DataFile(
+    file = icebench.DataFile(
         file_path=str(path), file_format="parquet", record_count=100, file_size_in_bytes=path.stat().st_size
     )
     table.add_files([file])
@@ -189,7 +189,7 @@ def test_values_are_those_of_iceberg_java(spark: SparkSession, version: int) -> 
     spark.sql(f"update {name} set data = 'other' where id between 290 and 310")
     place = spark.sql(f"select file from {name}.metadata_log_entries order by timestamp desc, file desc").head()
     assert place is not None
-    table = engine.load_table(str(place[0]))
+    table = icebench.load_table(str(place[0]))
     ours = ["id", "data", "_file", "_pos", "_spec_id", "_partition"]
     if version == 3:
         ours += ["_row_id", "_last_updated_sequence_number"]

@@ -20,19 +20,19 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from engine.errors import Unsupported
-from engine.expressions.bound import BoundPredicate
-from engine.expressions.predicate import equal
-from engine.plan.scan import ScanPlan, table_scan
-from engine.read.plans import read_plan
-from engine.spark import deletes
-from engine.spark.file_chunks import xxhash64
-from engine.spark.native_scan import plan_to_dataframe
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.storage.local import LocalStore
-from engine.table import Table
+import icebench
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.expressions.predicate import equal
+from icebench.engine.plan.scan import ScanPlan, table_scan
+from icebench.engine.read.plans import read_plan
+from icebench.engine.spark import deletes
+from icebench.engine.spark.file_chunks import xxhash64
+from icebench.engine.spark.native_scan import plan_to_dataframe
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.table import Table
+from icebench.errors import Unsupported
 from tests.property import table_model as model
 from tests.property.test_read import filters
 
@@ -62,7 +62,7 @@ def test_gives_the_rows_of_the_model(spark: SparkSession, data: st.DataObject, r
 
 @pytest.fixture
 def make_table(tmp_path: Path) -> Callable[..., Table]:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     catalog.create_namespace("db")
 
     def make(rows: pa.Table, **options: object) -> Table:
@@ -186,8 +186,8 @@ def test_a_name_that_was_given_anew_does_not_prune_row_groups(
     id_, v, p = table.schema().fields
     swapped = Schema(
         (
-            engine.NestedField(field_id=v.field_id, name="id", type=v.type),
-            engine.NestedField(field_id=id_.field_id, name="v", type=id_.type),
+            icebench.NestedField(field_id=v.field_id, name="id", type=v.type),
+            icebench.NestedField(field_id=id_.field_id, name="v", type=id_.type),
             p,
         ),
         schema_id=1,
@@ -251,7 +251,7 @@ def test_positions_apply_to_files_of_one_name(
         ids = [f.with_metadata({"PARQUET:field_id": str(i)}) for i, f in enumerate(ROWS.schema, 1)]
         pq.write_table(ROWS.slice(start, 50).cast(pa.schema(ids)), path)
         size = path.stat().st_size
-        file = engine.DataFile(file_path=str(path), file_format="parquet", record_count=50, file_size_in_bytes=size)
+        file = icebench.DataFile(file_path=str(path), file_format="parquet", record_count=50, file_size_in_bytes=size)
         table.add_files([file])
     table.delete("id in (100, 202, 203, 249)", mode="merge-on-read")
     frame = plan_to_dataframe(spark, plan_of(table), table.store)

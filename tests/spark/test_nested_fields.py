@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import engine
-from engine.table import Table
+import icebench
+from icebench.engine.table import Table
 
 INNER = pa.struct([("a", pa.int64()), ("t", pa.struct([("x", pa.int32())]))])
 GROWN = pa.struct([("a", pa.int64()), ("t", pa.struct([("x", pa.int32()), ("y", pa.int32())])), ("b", pa.string())])
@@ -21,13 +21,13 @@ Row = dict[str, Any]
 
 def with_deletes(directory: Path, kind: str) -> Table:
     """Two files of which the first lacks fields that structs got later; perhaps deletes by vectors, by key, or both."""
-    catalog = engine.load_catalog(f"{directory}/wh")
+    catalog = icebench.load_catalog(f"{directory}/wh")
     structs = [{"a": 1, "t": {"x": 1}}, {"a": 2, "t": None}, None, {"a": 4, "t": {"x": 4}}]
     data = pa.table({"id": [1, 2, 3, 4], "s": pa.array(structs, INNER)})
     table = catalog.create_table("db.t", data.schema, properties={"format-version": "3"})
     table.append(data)
-    table.update_schema(lambda s: s.add_column("b", engine.STRING, parent="s"))
-    table.update_schema(lambda s: s.add_column("y", engine.INT, parent="s.t"))
+    table.update_schema(lambda s: s.add_column("b", icebench.STRING, parent="s"))
+    table.update_schema(lambda s: s.add_column("y", icebench.INT, parent="s.t"))
     grown = [{"a": 5, "t": {"x": 5, "y": 6}, "b": "x"}, {"a": 6, "t": {"x": None, "y": 7}, "b": None}, None]
     table.append(pa.table({"id": [5, 6, 7], "s": pa.array(grown, GROWN)}))
     if "vector" in kind:
@@ -116,7 +116,7 @@ def test_fields_that_a_query_takes_of_renamed_columns(
     arrays |= {"list": arrays["items"]}
     entries = pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("y", pa.int64())]))
     arrays |= {"lookup": pa.array([[("k", {"x": 6, "y": 7})], None, []], entries)}
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.table(arrays).schema)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.table(arrays).schema)
     table.append(pa.table(arrays))
     renames = {
         "id": "id2", "mid.t": "t2", "leaf.t.x": "x2", "items.element.t": "t2", "lookup.value.x": "x2",
@@ -124,7 +124,7 @@ def test_fields_that_a_query_takes_of_renamed_columns(
     }  # fmt: skip
     table.update_schema(lambda s: reduce(lambda made, name: made.rename_column(name, renames[name]), renames, s))
     if reused:
-        table.update_schema(lambda s: s.add_column("whole", engine.LONG).add_column("list", engine.LONG))
+        table.update_schema(lambda s: s.add_column("whole", icebench.LONG).add_column("list", icebench.LONG))
     scan = table.scan(columns=columns)
     rows, frame = spark.createDataFrame(scan.to_arrow()), scan.to_spark(spark)
     leaves = [leaf for name in columns for leaf in LEAVES[name]]

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from engine.errors import CorruptTable, FileNotFound, Invalid, StorageFailed
-from engine.file_indexes.lookup import INDEXES_UNUSABLE
-from engine.plan.planner import PlanningMode
-from engine.plan.scan import ScanPlan
-from engine.spark.planning import SparkExecutors, spark_executors
-from engine.spec.manifest import ManifestContent
-from engine.spec.types import STRING
-from engine.table import Table
+import icebench
+from icebench.engine.file_indexes.lookup import INDEXES_UNUSABLE
+from icebench.engine.plan.planner import PlanningMode
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.spark.planning import SparkExecutors, spark_executors
+from icebench.engine.spec.manifest import ManifestContent
+from icebench.engine.spec.types import STRING
+from icebench.engine.table import Table
+from icebench.errors import CorruptTable, FileNotFound, Invalid, StorageFailed
 from tests.property.remote_planning import assert_same
 from tests.spark.deleted_tables import FIELDS, open_catalog, rows, with_every_delete
 
@@ -74,9 +74,9 @@ def test_executors_plan_as_the_driver_does(spark: SparkSession, table: Table, fi
 
 
 def test_the_public_way(spark: SparkSession, table: Table) -> None:
-    here, there = engine.Counters(), engine.Counters()
-    expected = engine.load_table(table.metadata_location).scan("id < 1500", counters=here).plan()
-    again = engine.load_table(table.metadata_location).scan("id < 1500", counters=there)
+    here, there = icebench.Counters(), icebench.Counters()
+    expected = icebench.load_table(table.metadata_location).scan("id < 1500", counters=here).plan()
+    again = icebench.load_table(table.metadata_location).scan("id < 1500", counters=there)
     with counted_jobs(spark) as jobs:
         plan = again.plan(spark, mode="distributed")
         assert jobs() == 2
@@ -185,4 +185,4 @@ def test_an_index_that_is_gone_is_counted_once(spark: SparkSession, tmp_path: Pa
         Path(file.statistics_path.removeprefix("file:")).unlink()
     plan = by_executors(spark, made, "name in ('n5', 'n15', 'n25')")
     assert plan.counters[INDEXES_UNUSABLE] == 1
-    assert_same(plan, engine.load_table(made.metadata_location).scan("name in ('n5', 'n15', 'n25')").plan())
+    assert_same(plan, icebench.load_table(made.metadata_location).scan("name in ('n5', 'n15', 'n25')").plan())

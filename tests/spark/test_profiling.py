@@ -18,10 +18,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DateType
 from pyspark.sql.window import Window
 
-import engine
-from bench.measure.cache import DatasetCache
-from bench.measure.metadata_tables import find_or_build
-from bench.workloads.metadata_files import MetadataFiles
+import icebench
+from icebench.bench.measure.cache import DatasetCache
+from icebench.bench.measure.metadata_tables import find_or_build
+from icebench.bench.workloads.metadata_files import MetadataFiles
 
 _ROUNDED = 6
 
@@ -43,7 +43,7 @@ class Figures:
 
 def own_figures(location: str) -> Figures:
     """By `table.maintenance.profile()`."""
-    found = engine.load_table(location).maintenance.profile()
+    found = icebench.load_table(location).maintenance.profile()
     assert found.partitions is not None
     columns = {}
     for column in found.columns:
@@ -136,7 +136,7 @@ def test_both_sides_in_turns(spark: SparkSession, tmp_path: Path) -> None:
     """``pytest -s -m soak`` prints the figures of docs/design/profile.md. Both sides load the table anew in each round;
     the first round is not counted."""
     location = find_or_build(MetadataFiles(files=100_000), DatasetCache(tmp_path), told=lambda _: None)
-    smallest = engine.load_table(location).maintenance.profile().files.smallest_bytes
+    smallest = icebench.load_table(location).maintenance.profile().files.smallest_bytes
     sides = {
         "icebench": lambda: own_figures(location),
         "Iceberg Java": lambda: java_figures(spark, location, smallest),

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from engine.errors import FileNotFound, Unsupported
-from engine.maintenance.rewrite_data_files import Progress
+import icebench
+from icebench.engine.maintenance.rewrite_data_files import Progress
+from icebench.errors import FileNotFound, Unsupported
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string()), pa.field("x", pa.int32())])
 
 
-def filled(place: Path, version: int) -> engine.Table:
-    table = engine.load_catalog(str(place)).create_table(
+def filled(place: Path, version: int) -> icebench.Table:
+    table = icebench.load_catalog(str(place)).create_table(
         "db.t", ROWS, partition_spec=[("p", "identity")], properties={"format-version": str(version)}
     )
     for start in range(0, 60, 10):
@@ -28,7 +28,7 @@ def filled(place: Path, version: int) -> engine.Table:
     return table
 
 
-def contents(table: engine.Table) -> list[dict[str, Any]]:
+def contents(table: icebench.Table) -> list[dict[str, Any]]:
     lineage = ["_row_id", "_last_updated_sequence_number"] if table.metadata.format_version == 3 else []
     found: list[dict[str, Any]] = table.scan(columns=["id", "p", "x", *lineage]).to_arrow().sort_by("id").to_pylist()
     return found
@@ -68,7 +68,7 @@ def test_a_group_that_fails(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_storage_of_this_process(spark: SparkSession, tmp_path: Path) -> None:
-    table = engine.load_catalog(f"memory://{tmp_path.name}").create_table("db.t", ROWS)
+    table = icebench.load_catalog(f"memory://{tmp_path.name}").create_table("db.t", ROWS)
     for start in range(6):
         table.append(pa.table({"id": [start], "p": ["a"], "x": [0]}, ROWS))
     with pytest.raises(Unsupported):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.spark_source.options import read_options
+from icebench.engine.spark_source.options import read_options
 from tests.spark import test_cluster
 from tests.spark.secret_work import SAID
 

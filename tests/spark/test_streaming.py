@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from engine.spark_source import register
-from engine.table import Table
+from icebench.engine.spark_source import register
+from icebench.engine.table import Table
 from tests.interop.histories.places import directory_place
 from tests.spark.deleted_tables import FIELDS, open_catalog, place_of, rows
 

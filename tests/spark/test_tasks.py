@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.table import Table
+from icebench.engine.table import Table
 from tests.spark.deleted_tables import open_catalog
 
 MEGABYTES = 1 << 20

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.errors import ConfigError
-from bench.experiment import parse_values
-from bench.measure.run import Surroundings, run_experiment
-from bench.measure.run_file import Run
-from bench.spark_session import SparkSettings, spark_session
+from icebench.bench.errors import ConfigError
+from icebench.bench.experiment import parse_values
+from icebench.bench.measure.run import Surroundings, run_experiment
+from icebench.bench.measure.run_file import Run
+from icebench.bench.spark_session import SparkSettings, spark_session
 
 ENGINES = ("icebench", "icebench-spark", "pyiceberg", "polars", "duckdb")
 

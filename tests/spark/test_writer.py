@@ -15,16 +15,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-import engine
-from engine.errors import Invalid, StorageFailed, Unsupported
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.spark.writer import write_dataframe
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Day, Identity, Transform, Truncate
-from engine.spec.types import (
+import icebench
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.spark.writer import write_dataframe
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Bucket, Day, Identity, Transform, Truncate
+from icebench.engine.spec.types import (
     DATE,
     DOUBLE,
     INT,
@@ -38,7 +37,8 @@ from engine.spec.types import (
     StructType,
     list_type,
 )
-from engine.storage.local import LocalStore
+from icebench.engine.storage.local import LocalStore
+from icebench.errors import Invalid, StorageFailed, Unsupported
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 SCHEMA = Schema(
@@ -209,7 +209,7 @@ def test_sources_are_found_by_names_with_dots(spark: SparkSession, tmp_path: Pat
 @pytest.mark.parametrize("mode", ["none", "hash", "range"])
 def test_a_void_field_needs_no_source(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     properties = {"format-version": "1", "write.distribution-mode": mode}
-    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    catalog = icebench.load_catalog(f"{tmp_path}/wh")
     data = pa.table({"id": [1, 2], "gone": ["a", "b"]})
     table = catalog.create_table("db.t", data.schema, partition_spec=[("gone", "identity")], properties=properties)
     table.append(data)

@@ -21,7 +21,8 @@ from tests.tidy.rules import (
 )
 from tests.tidy.source import REPOSITORY, Finding, Import, Module
 
-OWN_PACKAGES = ("engine", "bench", "tests", "icebench", "hatch_build")
+OWN_PACKAGES = ("engine", "bench", "tests", "icebench")
+BENCH_TO_ENGINE = (("bench", "icebench"), ("bench", "engine"))
 LOCAL_IMPORT_MARK = "# local import: "
 
 
@@ -58,17 +59,17 @@ def rooms(modules: Sequence[Module]) -> Iterator[Finding]:
             other = rest.partition(".")[0]
             if item.is_text and (other_top, other) not in allowed:
                 continue  # the name of a table, perhaps
-            # `from engine import x` asks the facade for x, unless x is a room.
+            # `from icebench.engine import x`: x is a room, or nothing.
             other = other if (other_top, other) in allowed else ""
             if other_top == top and other not in allowed[module.room] | {room}:
                 detail = f"{top}.{room} may not know {top}.{other}".replace(". ", " ").rstrip(".")
                 yield Finding(rule="rooms", subject=f"{module.path}: {item.target}", detail=detail)
-            elif other_top not in {top, "engine"} and other_top in OWN_PACKAGES:
+            elif other_top in OWN_PACKAGES and (top, other_top) not in {(top, top), *BENCH_TO_ENGINE}:
                 yield Finding(rule="rooms", subject=f"{module.path}: {item.target}", detail=f"{top} may not know it")
 
 
 def public_engine(modules: Sequence[Module]) -> Iterator[Finding]:
-    """bench uses public names of the engine only, by import or through `engine.`."""
+    """bench uses public names of the engine only: those of `icebench`, and open rooms."""
     for module in modules:
         if module.room[0] != "bench":
             continue
@@ -78,15 +79,14 @@ def public_engine(modules: Sequence[Module]) -> Iterator[Finding]:
                 yield Finding(
                     rule="public-engine",
                     subject=f"{module.path}: {name}",
-                    detail=f"bench may use names of the facade and {', '.join(BENCH_MAY_USE_OF_ENGINE)}",
+                    detail=f"bench may use names of icebench and {', '.join(BENCH_MAY_USE_OF_ENGINE)}",
                 )
 
 
 def is_public(name: str) -> bool:
-    """Whether the full name `engine...` is one of the facade, or lies in a room that is open to all."""
+    """Whether the full name `engine...` lies in a room that is open to all."""
     parts = name.split(".")
-    in_closed_room = len(parts) > 1 and any(parts[1] in row for row in ENGINE_ROWS)
-    is_open = not in_closed_room or parts[1] in BENCH_MAY_USE_OF_ENGINE
+    is_open = len(parts) > 1 and parts[1] in BENCH_MAY_USE_OF_ENGINE
     return is_open and not any(part.startswith("_") for part in parts)
 
 

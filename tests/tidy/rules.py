@@ -1,6 +1,6 @@
 """The architecture as data: who may know whom, which library lives where, what nobody may call.
 
-A room is a package or module right below `engine` or `bench`; "" is the facade, `__init__.py` itself.
+A room is a package or module right below `engine` or `bench`; "" is `__init__.py` itself.
 """
 
 ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
@@ -49,7 +49,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
 """A room imports what its arrows reach, however many steps away."""
 
 BENCH_MAY_USE_OF_ENGINE = ("errors", "spark")
-"""bench uses the engine as any user does: names of the facade, and these rooms."""
+"""bench uses the engine as any user does: names of `icebench`, and these rooms."""
 
 PURE_ROOMS = ("engine.spec", "bench.statistics", "bench.costs", "bench.gate")
 IMPURE = ("glob", "io", "mmap", "os", "pathlib", "random", "secrets", "shutil", "subprocess", "tempfile", "time")

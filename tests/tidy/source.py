@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 REPOSITORY = Path(__file__).parents[2]
-_MODULE_NAME = re.compile(r"(engine|bench)(\.[a-z_0-9]+)+")
+_MODULE_NAME = re.compile(r"icebench\.(engine|bench)(\.[a-z_0-9]+)+")
 """A text that is nothing but a module's full name: somebody imports it by that name."""
 
 
@@ -27,7 +27,8 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """One imported name. `from a.b import c` has the target `a.b.c`, whether `c` is a module or not.
+    """One imported name. `from a.b import c` has the target `a.b.c`, whether `c` is a module or not. What lies below
+    `icebench.engine` and `icebench.bench` is named without the first part, as the files are.
 
     A string that names a module counts as an import where it stands: `import_module("a.b")`, `LazyModule("a.b")`.
     """
@@ -77,7 +78,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The dotted name, for example `engine.spec.types`."""
+        """The dotted name, for example `icebench.engine.spec.types`."""
         path = PurePosixPath(self.path)
         return ".".join(path.parent.parts if self.is_package else path.with_suffix("").parts)
 
@@ -96,13 +97,13 @@ class Module:
             for node in ast.walk(function)
         }
         named = [
-            Import(target=target, line=node.lineno, is_local=id(node) in local)
+            Import(target=in_tree(target), line=node.lineno, is_local=id(node) in local)
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Import | ast.ImportFrom)
             for target, _, _ in self._bindings(node)
         ]
         return named + [
-            Import(target=node.value, line=node.lineno, is_local=False, is_text=True)
+            Import(target=in_tree(node.value), line=node.lineno, is_local=False, is_text=True)
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE_NAME.fullmatch(node.value)
         ]
@@ -115,7 +116,9 @@ class Module:
         sources = {id(node): f"{self.name}.{top.name}" for top in _sources(self.tree) for node in ast.walk(top)}
         inner = {id(node.value) for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)}
         return [
-            Reference(name=name, line=node.lineno, is_default=id(node) in defaults, source=sources.get(id(node), ""))
+            Reference(
+                name=in_tree(name), line=node.lineno, is_default=id(node) in defaults, source=sources.get(id(node), "")
+            )
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inner
             if (name := _full_name(node, aliases)) is not None
@@ -145,6 +148,12 @@ class Module:
         for item in node.names:
             target = f"{source}.{item.name}"
             yield target, item.asname or item.name, target
+
+
+def in_tree(name: str) -> str:
+    """A full name of the project's as its file has it: `engine.spec` for `icebench.engine.spec`."""
+    top, _, rest = name.partition(".")
+    return rest if top == "icebench" and rest.partition(".")[0] in {"engine", "bench"} else name
 
 
 def _full_name(node: ast.expr, aliases: dict[str, str]) -> str | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.runtime import counters
-from engine.spec import properties
-from tests.tidy.source import REPOSITORY, Module, tracked_files
+from icebench.engine.runtime import counters
+from icebench.engine.spec import properties
+from tests.tidy.source import REPOSITORY, Module, in_tree, tracked_files
 
 PROPERTIES = "engine/spec/properties.py"
 COUNTERS = "engine/runtime/counters.py"
@@ -28,7 +28,7 @@ def declared(path: str) -> list[str]:
     module = properties if path == PROPERTIES else counters
     kinds = (properties.Property, properties.ColumnProperty, str)
     return [
-        f"{module.__name__}.{name}"
+        f"{in_tree(module.__name__)}.{name}"
         for name, value in vars(module).items()
         if name.isupper() and not name.startswith("_") and isinstance(value, kinds)
     ]
@@ -50,9 +50,9 @@ def test_each_declared_name_is_read(path: str, modules: list[Module]) -> None:
 @pytest.mark.parametrize(
     ("text", "is_read"),
     [
-        ("from engine.spec.properties import GC_ENABLED", False),
-        ("from engine.spec.properties import GC_ENABLED\nGC_ENABLED.of({})", True),
-        ("from engine.spec import properties\nproperties.GC_ENABLED.of({})", True),
+        ("from icebench.engine.spec.properties import GC_ENABLED", False),
+        ("from icebench.engine.spec.properties import GC_ENABLED\nGC_ENABLED.of({})", True),
+        ("from icebench.engine.spec import properties\nproperties.GC_ENABLED.of({})", True),
     ],
 )
 def test_an_import_alone_reads_nothing(text: str, is_read: bool) -> None:

@@ -17,39 +17,44 @@ def test_tables_name_the_same_rooms() -> None:
 @pytest.mark.parametrize(
     ("path", "text", "is_fine"),
     [
-        ("engine/plan/scan.py", "from engine.spec.types import Schema", True),
-        ("engine/plan/scan.py", "from engine.plan.tasks import Task", True),
-        ("engine/plan/scan.py", "from engine.deletes import positions", False),
-        ("engine/plan/scan.py", "import engine.read.reader", False),
-        ("engine/plan/scan.py", "from engine import table", False),
-        ("engine/plan/scan.py", "from engine import load_table", False),
+        ("engine/plan/scan.py", "from icebench.engine.spec.types import Schema", True),
+        ("engine/plan/scan.py", "from icebench.engine.plan.tasks import Task", True),
+        ("engine/plan/scan.py", "from icebench.engine.deletes import positions", False),
+        ("engine/plan/scan.py", "import icebench.engine.read.reader", False),
+        ("engine/plan/scan.py", "from icebench.engine import table", False),
+        ("engine/plan/scan.py", "from icebench.engine import load_table", False),
         ("engine/plan/scan.py", "from ..read import reader", False),
         ("engine/plan/scan.py", "from .. import errors", True),
         ("engine/plan/__init__.py", "from .scan import Scan", True),
         ("engine/plan/__init__.py", "from ..table import Table", False),
-        ("engine/plan/scan.py", "def f():\n    from engine.table import Table", False),
-        ("engine/plan/scan.py", "if TYPE_CHECKING:\n    from engine.table import Table", False),
-        ("engine/spec/types.py", "import bench.errors", False),
-        ("engine/table.py", "from engine.plan.scan import Scan", True),
-        ("engine/table.py", "from engine.spark.native_scan import plan_to_dataframe", True),
-        ("engine/table.py", "from engine.spark_source.reader import read", False),
-        ("engine/operations/append.py", 'write = import_module("engine.spark.writer").write', True),
-        ("engine/operations/append.py", 'write = import_module("engine.spark_source.writer").write', False),
-        ("engine/read/changelog.py", 'def f():\n    return import_module("engine.spark.changelog_scan").f()', False),
-        ("engine/plan/scan.py", 'reader = LazyModule("engine.read.reader")', False),
-        ("engine/plan/scan.py", 'MODULES = {"reader": "engine.read.reader"}', False),
-        ("engine/plan/scan.py", '"""Read by engine.read.reader."""', True),
-        ("engine/__init__.py", "from engine.table import Table", True),
+        ("engine/plan/scan.py", "def f():\n    from icebench.engine.table import Table", False),
+        ("engine/plan/scan.py", "if TYPE_CHECKING:\n    from icebench.engine.table import Table", False),
+        ("engine/spec/types.py", "import icebench.bench.errors", False),
+        ("engine/table.py", "from icebench.engine.plan.scan import Scan", True),
+        ("engine/table.py", "from icebench.engine.spark.native_scan import plan_to_dataframe", True),
+        ("engine/table.py", "from icebench.engine.spark_source.reader import read", False),
+        ("engine/operations/append.py", 'write = import_module("icebench.engine.spark.writer").write', True),
+        ("engine/operations/append.py", 'write = import_module("icebench.engine.spark_source.writer").write', False),
+        (
+            "engine/read/changelog.py",
+            'def f():\n    return import_module("icebench.engine.spark.changelog_scan").f()',
+            False,
+        ),
+        ("engine/plan/scan.py", 'reader = LazyModule("icebench.engine.read.reader")', False),
+        ("engine/plan/scan.py", 'MODULES = {"reader": "icebench.engine.read.reader"}', False),
+        ("engine/plan/scan.py", "from icebench import load_table", False),
+        ("engine/plan/scan.py", '"""Read by icebench.engine.read.reader."""', True),
+        ("bench/cli/main.py", "import icebench; icebench.load_table", True),
         ("engine/unheard_of/x.py", "", False),
-        ("bench/gate/verdict.py", "from bench.statistics.paired import interval", True),
-        ("bench/report/page.py", "from bench.statistics.paired import interval", True),
-        ("bench/statistics/paired.py", "from bench.gate.verdict import Verdict", False),
-        ("bench/workloads/x.py", "from bench.engines.engine import Engine", False),
-        ("bench/cli/main.py", "from bench.layouts.layout import Layout", True),
+        ("bench/gate/verdict.py", "from icebench.bench.statistics.paired import interval", True),
+        ("bench/report/page.py", "from icebench.bench.statistics.paired import interval", True),
+        ("bench/statistics/paired.py", "from icebench.bench.gate.verdict import Verdict", False),
+        ("bench/workloads/x.py", "from icebench.bench.engines.engine import Engine", False),
+        ("bench/cli/main.py", "from icebench.bench.layouts.layout import Layout", True),
         ("bench/cli/main.py", "import tests.tidy.source", False),
-        ("bench/gate/verdict.py", 'MODULE = "bench.report.page"', False),
+        ("bench/gate/verdict.py", 'MODULE = "icebench.bench.report.page"', False),
         ("bench/gate/verdict.py", 'TABLE = "bench.sales"', True),
-        ("tests/unit/test_x.py", "from bench.cli.main import main; import engine.spec.types", True),
+        ("tests/unit/test_x.py", "from icebench.bench.cli.main import main; import icebench.engine.spec.types", True),
     ],
 )
 def test_rooms(path: str, text: str, is_fine: bool) -> None:
@@ -59,15 +64,16 @@ def test_rooms(path: str, text: str, is_fine: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "is_fine"),
     [
-        ("import engine; engine.load_table('x')", True),
-        ("from engine import load_table", True),
-        ("from engine.errors import Unsupported", True),
-        ("from engine.spark.session import session", True),
-        ("import engine.spec.types", False),
-        ("from engine import spec", False),
-        ("from engine.spec.types import Schema", False),
-        ("import engine; engine.plan.scan.Scan()", False),
-        ("from engine.errors import _hidden", False),
+        ("import icebench; icebench.load_table('x')", True),
+        ("from icebench import load_table", True),
+        ("from icebench.errors import Unsupported", True),
+        ("from icebench.engine.errors import without_secrets", True),
+        ("from icebench.engine.spark.session import session", True),
+        ("import icebench.engine.spec.types", False),
+        ("from icebench.engine import spec", False),
+        ("from icebench.engine.spec.types import Schema", False),
+        ("import icebench; icebench.engine.plan.scan.Scan()", False),
+        ("from icebench.engine.errors import _hidden", False),
     ],
 )
 def test_public_engine(text: str, is_fine: bool) -> None:
@@ -100,7 +106,7 @@ def test_libraries(path: str, text: str, is_fine: bool) -> None:
 
 
 def test_declared() -> None:
-    text = "import numpy.random, pyspark, os, engine"
+    text = "import numpy.random, pyspark, os, icebench"
     assert not list(declared([Module("bench/x.py", text)]))
     # Installed, but only because another library needs it.
     assert list(declared([Module("bench/x.py", "from dateutil import parser")]))
@@ -117,9 +123,12 @@ def test_locked() -> None:
 
 
 def test_cycles() -> None:
-    chain = [Module("engine/a.py", "from engine import b"), Module("engine/b.py", "from engine.c import thing")]
+    chain = [
+        Module("engine/a.py", "from icebench.engine import b"),
+        Module("engine/b.py", "from icebench.engine.c import thing"),
+    ]
     assert not list(cycles([*chain, Module("engine/c.py", "")]))
-    for text in ("def f():\n    import engine.a", 'a = LazyModule("engine.a")'):
+    for text in ("def f():\n    import icebench.engine.a", 'a = LazyModule("icebench.engine.a")'):
         assert len(list(cycles([*chain, Module("engine/c.py", text)]))) == 1
 
 

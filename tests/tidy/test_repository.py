@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from bench.cli.main import COMMANDS
+from icebench.bench.cli.main import COMMANDS
 from tests.tidy import dependencies, style
 from tests.tidy.exemptions import EXEMPTIONS
 from tests.tidy.source import REPOSITORY, Finding, Module, project_modules, tracked_files

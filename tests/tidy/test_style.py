@@ -56,7 +56,7 @@ def test_calls_in_the_engine(text: str, rule: str | None) -> None:
 def test_a_named_clock_is_a_clock_everywhere() -> None:
     clock = Module("engine/runtime/clock.py", "import time\ndef now_ms(): return time.time()")
     user = Module(
-        "engine/plan/x.py", "from engine.runtime.clock import now_ms\ndef soon(): return now_ms() + 1\nsoon()"
+        "engine/plan/x.py", "from icebench.engine.runtime.clock import now_ms\ndef soon(): return now_ms() + 1\nsoon()"
     )
     assert [finding.subject for finding in calls([clock, user])] == ["engine/plan/x.py: engine.plan.x.soon"]
 

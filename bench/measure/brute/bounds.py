@@ -9,8 +9,8 @@ from datetime import date, timedelta
 from datetime import datetime as DateTime  # noqa: N812 - beside `date`, a type and not a module
 from decimal import Context, Decimal
 
-from bench.measure.brute.manifests import FileEntry
-from bench.measure.brute.metadata import Column, TableJson
+from icebench.bench.measure.brute.manifests import FileEntry
+from icebench.bench.measure.brute.metadata import Column, TableJson
 
 RANGE_SHARE = 0.01
 """How much of a column's span a chosen range covers."""

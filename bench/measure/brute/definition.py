@@ -19,7 +19,7 @@ from uuid import UUID
 import pyarrow as pa
 from sqlglot import exp
 
-from bench.measure.brute.filters import (
+from icebench.bench.measure.brute.filters import (
     COMPARISONS,
     DATE_NANOS,
     TEMPORAL,
@@ -62,7 +62,7 @@ def compiled(tree: exp.Expr, kinds: Mapping[tuple[str, ...], str]) -> Condition:
     """A filter as a function of a row.
 
     Args:
-        tree: Of `bench.measure.brute.filters.resolved`.
+        tree: Of `icebench.bench.measure.brute.filters.resolved`.
         kinds: Path of a column or field -> Iceberg type, in the order of a row's values.
 
     Raises:

@@ -21,9 +21,9 @@ from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from bench.errors import ConfigError
-from bench.measure.brute.metadata import Column, TableJson
-from bench.measure.brute.sql import NoTruth, quoted
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.brute.metadata import Column, TableJson
+from icebench.bench.measure.brute.sql import NoTruth, quoted
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 TEMPORAL = ("date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns")

@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 
-from bench.measure.brute.metadata import TableJson, read_bytes
+from icebench.bench.measure.brute.metadata import TableJson, read_bytes
 
 DELETED = 2
 """The status of a manifest entry whose file is gone."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from bench.errors import ConfigError, DatasetFailed
+from icebench.bench.errors import ConfigError, DatasetFailed
 
 _VERSION = re.compile(r"v?(\d+)(?:-[^/]*)?(?:\.gz)?\.metadata\.json(?:\.gz)?$")
 

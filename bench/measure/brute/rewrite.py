@@ -21,9 +21,9 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.errors import DatasetFailed
-from bench.measure.brute.manifests import DATA, DELETED, POSITION_DELETES
-from bench.measure.brute.metadata import TableJson, filesystem, read_bytes
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.measure.brute.manifests import DATA, DELETED, POSITION_DELETES
+from icebench.bench.measure.brute.metadata import TableJson, filesystem, read_bytes
 
 FILE_PATH_ID = 2147483546
 """The reserved id of the column `file_path` of position deletes."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.measure.brute.definition import Condition, NoOpinion, compiled, nanoseconds_per_unit
-from bench.measure.brute.filters import references, resolved, sql_of
-from bench.measure.brute.sql import Disputed, Sql
+from icebench.bench.measure.brute.definition import Condition, NoOpinion, compiled, nanoseconds_per_unit
+from icebench.bench.measure.brute.filters import references, resolved, sql_of
+from icebench.bench.measure.brute.sql import Disputed, Sql
 
 _ROWS = 20_000
 """How many rows of a table are evaluated twice by each filter."""
@@ -41,7 +41,8 @@ class SecondOpinion:
 
     @classmethod
     def of(cls, filter: str, columns: Mapping[str, tuple[str, str]], *, files: int) -> SecondOpinion:
-        """The opinion of a filter on one of so many files; raises as `bench.measure.brute.filters.to_duckdb`."""
+        """The opinion of a filter on one of so many files; raises as
+        `icebench.bench.measure.brute.filters.to_duckdb`."""
         paths = references(resolved(filter, columns))
         found = {path: sql_of(path, columns) for path in paths}
         return cls(filter, found, columns, max(_FEWEST, _ROWS // max(1, files)))
@@ -124,7 +125,7 @@ def _evaluator(filter: str, columns: Sequence[str], kinds: Sequence[tuple[tuple[
 
 
 def plain_values(array: pa.Array, kind: str) -> list[Any]:
-    """Values as `bench.measure.brute.definition` has them: moments in nanoseconds, uuids as bytes."""
+    """Values as `icebench.bench.measure.brute.definition` has them: moments in nanoseconds, uuids as bytes."""
     unit = nanoseconds_per_unit(array.type)
     if unit is not None:
         whole = array.cast(pa.int32()) if pa.types.is_date32(array.type) else array

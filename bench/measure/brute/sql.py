@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.engines.checksum import Checksum, checksum_of
-from bench.errors import DatasetFailed
+from icebench.bench.engines.checksum import Checksum, checksum_of
+from icebench.bench.errors import DatasetFailed
 
 _BATCH_ROWS = 1 << 16
 _NOT_LITERAL = {

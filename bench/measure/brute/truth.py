@@ -1,9 +1,10 @@
 """What a table holds, found by reading every row of every file: the judge of plans and of delivered rows.
 
 DuckDB reads all rows of the Parquet files into tables of its own, and evaluates filters there: see
-`bench.measure.brute.sql`. Which rows are deleted follows the specification's own words ("Scan planning"), one data file
-and one delete file at a time. No engine under test has a part in it: of DuckDB's Iceberg extension nothing is used.
-Where `bench.measure.brute.second_opinion` keeps other rows by a filter than DuckDB does, there is no truth.
+`icebench.bench.measure.brute.sql`. Which rows are deleted follows the specification's own words ("Scan planning"), one
+data file and one delete file at a time. No engine under test has a part in it: of DuckDB's Iceberg extension nothing is
+used. Where `icebench.bench.measure.brute.second_opinion` keeps other rows by a filter than DuckDB does, there is no
+truth.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from bench.engines.checksum import empty_checksum
-from bench.engines.engine import normalised
-from bench.errors import DatasetFailed
-from bench.measure.brute.filters import filter_columns, to_duckdb
-from bench.measure.brute.manifests import DATA, EQUALITY_DELETES, POSITION_DELETES, FileEntry, live_files
-from bench.measure.brute.metadata import Column, TableJson, load_table_json, read_bytes
-from bench.measure.brute.second_opinion import SecondOpinion
-from bench.measure.brute.sql import NoTruth, Sql, quoted, top_level
-from bench.measure.oracle import Answer
+from icebench.bench.engines.checksum import empty_checksum
+from icebench.bench.engines.engine import normalised
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.measure.brute.filters import filter_columns, to_duckdb
+from icebench.bench.measure.brute.manifests import DATA, EQUALITY_DELETES, POSITION_DELETES, FileEntry, live_files
+from icebench.bench.measure.brute.metadata import Column, TableJson, load_table_json, read_bytes
+from icebench.bench.measure.brute.second_opinion import SecondOpinion
+from icebench.bench.measure.brute.sql import NoTruth, Sql, quoted, top_level
+from icebench.bench.measure.oracle import Answer
 
 _TYPES = {
     "boolean": "BOOLEAN", "int": "INTEGER", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "date": "DATE",

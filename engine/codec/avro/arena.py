@@ -13,11 +13,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.avro import kernels
-from engine.codec.avro.program import COLUMN_OPS, Program
-from engine.codec.columns import ByteArray, Int64Array
-from engine.codec.taking import gather
-from engine.spec.types import MAX_DEPTH
+from icebench.engine.codec.avro import kernels
+from icebench.engine.codec.avro.program import COLUMN_OPS, Program
+from icebench.engine.codec.columns import ByteArray, Int64Array
+from icebench.engine.codec.taking import gather
+from icebench.engine.spec.types import MAX_DEPTH
 
 Bool2: TypeAlias = NDArray[np.bool_]
 

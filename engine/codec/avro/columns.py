@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.avro.arena import TOO_LARGE, Failure, Layout, Part, run
-from engine.codec.avro.chunk import Limits, run_chunk
-from engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks
-from engine.codec.avro.libdeflate import is_callable
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.avro.program import ColumnLayout, Path, Selection, compile_schema
-from engine.codec.block_codecs import BadBlockError, Buffer, Inflater
-from engine.codec.budget import Allowance, Budget, budget_of, piece_limit, too_large
-from engine.codec.columns import Int64Array, bytes_array, has_values, list_array, number_array
-from engine.errors import CorruptTable
+from icebench.engine.codec.avro.arena import TOO_LARGE, Failure, Layout, Part, run
+from icebench.engine.codec.avro.chunk import Limits, run_chunk
+from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks
+from icebench.engine.codec.avro.libdeflate import is_callable
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.program import ColumnLayout, Path, Selection, compile_schema
+from icebench.engine.codec.block_codecs import BadBlockError, Buffer, Inflater
+from icebench.engine.codec.budget import Allowance, Budget, budget_of, piece_limit, too_large
+from icebench.engine.codec.columns import Int64Array, bytes_array, has_values, list_array, number_array
+from icebench.engine.errors import CorruptTable
 
 _CHUNK_BYTES = 1 << 20
 """Compressed bytes of a chunk: large enough for the cost of calling compiled code not to matter."""
@@ -47,9 +47,9 @@ class MapFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DecodedObjects:
-    """The decoded columns (see `engine.codec.columns`). Those of lists have elements of Arrow's type null: these are
-    columns of their own, whose paths extend the list's; their rows are all elements of all lists, in order. `slots` has
-    a column for each wanted key that occurs, map by map."""
+    """The decoded columns (see `icebench.engine.codec.columns`). Those of lists have elements of Arrow's type null:
+    these are columns of their own, whose paths extend the list's; their rows are all elements of all lists, in order.
+    `slots` has a column for each wanted key that occurs, map by map."""
 
     count: int
     columns: Mapping[Path, pa.Array]
@@ -77,7 +77,7 @@ def decode_objects(
         fraction: The columns may take this fraction (1 / `fraction`) of the file's budget.
 
     Raises:
-        TooLarge: See `engine.codec.budget`.
+        TooLarge: See `icebench.engine.codec.budget`.
         CorruptTable: The bytes contradict the Avro specification or the writer schema; `path` says which block and
             entry.
         Unsupported: A codec or a schema that Iceberg does not use.

@@ -12,9 +12,9 @@ from numba.core import types
 from numba.core.cgutils import ir  # type: ignore[attr-defined]
 from numba.extending import intrinsic, overload, register_jitable
 
-from engine.codec.avro import chunk_kernels, kernels
-from engine.codec.avro.kernels import Integers
-from engine.kernels.intrinsics import array_at
+from icebench.engine.codec.avro import chunk_kernels, kernels
+from icebench.engine.codec.avro.kernels import Integers
+from icebench.engine.kernels.intrinsics import array_at
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.decode_object,

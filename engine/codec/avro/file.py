@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from engine.codec.avro.schema import AvroSchema
-from engine.codec.block_codecs import Buffer
-from engine.codec.metadata_json.objects import parse_json, write_json
-from engine.errors import CorruptTable
+from icebench.engine.codec.avro.schema import AvroSchema
+from icebench.engine.codec.block_codecs import Buffer
+from icebench.engine.codec.metadata_json.objects import parse_json, write_json
+from icebench.engine.errors import CorruptTable
 
 MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16

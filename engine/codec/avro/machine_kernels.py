@@ -1,12 +1,12 @@
-"""The kernels that decode and encode manifests, as machine code; see `engine.kernels`."""
+"""The kernels that decode and encode manifests, as machine code; see `icebench.engine.kernels`."""
 
 from __future__ import annotations
 
-from engine.kernels.machine_kernel import MachineKernel
+from icebench.engine.kernels.machine_kernel import MachineKernel
 
 _NS_PER_BYTE = 140
 """Cost of plain Python for each uncompressed byte of a manifest."""
-_READING = "engine.codec.avro.compiled"
+_READING = "icebench.engine.codec.avro.compiled"
 _READING_SOURCES = (
     "codec/avro/kernels.py",
     "codec/avro/chunk_kernels.py",
@@ -22,7 +22,7 @@ GATHER = MachineKernel("gather_at", "BqqB", module=_READING, sources=_READING_SO
 WRITE_ROWS = MachineKernel(
     "write_rows_at",
     "qqBq",
-    module="engine.codec.avro.write_compiled",
+    module="icebench.engine.codec.avro.write_compiled",
     sources=_WRITING_SOURCES,
     ns_per_byte=_NS_PER_BYTE,
 )

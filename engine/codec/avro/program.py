@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
-from engine.codec.avro.schema import AvroSchema
-from engine.codec.metadata_json.objects import parse_json
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.types import MAX_DEPTH
+from icebench.engine.codec.avro.schema import AvroSchema
+from icebench.engine.codec.metadata_json.objects import parse_json
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.spec.types import MAX_DEPTH
 
 Path: TypeAlias = tuple[int | str, ...]
 Kind: TypeAlias = Literal["int", "boolean", "float", "double", "bytes", "list", "null"]

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.avro import write_kernels as kernels
-from engine.codec.avro.machine_kernels import WRITE_ROWS
-from engine.codec.columns import (
+from icebench.engine.codec.avro import write_kernels as kernels
+from icebench.engine.codec.avro.machine_kernels import WRITE_ROWS
+from icebench.engine.codec.columns import (
     BoolArray,
     ByteArray,
     Int64Array,

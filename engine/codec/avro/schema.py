@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from engine.errors import Unsupported
-from engine.spec.types import (
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.types import (
     DecimalType,
     FixedType,
     ListType,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.avro.columns import DecodedObjects
-from engine.codec.avro.file import AvroHeader
-from engine.codec.avro.program import ColumnLayout, Path, Selection
-from engine.codec.columns import (
+from icebench.engine.codec.avro.columns import DecodedObjects
+from icebench.engine.codec.avro.file import AvroHeader
+from icebench.engine.codec.avro.program import ColumnLayout, Path, Selection
+from icebench.engine.codec.columns import (
     ManifestColumns,
     first_not_utf8,
     fits_int32,
@@ -20,11 +20,11 @@ from engine.codec.columns import (
     valid_of,
     values_of,
 )
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.metric_pairs import pairs_by_key
-from engine.errors import CorruptTable
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import EntryStatus
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.metric_pairs import pairs_by_key
+from icebench.engine.errors import CorruptTable
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import EntryStatus
 
 _D = ids.DATA_FILE
 PARTITION = (_D, ids.PARTITION)

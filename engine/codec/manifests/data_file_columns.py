@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import Integers, has_values, values_of
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.partition_columns import DistinctColumn, distinct_tuples
-from engine.spec.data_file import FileContent
-from engine.spec.partitioning import PartitionKey, partition_key
-from engine.spec.values import Value
+from icebench.engine.codec.columns import Integers, has_values, values_of
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.partition_columns import DistinctColumn, distinct_tuples
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.partitioning import PartitionKey, partition_key
+from icebench.engine.spec.values import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,9 @@ class DataFileColumns:
         count: How many.
         spec_id: Their partition spec.
         content: What they hold.
-        columns: By field id (see `engine.codec.manifests.schema`), without content and partition; optional ones may be
-            missing. Integers of 32 or 64 bits, text, byte strings, lists and maps; they may be slices. No map is null.
+        columns: By field id (see `icebench.engine.codec.manifests.schema`), without content and partition; optional
+            ones may be missing. Integers of 32 or 64 bits, text, byte strings, lists and maps; they may be slices. No
+            map is null.
         partition: A column for each field of the spec.
     """
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import overload
 
-from engine.codec.avro.file import read_blocks, read_header
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.manifests.writer import encode_manifest
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
+from icebench.engine.codec.avro.file import read_blocks, read_header
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
 
 _FORMAT_VERSION = 3
 _NO_SNAPSHOT = 0

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from engine.codec.columns import offsets_of, valid_of
-from engine.codec.manifests.columns import MAPS, ManifestReader
-from engine.codec.manifests.partition_columns import partition_values
-from engine.errors import Unsupported
-from engine.spec.data_file import NO_METRICS, DataFile, FileContent, FileFormat
-from engine.spec.manifest import EntryStatus, ManifestEntry
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.values import Value
+from icebench.engine.codec.columns import offsets_of, valid_of
+from icebench.engine.codec.manifests.columns import MAPS, ManifestReader
+from icebench.engine.codec.manifests.partition_columns import partition_values
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.data_file import NO_METRICS, DataFile, FileContent, FileFormat
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.values import Value
 
 _FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
 _STATUSES = tuple(EntryStatus)

@@ -8,18 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.avro.file import encode_long
-from engine.codec.avro.program import Path
-from engine.codec.avro.row_program import RowProgram
-from engine.codec.columns import Int64Array, ManifestColumns, bytes_array_of, data_of, offsets_of, valid_of, values_of
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.columns import LEAVES, MAPS, ManifestReader
-from engine.codec.manifests.entries import file_format
-from engine.codec.manifests.partition_columns import DistinctColumn, distinct_values, partition_columns
-from engine.codec.manifests.rows import value_array
-from engine.codec.taking import stretches, take
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.types import NestedField, PrimitiveType, StructType
+from icebench.engine.codec.avro.file import encode_long
+from icebench.engine.codec.avro.program import Path
+from icebench.engine.codec.avro.row_program import RowProgram
+from icebench.engine.codec.columns import (
+    Int64Array,
+    ManifestColumns,
+    bytes_array_of,
+    data_of,
+    offsets_of,
+    valid_of,
+    values_of,
+)
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.columns import LEAVES, MAPS, ManifestReader
+from icebench.engine.codec.manifests.entries import file_format
+from icebench.engine.codec.manifests.partition_columns import DistinctColumn, distinct_values, partition_columns
+from icebench.engine.codec.manifests.rows import value_array
+from icebench.engine.codec.taking import stretches, take
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.types import NestedField, PrimitiveType, StructType
 
 _NULL, _PRESENT = b"\x00", b"\x02"
 """The branches of an Avro union of null and another type."""
@@ -46,8 +54,8 @@ class EntryColumns:
 
     Args:
         count: How many.
-        columns: By field id (see `engine.codec.manifests.schema`), without partition; optional ones may be missing.
-            Integers of 32 or 64 bits, text, byte strings, lists and maps; they may be slices. No map is null.
+        columns: By field id (see `icebench.engine.codec.manifests.schema`), without partition; optional ones may be
+            missing. Integers of 32 or 64 bits, text, byte strings, lists and maps; they may be slices. No map is null.
         partition: A column for each field of the spec.
     """
 

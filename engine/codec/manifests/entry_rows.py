@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.columns import valid_of, values_of
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.entry_columns import EntryColumns, encode_columns
-from engine.codec.manifests.partition_columns import distinct_tuples
-from engine.spec.partitioning import Partition, PartitionKey, partition_key
-from engine.spec.types import StructType
+from icebench.engine.codec.columns import valid_of, values_of
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.entry_columns import EntryColumns, encode_columns
+from icebench.engine.codec.manifests.partition_columns import distinct_tuples
+from icebench.engine.spec.partitioning import Partition, PartitionKey, partition_key
+from icebench.engine.spec.types import StructType
 
 NO_NUMBER = np.iinfo(np.int64).max
 """The sequence number of an entry that inherits it."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.codec.avro.file import AvroHeader, read_header
-from engine.codec.metadata_json.objects import JsonObject, parse_json
-from engine.codec.metadata_json.partitioning import partition_fields_from_json
-from engine.codec.metadata_json.schema import schema_from_json
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.manifest import ManifestContent
-from engine.spec.metadata import LATEST_FORMAT_VERSION
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
+from icebench.engine.codec.avro.file import AvroHeader, read_header
+from icebench.engine.codec.metadata_json.objects import JsonObject, parse_json
+from icebench.engine.codec.metadata_json.partitioning import partition_fields_from_json
+from icebench.engine.codec.metadata_json.schema import schema_from_json
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.spec.manifest import ManifestContent
+from icebench.engine.spec.metadata import LATEST_FORMAT_VERSION
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
 
 _CONTENTS = {"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}
 

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import valid_of, values_of
-from engine.errors import Contradiction, CorruptTable
-from engine.spec.manifest import EntryStatus, ManifestFile
+from icebench.engine.codec.columns import valid_of, values_of
+from icebench.engine.errors import Contradiction, CorruptTable
+from icebench.engine.spec.manifest import EntryStatus, ManifestFile
 
 Report: TypeAlias = Callable[[Contradiction], None]
 """Told of a contradiction; may raise."""

@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.codec.avro.columns import DecodedObjects, decode_objects
-from engine.codec.avro.file import AvroHeader, encode_bytes, encode_container, encode_long, read_header
-from engine.codec.avro.program import Path, Selection
-from engine.codec.avro.schema import record_schema
-from engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
-from engine.codec.columns import fits_int32, offsets_of, valid_of, values_of
-from engine.codec.manifests import schema as ids
-from engine.errors import CorruptTable, Invalid
-from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
-from engine.spec.types import INT, NestedField, PrimitiveType
+from icebench.engine.codec.avro.columns import DecodedObjects, decode_objects
+from icebench.engine.codec.avro.file import AvroHeader, encode_bytes, encode_container, encode_long, read_header
+from icebench.engine.codec.avro.program import Path, Selection
+from icebench.engine.codec.avro.schema import record_schema
+from icebench.engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
+from icebench.engine.codec.columns import fits_int32, offsets_of, valid_of, values_of
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.errors import CorruptTable, Invalid
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from icebench.engine.spec.types import INT, NestedField, PrimitiveType
 
 _BLOCK_BYTES = 64 * 1024
 _FRACTION = 8
@@ -43,7 +43,7 @@ def decode_manifest_list(data: bytes, *, location: str | None = None) -> tuple[M
 
     Raises:
         CorruptTable: The bytes contradict the Avro or the Iceberg specification.
-        TooLarge: See `engine.codec.budget`.
+        TooLarge: See `icebench.engine.codec.budget`.
         Unsupported: An Avro codec or schema that Iceberg does not use.
     """
     header = read_header(data, location=location)

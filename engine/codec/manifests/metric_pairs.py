@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import has_values, offsets_of, valid_of, values_of
-from engine.codec.taking import take
+from icebench.engine.codec.columns import has_values, offsets_of, valid_of, values_of
+from icebench.engine.codec.taking import take
 
 
 def pairs_by_key(

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.avro.program import ColumnLayout
-from engine.codec.columns import Int64Array, valid_of, values_of
-from engine.codec.manifests.columns import PARTITION, ManifestReader
-from engine.codec.taking import take
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.values import Value, decimal_of
+from icebench.engine.codec.avro.program import ColumnLayout
+from icebench.engine.codec.columns import Int64Array, valid_of, values_of
+from icebench.engine.codec.manifests.columns import PARTITION, ManifestReader
+from icebench.engine.codec.taking import take
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.values import Value, decimal_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from engine.spec.manifest import PartitionFieldSummary
-from engine.spec.types import PrimitiveType, StructType
-from engine.spec.values import Value, encode_value
+from icebench.engine.spec.manifest import PartitionFieldSummary
+from icebench.engine.spec.types import PrimitiveType, StructType
+from icebench.engine.spec.values import Value, encode_value
 
 
 class PartitionSummaries:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from engine.codec.avro.columns import MapFunction, decode_objects
-from engine.codec.avro.file import read_header
-from engine.codec.columns import ManifestColumns, values_of
-from engine.codec.manifests.columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
-from engine.codec.manifests.entries import entries_of
-from engine.codec.manifests.entry_columns import EntryColumns, entry_columns
-from engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
-from engine.codec.manifests.listed_manifest import Report, check_listed
-from engine.errors import refuse
-from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
-from engine.spec.partitioning import PartitionSpec
+from icebench.engine.codec.avro.columns import MapFunction, decode_objects
+from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.columns import ManifestColumns, values_of
+from icebench.engine.codec.manifests.columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
+from icebench.engine.codec.manifests.entries import entries_of
+from icebench.engine.codec.manifests.entry_columns import EntryColumns, entry_columns
+from icebench.engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
+from icebench.engine.codec.manifests.listed_manifest import Report, check_listed
+from icebench.engine.errors import refuse
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
+from icebench.engine.spec.partitioning import PartitionSpec
 
 __all__ = [
     "ManifestHeader",
@@ -48,7 +48,7 @@ def decode_columns(
         map_chunks: Maps a function over parts of a large manifest, in order; a thread pool's `map` uses several cores.
         listed: Its entry in the manifest list, with which the manifest is compared.
         report: Told where its length or counts differ though its entries are certain; by default that raises, too. See
-            `engine.codec.manifests.listed_manifest`.
+            `icebench.engine.codec.manifests.listed_manifest`.
 
     Raises:
         CorruptTable: The bytes contradict the Avro or the Iceberg specification, or the manifest list; `path` says

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.avro.row_program import RowProgram
-from engine.codec.avro.schema import decimal_width
-from engine.codec.columns import (
+from icebench.engine.codec.avro.row_program import RowProgram
+from icebench.engine.codec.avro.schema import decimal_width
+from icebench.engine.codec.columns import (
     Int64Array,
     bytes_array_of,
     data_of,
@@ -25,10 +25,10 @@ from engine.codec.columns import (
     number_array,
     offsets_of,
 )
-from engine.codec.manifests import schema as ids
-from engine.spec.manifest import ManifestEntry
-from engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
-from engine.spec.values import unscaled
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.spec.manifest import ManifestEntry
+from icebench.engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
+from icebench.engine.spec.values import unscaled
 
 _FILE = "data_file."
 _ENTRY_FIELDS: dict[int, Callable[[ManifestEntry], Any]] = {

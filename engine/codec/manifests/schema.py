@@ -5,7 +5,7 @@ Field ids are the contract between writers; names and order may differ from file
 
 from __future__ import annotations
 
-from engine.spec.types import (
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     INT,

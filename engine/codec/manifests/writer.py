@@ -14,27 +14,33 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.codec.avro.file import encode_container
-from engine.codec.avro.schema import record_schema
-from engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
-from engine.codec.columns import Int64Array, has_values, valid_of, values_of
-from engine.codec.manifests import schema as ids
-from engine.codec.manifests.data_file_columns import DataFileColumns
-from engine.codec.manifests.entry_columns import EntryColumns, encode_columns
-from engine.codec.manifests.entry_rows import NO_NUMBER, EntryRows, encode_entry_rows
-from engine.codec.manifests.partition_summaries import PartitionSummaries
-from engine.codec.manifests.rows import encode_rows
-from engine.codec.manifests.schema import entry_type
-from engine.codec.metadata_json.objects import write_json
-from engine.codec.metadata_json.partitioning import partition_fields_to_json
-from engine.codec.metadata_json.schema import encode_schema
-from engine.errors import Invalid
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile, PartitionFieldSummary
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.transforms import UnknownTransform
-from engine.spec.types import StructType
+from icebench.engine.codec.avro.file import encode_container
+from icebench.engine.codec.avro.schema import record_schema
+from icebench.engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
+from icebench.engine.codec.columns import Int64Array, has_values, valid_of, values_of
+from icebench.engine.codec.manifests import schema as ids
+from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
+from icebench.engine.codec.manifests.entry_columns import EntryColumns, encode_columns
+from icebench.engine.codec.manifests.entry_rows import NO_NUMBER, EntryRows, encode_entry_rows
+from icebench.engine.codec.manifests.partition_summaries import PartitionSummaries
+from icebench.engine.codec.manifests.rows import encode_rows
+from icebench.engine.codec.manifests.schema import entry_type
+from icebench.engine.codec.metadata_json.objects import write_json
+from icebench.engine.codec.metadata_json.partitioning import partition_fields_to_json
+from icebench.engine.codec.metadata_json.schema import encode_schema
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import (
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    PartitionFieldSummary,
+)
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import UnknownTransform
+from icebench.engine.spec.types import StructType
 
 __all__ = [
     "Compression",

@@ -6,9 +6,9 @@ import gzip
 import io
 import zlib
 
-from engine.codec.budget import budget_of, too_large
-from engine.codec.metadata_json.objects import JSON_COPIES, JsonValue, parse_json
-from engine.errors import CorruptTable
+from icebench.engine.codec.budget import budget_of, too_large
+from icebench.engine.codec.metadata_json.objects import JSON_COPIES, JsonValue, parse_json
+from icebench.engine.errors import CorruptTable
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -18,7 +18,7 @@ def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
 
     Raises:
         CorruptTable: Broken gzip, not JSON, or nested too deeply.
-        TooLarge: See `engine.codec.budget`.
+        TooLarge: See `icebench.engine.codec.budget`.
     """
     text = _inflate(data, location) if data.startswith(_GZIP_MAGIC) else data
     return parse_json(text, location=location, file_size=len(data))

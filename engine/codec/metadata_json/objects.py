@@ -1,6 +1,7 @@
 """Typed access to parsed JSON, with errors that name the path, such as ``snapshots[3].summary.operation``.
 
-The names of JSON members are used in `engine.codec` only; the rest of the engine uses the classes of `engine.spec`.
+The names of JSON members are used in `icebench.engine.codec` only; the rest of the engine uses the classes of
+`icebench.engine.spec`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
-from engine.codec.budget import budget_of, too_large
-from engine.errors import CorruptTable
+from icebench.engine.codec.budget import budget_of, too_large
+from icebench.engine.errors import CorruptTable
 
 T = TypeVar("T")
 JsonValue: TypeAlias = Any

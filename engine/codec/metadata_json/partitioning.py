@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import parse_transform
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import parse_transform
 
 
 def _source_ids(node: JsonObject) -> tuple[int, ...]:

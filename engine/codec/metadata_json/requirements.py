@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.errors import Unsupported
-from engine.spec.requirements import (
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.requirements import (
     AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.partitioning import partition_spec_to_json, sort_order_to_json
-from engine.codec.metadata_json.requirements import requirement_to_json
-from engine.codec.metadata_json.schema import schema_to_json
-from engine.codec.metadata_json.table import metadata_from_json
-from engine.codec.metadata_json.updates import update_to_json
-from engine.codec.metadata_json.views import version_to_json, view_from_json
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import FORMAT_VERSION
-from engine.spec.requirements import TableRequirement
-from engine.spec.schema import Schema
-from engine.spec.updates import TableUpdate
-from engine.spec.views import ViewMetadata, ViewVersion
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.partitioning import partition_spec_to_json, sort_order_to_json
+from icebench.engine.codec.metadata_json.requirements import requirement_to_json
+from icebench.engine.codec.metadata_json.schema import schema_to_json
+from icebench.engine.codec.metadata_json.table import metadata_from_json
+from icebench.engine.codec.metadata_json.updates import update_to_json
+from icebench.engine.codec.metadata_json.views import version_to_json, view_from_json
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import FORMAT_VERSION
+from icebench.engine.spec.requirements import TableRequirement
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.updates import TableUpdate
+from icebench.engine.spec.views import ViewMetadata, ViewVersion
 
 LAST_ADDED = -1
 """The id of the schema or version that a view commit added last."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from engine.codec.metadata_json.objects import JsonObject, JsonValue, parse_json, write_json
-from engine.codec.metadata_json.values import DefaultValue, value_from_json, value_to_json
-from engine.errors import CorruptTable, Invalid, Unsupported
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.codec.metadata_json.objects import JsonObject, JsonValue, parse_json, write_json
+from icebench.engine.codec.metadata_json.values import DefaultValue, value_from_json, value_to_json
+from icebench.engine.errors import CorruptTable, Invalid, Unsupported
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     MAX_DEPTH,
     SIMPLE_PRIMITIVES,
     DecimalType,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.spec.snapshots import MetadataLogEntry, Operation, Snapshot, SnapshotLogEntry, SnapshotRef
-from engine.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.spec.snapshots import MetadataLogEntry, Operation, Snapshot, SnapshotLogEntry, SnapshotRef
+from icebench.engine.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 
 _OPERATIONS = ("append", "replace", "overwrite", "delete")
 _TWO_31, _TWO_63 = 1 << 31, 1 << 63

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from engine.codec.metadata_json.files import gzip_text, parse_json_file
-from engine.codec.metadata_json.objects import JsonObject, write_json
-from engine.codec.metadata_json.partitioning import (
+from icebench.engine.codec.metadata_json.files import gzip_text, parse_json_file
+from icebench.engine.codec.metadata_json.objects import JsonObject, write_json
+from icebench.engine.codec.metadata_json.partitioning import (
     partition_fields_from_json,
     partition_fields_to_json,
     partition_spec_from_json,
@@ -21,8 +21,8 @@ from engine.codec.metadata_json.partitioning import (
     sort_order_from_json,
     sort_order_to_json,
 )
-from engine.codec.metadata_json.schema import schema_from_json, schema_to_json
-from engine.codec.metadata_json.snapshots import (
+from icebench.engine.codec.metadata_json.schema import schema_from_json, schema_to_json
+from icebench.engine.codec.metadata_json.snapshots import (
     metadata_log_from_json,
     partition_statistics_from_json,
     partition_statistics_to_json,
@@ -36,13 +36,13 @@ from engine.codec.metadata_json.snapshots import (
     statistics_from_json,
     statistics_to_json,
 )
-from engine.errors import Invalid, Unsupported
-from engine.spec.metadata import LATEST_FORMAT_VERSION, TableMetadata
-from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
-from engine.spec.sorting import UNSORTED, SortOrder
-from engine.spec.transforms import UnknownTransform, Void
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.metadata import LATEST_FORMAT_VERSION, TableMetadata
+from icebench.engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from icebench.engine.spec.sorting import UNSORTED, SortOrder
+from icebench.engine.spec.transforms import UnknownTransform, Void
 
 T = TypeVar("T")
 

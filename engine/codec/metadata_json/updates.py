@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.codec.metadata_json.partitioning import (
+from icebench.engine.codec.metadata_json.partitioning import (
     partition_spec_to_json,
     sort_order_to_json,
 )
-from engine.codec.metadata_json.schema import schema_to_json
-from engine.codec.metadata_json.snapshots import (
+from icebench.engine.codec.metadata_json.schema import schema_to_json
+from icebench.engine.codec.metadata_json.snapshots import (
     partition_statistics_to_json,
     ref_to_json,
     snapshot_to_json,
     statistics_to_json,
 )
-from engine.errors import Unsupported
-from engine.spec.snapshots import Snapshot
-from engine.spec.updates import (
+from icebench.engine.errors import Unsupported
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.updates import (
     AddPartitionSpec,
     AddSchema,
     AddSnapshot,

@@ -1,7 +1,7 @@
 """JSON form of single values, which schemas use for defaults (spec appendix D: "JSON single-value serialization").
 
-Primitive values are in the internal representation of `engine.spec.values`. Nested values are hashable tuples: a struct
-is ``((field_id, value), ...)``, a list ``(element, ...)``, a map ``((key, value), ...)``.
+Primitive values are in the internal representation of `icebench.engine.spec.values`. Nested values are hashable tuples:
+a struct is ``((field_id, value), ...)``, a list ``(element, ...)``, a map ``((key, value), ...)``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import uuid
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from engine.codec.metadata_json.objects import JsonValue
-from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, clock_of, days_of, iso_clock, iso_date
-from engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
+from icebench.engine.codec.metadata_json.objects import JsonValue
+from icebench.engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, clock_of, days_of, iso_clock, iso_date
+from icebench.engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
 
 DefaultValue: TypeAlias = Any
 """A value in the representation described by the docstring of this module, or None."""

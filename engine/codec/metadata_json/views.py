@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.codec.metadata_json.files import gzip_text, parse_json_file
-from engine.codec.metadata_json.objects import JsonObject, write_json
-from engine.codec.metadata_json.schema import schema_from_json, schema_to_json
-from engine.errors import Invalid, Unsupported
-from engine.spec.views import (
+from icebench.engine.codec.metadata_json.files import gzip_text, parse_json_file
+from icebench.engine.codec.metadata_json.objects import JsonObject, write_json
+from icebench.engine.codec.metadata_json.schema import schema_from_json, schema_to_json
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.views import (
     VIEW_FORMAT_VERSION,
     SqlRepresentation,
     ViewHistoryEntry,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap64
 
-from engine.codec.budget import budget_of, too_large
-from engine.errors import CorruptTable, Invalid
+from icebench.engine.codec.budget import budget_of, too_large
+from icebench.engine.errors import CorruptTable, Invalid
 
 MAGIC = b"\xd1\xd3\x39\x64"
 
@@ -57,7 +57,7 @@ def decode_vector(
 
     Raises:
         CorruptTable: Length, magic, checksum, bitmap or cardinality are wrong, or a position is behind the last row.
-        TooLarge: More positions than `engine.codec.budget` allows.
+        TooLarge: More positions than `icebench.engine.codec.budget` allows.
     """
     try:
         positions = _decode(blob)

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 
 import zstandard
 
-from engine.codec.block_codecs import BadBlockError, inflate_lz4, inflate_zstandard
-from engine.codec.budget import piece_limit
-from engine.codec.metadata_json.objects import JsonObject, parse_json, write_json
-from engine.errors import CorruptTable, Unsupported
+from icebench.engine.codec.block_codecs import BadBlockError, inflate_lz4, inflate_zstandard
+from icebench.engine.codec.budget import piece_limit
+from icebench.engine.codec.metadata_json.objects import JsonObject, parse_json, write_json
+from icebench.engine.errors import CorruptTable, Unsupported
 
 MAGIC = b"PFA1"
 TAIL_BYTES = 12

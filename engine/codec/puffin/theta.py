@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import CorruptTable, Unsupported
+from icebench.engine.errors import CorruptTable, Unsupported
 
 THETA_SKETCH = "apache-datasketches-theta-v1"
 NDV = "ndv"

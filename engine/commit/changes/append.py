@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.commit.snapshots import Staged
-from engine.commit.staging import Staging
-from engine.errors import Invalid
-from engine.spec.metadata import TableMetadata
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.commit.snapshots import Staged
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.metadata import TableMetadata
 
 
 @dataclass(kw_only=True)
@@ -27,7 +27,7 @@ class Append(SnapshotProducer):
             raise Invalid("an append only adds data files")
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`; Invalid if there are no files and `must_add`."""
+        """See `icebench.engine.commit.changes.change.Change`; Invalid if there are no files and `must_add`."""
         staged = super().stage(base, staging)
         if self.must_add and not self._added_data.counts:
             raise Invalid("no files to add")

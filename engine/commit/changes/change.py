@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from engine.commit.snapshots import Staged
-from engine.commit.staging import Staging
-from engine.spec.metadata import TableMetadata
+from icebench.engine.commit.snapshots import Staged
+from icebench.engine.commit.staging import Staging
+from icebench.engine.spec.metadata import TableMetadata
 
 
 class Change(Protocol):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from engine.commit.changes.append import Append
-from engine.commit.conflicts import changed_files
-from engine.commit.snapshots import Staged, branch_head, move_branch, requires_ref
-from engine.commit.staging import Staging
-from engine.errors import Invalid, NotFound, Unsupported
-from engine.spec.manifest import EntryStatus, ManifestContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertTableUuid
-from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
-from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.conflicts import changed_files
+from icebench.engine.commit.snapshots import Staged, branch_head, move_branch, requires_ref
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import Invalid, NotFound, Unsupported
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertTableUuid
+from icebench.engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from icebench.engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
 
 WAP_ID = "wap.id"
 """Summary entry of a snapshot that waits for publication."""
@@ -44,7 +44,7 @@ class CherryPick:
             raise Invalid("name the snapshot to publish by its id or by its wap.id, one of them")
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`.
+        """See `icebench.engine.commit.changes.change.Change`.
 
         Raises:
             NotFound: No such snapshot.

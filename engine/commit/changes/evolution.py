@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from engine.commit.snapshots import Staged
-from engine.commit.staging import Staging
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import LINEAGE_NAMES, check_column_names
-from engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
-from engine.spec.partition_evolution import PartitionSpecUpdate
-from engine.spec.partitioning import check_promotions
-from engine.spec.properties import NAME_MAPPING
-from engine.spec.requirements import (
+from icebench.engine.commit.snapshots import Staged
+from icebench.engine.commit.staging import Staging
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, check_column_names
+from icebench.engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
+from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
+from icebench.engine.spec.partitioning import check_promotions
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
@@ -24,10 +24,10 @@ from engine.spec.requirements import (
     AssertLastAssignedPartitionId,
     AssertTableUuid,
 )
-from engine.spec.schema import Schema
-from engine.spec.schema_evolution import SchemaUpdate
-from engine.spec.sorting import SortOrder
-from engine.spec.updates import (
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema_evolution import SchemaUpdate
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.updates import (
     RemoveProperties,
     SetProperties,
     UpgradeFormatVersion,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from engine.commit.committed_batches import entries_to_keep, updates_to_entries
-from engine.commit.snapshots import Staged, requires_ref
-from engine.commit.staging import Staging
-from engine.errors import Invalid
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
-from engine.spec.requirements import AssertTableUuid
-from engine.spec.snapshots import MAIN, SnapshotRef
-from engine.spec.updates import RemoveSnapshotRef, RemoveSnapshots, TableUpdate
+from icebench.engine.commit.committed_batches import entries_to_keep, updates_to_entries
+from icebench.engine.commit.snapshots import Staged, requires_ref
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from icebench.engine.spec.requirements import AssertTableUuid
+from icebench.engine.spec.snapshots import MAIN, SnapshotRef
+from icebench.engine.spec.updates import RemoveSnapshotRef, RemoveSnapshots, TableUpdate
 
 
 @dataclass(kw_only=True)
@@ -27,7 +27,7 @@ class ExpireSnapshots:
       that is older than ``max-snapshot-age-ms``. Of a kept tag, its snapshot is kept.
     * A snapshot in no branch or tag, such as one that waits for publication, expires when it is old.
 
-    The last batches of streams stay known (`engine.commit.committed_batches`).
+    The last batches of streams stay known (`icebench.engine.commit.committed_batches`).
 
     Settings of a branch or tag override those given here, which override the table's properties ``history.expire.*``.
 
@@ -59,7 +59,7 @@ class ExpireSnapshots:
         return self._expired
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`.
+        """See `icebench.engine.commit.changes.change.Change`.
 
         Raises:
             Invalid: ``gc.enabled`` is false, or a branch or tag still needs one of `snapshot_ids`.

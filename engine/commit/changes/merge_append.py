@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.codec.manifests.entry_rows import EntryRows
-from engine.commit.changes.append import Append
-from engine.commit.manifest_rows import ManifestRewriting
-from engine.commit.manifests import AttemptCache, WrittenManifest
-from engine.commit.staging import Staging
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import (
+from icebench.engine.codec.manifests.entry_rows import EntryRows
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.manifest_rows import ManifestRewriting
+from icebench.engine.commit.manifests import AttemptCache, WrittenManifest
+from icebench.engine.commit.staging import Staging
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import (
     MANIFEST_MERGE_ENABLED,
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE_BYTES,

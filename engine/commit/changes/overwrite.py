@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.errors import Invalid
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.errors import Invalid
 
 
 @dataclass(kw_only=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.conflicts import Validation
-from engine.commit.snapshots import Staged, branch_head, requires_ref
-from engine.commit.staging import Staging
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertTableUuid
-from engine.spec.snapshots import MAIN
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.snapshots import Staged, branch_head, requires_ref
+from icebench.engine.commit.staging import Staging
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertTableUuid
+from icebench.engine.spec.snapshots import MAIN
 
 
 @dataclass(kw_only=True)
@@ -25,7 +25,7 @@ class Read:
     branch: str = MAIN
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`."""
+        """See `icebench.engine.commit.changes.change.Change`."""
         self.validation.check(base, branch_head(base, self.branch), staging)
         names = [self.branch] if self.branch in base.refs or self.branch == MAIN else [self.branch, MAIN]
         return Staged(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.commit.snapshots import Staged, move_branch, requires_ref
-from engine.commit.staging import Staging
-from engine.errors import AlreadyExists, Invalid, NotFound
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertTableUuid
-from engine.spec.snapshots import MAIN, SnapshotRef
-from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
+from icebench.engine.commit.snapshots import Staged, move_branch, requires_ref
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import AlreadyExists, Invalid, NotFound
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertTableUuid
+from icebench.engine.spec.snapshots import MAIN, SnapshotRef
+from icebench.engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
 
 
 @dataclass(frozen=True, kw_only=True)

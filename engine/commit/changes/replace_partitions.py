@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.conflicts import changed_files, snapshots_since
-from engine.commit.file_refs import FileRef, ref_to
-from engine.commit.manifests import load_manifests
-from engine.commit.removal import Removal
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.commit.snapshots import Staged, branch_head
-from engine.commit.staging import Staging
-from engine.errors import Invalid, ValidationFailed
-from engine.spec.data_file import DataFile
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import partition_key
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.conflicts import changed_files, snapshots_since
+from icebench.engine.commit.file_refs import FileRef, ref_to
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.removal import Removal
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.commit.snapshots import Staged, branch_head
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import Invalid, ValidationFailed
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import partition_key
 
 
 @dataclass(kw_only=True)
@@ -40,7 +40,7 @@ class ReplacePartitions(SnapshotProducer):
         self._partitions = {partition_key(file.spec_id, file.partition) for file in self.data_files}
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`."""
+        """See `icebench.engine.commit.changes.change.Change`."""
         if any(file.spec_id != base.default_spec_id for file in self.data_files):
             raise Invalid("a dynamic overwrite needs files of the table's current partition spec; write them again")
         everything = base.spec.is_unpartitioned

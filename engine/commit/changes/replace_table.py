@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from engine.commit.changes.evolution import mapping_update
-from engine.commit.snapshots import Staged, requires_ref
-from engine.commit.staging import Staging
-from engine.errors import ValidationFailed
-from engine.spec.creation import check_definition, renumbered_order, renumbered_spec
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.requirements import (
+from icebench.engine.commit.changes.evolution import mapping_update
+from icebench.engine.commit.snapshots import Staged, requires_ref
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import ValidationFailed
+from icebench.engine.spec.creation import check_definition, renumbered_order, renumbered_spec
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
@@ -21,12 +21,12 @@ from engine.spec.requirements import (
     AssertLastAssignedPartitionId,
     AssertTableUuid,
 )
-from engine.spec.schema import Schema
-from engine.spec.schema_evolution import assign_replacement_ids
-from engine.spec.snapshots import MAIN
-from engine.spec.sorting import SortOrder
-from engine.spec.transforms import Void
-from engine.spec.updates import (
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema_evolution import assign_replacement_ids
+from icebench.engine.spec.snapshots import MAIN
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.transforms import Void
+from icebench.engine.spec.updates import (
     RemoveSnapshotRef,
     SetLocation,
     SetProperties,
@@ -64,7 +64,7 @@ class ReplaceTable:
     _written_for: tuple[object, ...] | None = field(default=None, init=False)
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`; raises Invalid for an earlier format version."""
+        """See `icebench.engine.commit.changes.change.Change`; raises Invalid for an earlier format version."""
         version = base.format_version if self.format_version is None else self.format_version
         check_definition(self.schema, self.spec, self.order, self.properties, version)
         schema, new_ids = assign_replacement_ids(self.schema, base.schema, base.last_column_id)

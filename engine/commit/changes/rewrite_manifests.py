@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.commit.manifest_rows import ManifestRewriting
-from engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests
-from engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
-from engine.commit.staging import Staging
-from engine.commit.summary import summarize
-from engine.errors import Invalid
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import MAIN
+from icebench.engine.commit.manifest_rows import ManifestRewriting
+from icebench.engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests
+from icebench.engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.summary import summarize
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import MAIN
 
 
 @dataclass(kw_only=True)
@@ -38,7 +38,7 @@ class RewriteManifests(SnapshotChange):
     _rewritten: AttemptCache[list[WrittenManifest]] = field(default_factory=AttemptCache, init=False)
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`; Invalid for a branch without a snapshot."""
+        """See `icebench.engine.commit.changes.change.Change`; Invalid for a branch without a snapshot."""
         parent = branch_head(base, self.branch)
         if parent is None:
             raise Invalid(f"branch {self.branch!r} has no manifests to rewrite")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.errors import Invalid
-from engine.spec.data_file import FileContent
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.errors import Invalid
+from icebench.engine.spec.data_file import FileContent
 
 
 @dataclass(kw_only=True)

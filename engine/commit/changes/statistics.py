@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.commit.snapshots import Staged
-from engine.commit.staging import Staging
-from engine.errors import ValidationFailed
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertTableUuid
-from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from engine.spec.updates import (
+from icebench.engine.commit.snapshots import Staged
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import ValidationFailed
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertTableUuid
+from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from icebench.engine.spec.updates import (
     RemovePartitionStatistics,
     RemoveStatistics,
     SetPartitionStatistics,
@@ -39,7 +39,7 @@ class UpdateStatistics:
     made_from: Mapping[int, str | None] = field(default_factory=dict)
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`.
+        """See `icebench.engine.commit.changes.change.Change`.
 
         Raises:
             NotFound: Statistics of an unknown snapshot.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.committed_batches import (
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.committed_batches import (
     BATCH_ID,
     NO_BATCH,
     STREAM_ID,
@@ -14,14 +14,14 @@ from engine.commit.committed_batches import (
     has_batch,
     updates_to_entries,
 )
-from engine.commit.manifests import load_manifests
-from engine.commit.snapshots import Staged, branch_head, requires_ref
-from engine.commit.staging import Staging
-from engine.errors import AlreadyExists, Invalid, ValidationFailed
-from engine.spec.manifest import ManifestContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertTableUuid
-from engine.spec.snapshots import MAIN
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.snapshots import Staged, branch_head, requires_ref
+from icebench.engine.commit.staging import Staging
+from icebench.engine.errors import AlreadyExists, Invalid, ValidationFailed
+from icebench.engine.spec.manifest import ManifestContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertTableUuid
+from icebench.engine.spec.snapshots import MAIN
 
 
 @dataclass(kw_only=True)
@@ -44,7 +44,7 @@ class StreamBatch(RowDelta):
             self.properties = {**self.properties, STREAM_ID: self.stream_id, BATCH_ID: str(self.batch_id)}
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`.
+        """See `icebench.engine.commit.changes.change.Change`.
 
         Raises:
             AlreadyExists: The batch was committed before.
@@ -90,7 +90,8 @@ class SetLastBatch:
     branch: str = MAIN
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`; Invalid for a branch without snapshots, which has no batches."""
+        """See `icebench.engine.commit.changes.change.Change`; Invalid for a branch without snapshots, which has no
+        batches."""
         head = branch_head(base, self.branch)
         if head is None:
             raise Invalid(f"branch {self.branch!r} has no snapshot, and so no batch of stream {self.stream_id!r}")

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.codec.avro.schema import AvroSchema
-from engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.values import decimal_of
+from icebench.engine.codec.avro.schema import AvroSchema
+from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.spec.values import decimal_of
 
 _PRIMITIVES = {
     "boolean": pa.bool_(),

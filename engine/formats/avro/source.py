@@ -1,7 +1,7 @@
 """Avro data and delete files: blocks by field id (spec: appendix A, "Avro").
 
-Top-level columns of primitive types are decoded by the columnar decoder of `engine.codec`. fastavro decodes, value by
-value, what that does not support: nested types, decimals of varying length and fields without ids.
+Top-level columns of primitive types are decoded by the columnar decoder of `icebench.engine.codec`. fastavro decodes,
+value by value, what that does not support: nested types, decimals of varying length and fields without ids.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import pyarrow as pa
 import pyarrow.types as pat
 from fastavro.schema import SchemaParseException
 
-from engine.codec.avro.columns import decode_objects
-from engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header
-from engine.codec.avro.program import Selection
-from engine.codec.block_codecs import BadBlockError, Inflater
-from engine.codec.budget import budget_of, piece_limit, too_large
-from engine.codec.columns import cast_array, data_of, offsets_of, valid_of
-from engine.columnar.schemas import field_id_of
-from engine.errors import CorruptTable
-from engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema
-from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
-from engine.formats.source import RowGroup, Source, explaining_missing_file, without_columns
-from engine.spec.name_mapping import NameMapping
-from engine.spec.schema import Schema
-from engine.storage.store import Store
+from icebench.engine.codec.avro.columns import decode_objects
+from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header
+from icebench.engine.codec.avro.program import Selection
+from icebench.engine.codec.block_codecs import BadBlockError, Inflater
+from icebench.engine.codec.budget import budget_of, piece_limit, too_large
+from icebench.engine.codec.columns import cast_array, data_of, offsets_of, valid_of
+from icebench.engine.columnar.schemas import field_id_of
+from icebench.engine.errors import CorruptTable
+from icebench.engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema
+from icebench.engine.formats.file_columns import FileColumns
+from icebench.engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
+from icebench.engine.formats.source import RowGroup, Source, explaining_missing_file, without_columns
+from icebench.engine.spec.name_mapping import NameMapping
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.store import Store
 
 _SYNC_SIZE = 16
 _DECIMAL_BYTES = 16

@@ -1,7 +1,7 @@
 """Writes one Avro data file (spec: appendix A, "Avro"), metrics from the rows.
 
-Columns of primitive types are encoded by the compiled encoder of `engine.codec`, nested ones by fastavro, value by
-value.
+Columns of primitive types are encoded by the compiled encoder of `icebench.engine.codec`, nested ones by fastavro,
+value by value.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.codec.avro.file import encode_block, encode_header
-from engine.codec.avro.row_program import RowProgram
-from engine.codec.avro.schema import avro_name, decimal_width, record_schema
-from engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
-from engine.codec.columns import data_of, offsets_of, valid_of, values_of
-from engine.codec.metadata_json.schema import encode_schema
-from engine.columnar.schemas import child_fields, is_list, storage_of
-from engine.errors import Unsupported
-from engine.formats.avro.schemas import plain_schema
-from engine.formats.collected_metrics import MetricsCollector
-from engine.formats.file_writer import FileWriter
-from engine.formats.metrics_modes import MetricsMode
-from engine.formats.parquet.metrics import FileMetrics
-from engine.spec.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL
-from engine.spec.schema import Schema
-from engine.spec.types import GeospatialType, NestedField, StructType
-from engine.spec.values import unscaled
-from engine.storage.store import OutputFile
+from icebench.engine.codec.avro.file import encode_block, encode_header
+from icebench.engine.codec.avro.row_program import RowProgram
+from icebench.engine.codec.avro.schema import avro_name, decimal_width, record_schema
+from icebench.engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
+from icebench.engine.codec.columns import data_of, offsets_of, valid_of, values_of
+from icebench.engine.codec.metadata_json.schema import encode_schema
+from icebench.engine.columnar.schemas import child_fields, is_list, storage_of
+from icebench.engine.errors import Unsupported
+from icebench.engine.formats.avro.schemas import plain_schema
+from icebench.engine.formats.collected_metrics import MetricsCollector
+from icebench.engine.formats.file_writer import FileWriter
+from icebench.engine.formats.metrics_modes import MetricsMode
+from icebench.engine.formats.parquet.metrics import FileMetrics
+from icebench.engine.spec.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import GeospatialType, NestedField, StructType
+from icebench.engine.spec.values import unscaled
+from icebench.engine.storage.store import OutputFile
 
 _BLOCK_BYTES = 64 << 10
 _DECIMAL_BYTES = 16
@@ -200,7 +200,7 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
 
 def _converter(type_: pa.DataType) -> Callable[[Any], Any]:
     """A function from Arrow's values of the type to those that fastavro takes: the inverse of
-    `engine.formats.avro.schemas.converter`."""
+    `icebench.engine.formats.avro.schemas.converter`."""
     if pat.is_decimal(type_):
         width, scale = decimal_width(type_.precision), type_.scale
         return lambda value: unscaled(value, scale).to_bytes(width, "big", signed=True)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import cramjam
 import numpy as np
 
-from engine.codec.block_codecs import BadBlockError, Inflater, OversizedBlockError, inflate_zstandard
-from engine.codec.budget import budget_of, too_large
-from engine.errors import CorruptTable, Unsupported
-from engine.formats.orc.tail import fields_of, varint
-from engine.spec.types import MAX_DEPTH
+from icebench.engine.codec.block_codecs import BadBlockError, Inflater, OversizedBlockError, inflate_zstandard
+from icebench.engine.codec.budget import budget_of, too_large
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.formats.orc.tail import fields_of, varint
+from icebench.engine.spec.types import MAX_DEPTH
 
 _PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_STATISTICS_LENGTH = 1, 2, 5
 _FOOTER_TYPES, _TYPE_SUBTYPES = 4, 2
@@ -81,7 +81,7 @@ def footers_of(tail: bytes, file_size: int, *, location: str | None = None) -> O
 
     Raises:
         CorruptTable: Not the end of an ORC file, or a tree of types that is none.
-        TooLarge: See `engine.codec.budget`.
+        TooLarge: See `icebench.engine.codec.budget`.
         Unsupported: Compressed by LZO, or types nested too deeply.
     """
     try:

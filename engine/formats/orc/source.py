@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyarrow import orc
 
-from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
-from engine.errors import CorruptTable, Unsupported
-from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
-from engine.formats.orc.footer import OrcFooters, footers_of
-from engine.formats.orc.tail import decode_orc_footer
-from engine.formats.source import RowGroup, Source, explaining_missing_file, native_file, without_columns
-from engine.spec.name_mapping import NameMapping
-from engine.spec.schema import Schema
-from engine.storage.store import Store
+from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
+from icebench.engine.errors import CorruptTable, Unsupported
+from icebench.engine.formats.file_columns import FileColumns
+from icebench.engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
+from icebench.engine.formats.orc.footer import OrcFooters, footers_of
+from icebench.engine.formats.orc.tail import decode_orc_footer
+from icebench.engine.formats.source import RowGroup, Source, explaining_missing_file, native_file, without_columns
+from icebench.engine.spec.name_mapping import NameMapping
+from icebench.engine.spec.schema import Schema
+from icebench.engine.storage.store import Store
 
 _ID, _LONG_TYPE, _BINARY_TYPE, _LENGTH = b"iceberg.id", b"iceberg.long-type", b"iceberg.binary-type", b"iceberg.length"
 _UUID_BYTES = 16
@@ -113,7 +113,7 @@ class OrcSource(Source):
 
 
 def _checked_footer(file: pa.NativeFile, location: str) -> tuple[OrcFooters, bytes]:
-    """The footer of a file; raises as `engine.formats.orc.footer.footers_of`."""
+    """The footer of a file; raises as `icebench.engine.formats.orc.footer.footers_of`."""
     size, wanted = file.size(), _TAIL_BYTES
     while True:
         tail = file.read_at(min(wanted, size), max(size - wanted, 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.errors import CorruptTable
+from icebench.engine.errors import CorruptTable
 
 _FOOTER_STRIPES, _FOOTER_TYPES, _FOOTER_STATISTICS = 3, 4, 7
 _STRIPE_OFFSET, _STRIPE_PARTS, _STRIPE_ROWS = 1, (2, 3, 4), 5

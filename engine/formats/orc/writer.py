@@ -11,22 +11,22 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyarrow import orc
 
-from engine.columnar.hidden_nulls import spread_nulls
-from engine.columnar.schemas import child_fields, field_id_of, is_list
-from engine.errors import Unsupported
-from engine.formats.collected_metrics import MetricsCollector
-from engine.formats.file_writer import FileWriter
-from engine.formats.metrics_modes import MetricsMode
-from engine.formats.parquet.metrics import FileMetrics
-from engine.spec.properties import (
+from icebench.engine.columnar.hidden_nulls import spread_nulls
+from icebench.engine.columnar.schemas import child_fields, field_id_of, is_list
+from icebench.engine.errors import Unsupported
+from icebench.engine.formats.collected_metrics import MetricsCollector
+from icebench.engine.formats.file_writer import FileWriter
+from icebench.engine.formats.metrics_modes import MetricsMode
+from icebench.engine.formats.parquet.metrics import FileMetrics
+from icebench.engine.spec.properties import (
     ORC_BLOOM_COLUMNS,
     ORC_COMPRESSION,
     ORC_COMPRESSION_STRATEGY,
     ORC_STRIPE_SIZE_BYTES,
 )
-from engine.spec.schema import Schema
-from engine.spec.types import GeospatialType
-from engine.storage.store import OutputFile
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import GeospatialType
+from icebench.engine.storage.store import OutputFile
 
 _BATCH_ROWS = 4096
 """Rows that the library takes at a time: it ends a stripe after a batch, if at all."""

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from engine.formats.parquet.footer_bytes import MARK_BYTES
-from engine.formats.parquet.thrift import BINARY, LIST, STOP, STRUCT, read_field, read_list, read_number, skip
-from engine.spec.schema import Schema
-from engine.spec.types import VARIANT, GeospatialType, PrimitiveType, Type
-from engine.storage.store import OutputFile
+from icebench.engine.formats.parquet.footer_bytes import MARK_BYTES
+from icebench.engine.formats.parquet.thrift import BINARY, LIST, STOP, STRUCT, read_field, read_list, read_number, skip
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import VARIANT, GeospatialType, PrimitiveType, Type
+from icebench.engine.storage.store import OutputFile
 
 _SCHEMA = 2  # of FileMetaData
 _FIELD_ID, _LOGICAL_TYPE = 9, 10  # of SchemaElement

@@ -7,7 +7,7 @@ the size of the output.
 
 from __future__ import annotations
 
-from engine.formats.parquet.layout import (
+from icebench.engine.formats.parquet.layout import (
     BAD_TYPE,
     CHUNK_DATA_AT,
     CHUNK_DICTIONARY_AT,
@@ -29,8 +29,8 @@ from engine.formats.parquet.layout import (
     TRUNCATED,
     UNKNOWN,
 )
-from engine.formats.parquet.thrift_kernels import read_field, read_varint, skip_field
-from engine.kernels.intrinsics import int64s_at, load8
+from icebench.engine.formats.parquet.thrift_kernels import read_field, read_varint, skip_field
+from icebench.engine.kernels.intrinsics import int64s_at, load8
 
 # Types of Thrift's compact protocol.
 _STOP = 0

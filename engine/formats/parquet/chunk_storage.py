@@ -1,6 +1,7 @@
 """How column chunks of a Parquet footer are stored: codec, encodings, sizes, pages (parquet.thrift: ColumnMetaData).
 
-Like `engine.formats.parquet.footer_chunks`, without pyarrow's objects, some of which end the process for damaged files.
+Like `icebench.engine.formats.parquet.footer_chunks`, without pyarrow's objects, some of which end the process for
+damaged files.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.formats.parquet.thrift import read_struct
+from icebench.engine.formats.parquet.thrift import read_struct
 
 _CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 _ENCODINGS = ("plain", "group_var_int", "plain_dictionary", "rle", "bit_packed", "delta_binary_packed",

@@ -7,9 +7,9 @@ from typing import Any
 
 from numba.extending import register_jitable
 
-from engine.formats.parquet import chunk_kernels as chunks
-from engine.formats.parquet import footer_kernels as footers
-from engine.formats.parquet import thrift_kernels as thrift
+from icebench.engine.formats.parquet import chunk_kernels as chunks
+from icebench.engine.formats.parquet import footer_kernels as footers
+from icebench.engine.formats.parquet import thrift_kernels as thrift
 
 list_chunks_at = chunks.list_chunks_at
 slim_footer_at = footers.slim_footer_at

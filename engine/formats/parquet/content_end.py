@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.formats.parquet.thrift import read_struct
+from icebench.engine.formats.parquet.thrift import read_struct
 
 _MAGIC_BYTES = 4
 _ROW_GROUPS, _COLUMNS, _META = 4, 1, 3

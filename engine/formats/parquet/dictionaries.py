@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.columnar.schemas import child_fields, storage_of
-from engine.formats.parquet.encoded_sizes import plain_size
+from icebench.engine.columnar.schemas import child_fields, storage_of
+from icebench.engine.formats.parquet.encoded_sizes import plain_size
 
 _FEWEST_ROWS = 1 << 12
 """For fewer the decision takes more than a tenth of a small append, and saves some kilobytes."""
@@ -37,7 +37,7 @@ def dictionary_columns(rows: pa.Table, *, default: bool, by_column: Mapping[str,
     Args:
         rows: The first row group of the file.
         default: Whether columns may have a dictionary.
-        by_column: Overrides the default, by the names that `engine.columnar.schemas.Leaf` has as paths.
+        by_column: Overrides the default, by the names that `icebench.engine.columnar.schemas.Leaf` has as paths.
     """
     if rows.num_rows < _FEWEST_ROWS and not by_column:
         return default

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from engine.codec.budget import budget_of, too_large
-from engine.formats.parquet.footer_chunks import FooterChunks
-from engine.formats.parquet.layout import STACK_DEPTH
-from engine.formats.parquet.machine_kernels import SLIM_FOOTER
-from engine.formats.parquet.thrift import shape_of
+from icebench.engine.codec.budget import budget_of, too_large
+from icebench.engine.formats.parquet.footer_chunks import FooterChunks
+from icebench.engine.formats.parquet.layout import STACK_DEPTH
+from icebench.engine.formats.parquet.machine_kernels import SLIM_FOOTER
+from icebench.engine.formats.parquet.thrift import shape_of
 
 _ELEMENT_BYTES, _CHUNK_BYTES = 2000, 700
 """Memory of a schema element in pyarrow and here, and of a column chunk in pyarrow."""
@@ -31,7 +31,7 @@ def check_footer(footer: bytes, file_size: int, *, location: str | None = None) 
     """Check a footer before pyarrow creates objects of it: up to seven hundred bytes for every three.
 
     Raises:
-        TooLarge: See `engine.codec.budget`.
+        TooLarge: See `icebench.engine.codec.budget`.
     """
     limit = budget_of(file_size)
     if len(footer) * _MOST_TIMES > limit and _objects_bytes(footer, limit) > limit:

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from engine.formats.parquet import layout, thrift
-from engine.formats.parquet.chunk_storage import ChunkStorage, chunk_storages
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS
+from icebench.engine.formats.parquet import layout, thrift
+from icebench.engine.formats.parquet.chunk_storage import ChunkStorage, chunk_storages
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS
 
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _TYPE_ORDER = 1

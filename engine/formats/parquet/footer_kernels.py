@@ -7,8 +7,8 @@ checked against the end, and each loop consumes a byte per iteration. The output
 
 from __future__ import annotations
 
-from engine.formats.parquet.chunk_kernels import read_list, skip_any
-from engine.formats.parquet.layout import (
+from icebench.engine.formats.parquet.chunk_kernels import read_list, skip_any
+from icebench.engine.formats.parquet.layout import (
     SLIM_FOOTER,
     SLIM_IS_KEPT,
     SLIM_LEAVES,
@@ -20,8 +20,8 @@ from engine.formats.parquet.layout import (
     SLIM_WANTED_COUNT,
     UNKNOWN,
 )
-from engine.formats.parquet.thrift_kernels import read_field, read_varint
-from engine.kernels.intrinsics import bytes_at, copy_bytes, int64s_at, store8
+from icebench.engine.formats.parquet.thrift_kernels import read_field, read_varint
+from icebench.engine.kernels.intrinsics import bytes_at, copy_bytes, int64s_at, store8
 
 # Types of Thrift's compact protocol.
 _STOP = 0

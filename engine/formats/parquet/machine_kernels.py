@@ -1,14 +1,14 @@
-"""The kernels that read Parquet footers, as machine code; see `engine.kernels`.
+"""The kernels that read Parquet footers, as machine code; see `icebench.engine.kernels`.
 
 Without them footers are read whole by pyarrow, and their column chunks listed in plain Python. Results are the same.
 """
 
 from __future__ import annotations
 
-from engine.kernels.machine_kernel import MachineKernel
-from engine.kernels.policy import COMPILE_LARGE_AFTER_NS
+from icebench.engine.kernels.machine_kernel import MachineKernel
+from icebench.engine.kernels.policy import COMPILE_LARGE_AFTER_NS
 
-_MODULE = "engine.formats.parquet.compiled"
+_MODULE = "icebench.engine.formats.parquet.compiled"
 _SOURCES = (
     "formats/parquet/layout.py",
     "kernels/intrinsics.py",
@@ -25,7 +25,7 @@ SLIM_FOOTER = MachineKernel(
     ns_per_byte=3.5,
     compile_after_ns=COMPILE_LARGE_AFTER_NS,
 )
-"""See `engine.formats.parquet.footer_kernels`; pyarrow takes 3.5 ns for each byte of a footer."""
+"""See `icebench.engine.formats.parquet.footer_kernels`; pyarrow takes 3.5 ns for each byte of a footer."""
 LIST_CHUNKS = MachineKernel(
     "list_chunks_at",
     "Bqqq",
@@ -34,4 +34,4 @@ LIST_CHUNKS = MachineKernel(
     ns_per_byte=200,
     compile_after_ns=COMPILE_LARGE_AFTER_NS,
 )
-"""See `engine.formats.parquet.chunk_kernels`; plain Python takes 200 ns for each byte of a footer."""
+"""See `icebench.engine.formats.parquet.chunk_kernels`; plain Python takes 200 ns for each byte of a footer."""

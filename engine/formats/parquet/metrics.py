@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
-from engine.formats.metrics_modes import MetricsMode
-from engine.spec.types import DecimalType, GeospatialType, PrimitiveType
+from icebench.engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
+from icebench.engine.formats.metrics_modes import MetricsMode
+from icebench.engine.spec.types import DecimalType, GeospatialType, PrimitiveType
 
 _MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)

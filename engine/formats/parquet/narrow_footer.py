@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.columnar.schemas import child_fields, is_list, narrow_decimal
+from icebench.engine.columnar.schemas import child_fields, is_list, narrow_decimal
 
 _FEWEST_ROWS_A_COLUMN = 100
 """Making the footer takes 10 microseconds for each column of the file, whichever are read: too much for a file of many

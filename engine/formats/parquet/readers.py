@@ -9,8 +9,8 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.formats.parquet.footer_bytes import footer_file
-from engine.formats.parquet.narrow_footer import narrow_footer
+from icebench.engine.formats.parquet.footer_bytes import footer_file
+from icebench.engine.formats.parquet.narrow_footer import narrow_footer
 
 _BUFFER_BYTES = 24 << 20
 """Buffered compressed bytes of all columns of a large row group."""
@@ -23,7 +23,7 @@ class ParquetReaders:
 
     Args:
         file: The file, which threads may share.
-        footer: Its footer (see `engine.formats.parquet.footer_bytes`); None to let pyarrow read it, which is
+        footer: Its footer (see `icebench.engine.formats.parquet.footer_bytes`); None to let pyarrow read it, which is
             faster where the file is in memory.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries, if there are any.
         in_memory: Whether the file is in memory already.

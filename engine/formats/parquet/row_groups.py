@@ -1,4 +1,4 @@
-"""Parquet row-group statistics as a source for the evaluator of `engine.expressions.bounds`."""
+"""Parquet row-group statistics as a source for the evaluator of `icebench.engine.expressions.bounds`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.columnar.schemas import Leaf, field_id_of
-from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.literal_intervals import TRUE
-from engine.expressions.vectors import vector_of
-from engine.formats.file_columns import FileColumns
-from engine.formats.parquet.footer_chunks import ChunkStatistics, FooterChunks
-from engine.formats.parquet.metrics import physical_value
-from engine.spec.calendar import UNITS_PER_DAY
-from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, PrimitiveType
-from engine.spec.values import Value, decimal_of
+from icebench.engine.columnar.schemas import Leaf, field_id_of
+from icebench.engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from icebench.engine.expressions.literal_intervals import TRUE
+from icebench.engine.expressions.vectors import vector_of
+from icebench.engine.formats.file_columns import FileColumns
+from icebench.engine.formats.parquet.footer_chunks import ChunkStatistics, FooterChunks
+from icebench.engine.formats.parquet.metrics import physical_value
+from icebench.engine.spec.calendar import UNITS_PER_DAY
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.spec.values import Value, decimal_of
 
 _PLAIN = {
     "BOOLEAN": struct.Struct("<?"),

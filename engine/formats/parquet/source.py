@@ -9,16 +9,16 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.errors import CorruptTable
-from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
-from engine.formats.parquet.chunk_storage import ChunkStorage
-from engine.formats.parquet.content_end import end_of_content
-from engine.formats.parquet.footer import check_footer, slim_footer
-from engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes
-from engine.formats.parquet.footer_chunks import FooterChunks
-from engine.formats.parquet.readers import ParquetReaders
-from engine.formats.source import (
+from icebench.engine.errors import CorruptTable
+from icebench.engine.formats.file_columns import FileColumns
+from icebench.engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
+from icebench.engine.formats.parquet.chunk_storage import ChunkStorage
+from icebench.engine.formats.parquet.content_end import end_of_content
+from icebench.engine.formats.parquet.footer import check_footer, slim_footer
+from icebench.engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes
+from icebench.engine.formats.parquet.footer_chunks import FooterChunks
+from icebench.engine.formats.parquet.readers import ParquetReaders
+from icebench.engine.formats.source import (
     RowGroup,
     Source,
     explaining_missing_file,
@@ -27,10 +27,10 @@ from engine.formats.source import (
     slice_table,
     without_columns,
 )
-from engine.spec.name_mapping import NameMapping
-from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, Type, children
-from engine.storage.store import Store
+from icebench.engine.spec.name_mapping import NameMapping
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DecimalType, Type, children
+from icebench.engine.storage.store import Store
 
 Footer: TypeAlias = pq.FileMetaData
 """The metadata of a Parquet file."""

@@ -1,7 +1,7 @@
 """Decodes footers of Parquet files (parquet.thrift: FileMetaData) in plain Python, as far as column chunks go.
 
-For processes that have not loaded the faster `engine.formats.parquet.chunk_kernels`. The input is untrusted: raises
-IndexError where it ends too early, and ValueError for anything else that is wrong.
+For processes that have not loaded the faster `icebench.engine.formats.parquet.chunk_kernels`. The input is untrusted:
+raises IndexError where it ends too early, and ValueError for anything else that is wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.formats.parquet.layout import (
+from icebench.engine.formats.parquet.layout import (
     CHUNK_DATA_AT,
     CHUNK_DICTIONARY_AT,
     CHUNK_GROUP,

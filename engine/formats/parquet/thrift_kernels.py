@@ -6,8 +6,8 @@ consumes a byte per iteration.
 
 from __future__ import annotations
 
-from engine.formats.parquet.layout import BAD_NUMBER, TRUNCATED, UNKNOWN
-from engine.kernels.intrinsics import load8
+from icebench.engine.formats.parquet.layout import BAD_NUMBER, TRUNCATED, UNKNOWN
+from icebench.engine.kernels.intrinsics import load8
 
 # Types of the compact protocol; lists and structs with lists in them are for `chunk_kernels.skip_any`.
 _STOP = 0

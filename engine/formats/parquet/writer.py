@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.columnar.hidden_nulls import fill_hidden_nulls, hides_nulls
-from engine.columnar.schemas import Leaf, field_id_of, leaves
-from engine.errors import Invalid, Unsupported
-from engine.formats.file_writer import FileWriter
-from engine.formats.metrics_modes import MetricsMode
-from engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
-from engine.formats.parquet.dictionaries import dictionary_columns
-from engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
-from engine.spec.properties import (
+from icebench.engine.columnar.hidden_nulls import fill_hidden_nulls, hides_nulls
+from icebench.engine.columnar.schemas import Leaf, field_id_of, leaves
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.formats.file_writer import FileWriter
+from icebench.engine.formats.metrics_modes import MetricsMode
+from icebench.engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
+from icebench.engine.formats.parquet.dictionaries import dictionary_columns
+from icebench.engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
+from icebench.engine.spec.properties import (
     PARQUET_BLOOM_ENABLED,
     PARQUET_BLOOM_FPP,
     PARQUET_BLOOM_MAX_BYTES,
@@ -37,11 +37,11 @@ from engine.spec.properties import (
     PARQUET_PAGE_SIZE_BYTES,
     PARQUET_ROW_GROUP_SIZE_BYTES,
 )
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.spec.transforms import Identity
-from engine.spec.types import PrimitiveType
-from engine.storage.store import OutputFile
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.storage.store import OutputFile
 
 _BLOOM_BITS_SET = 8
 """Bits of a block that are set for each value (Parquet: "Bloom Filter")."""

@@ -13,27 +13,27 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.columns import Int64Array, ManifestColumns, has_values, offsets_of, valid_of, values_of
-from engine.codec.manifests.columns import BOUND_MAPS, COUNT_MAPS
-from engine.errors import Invalid
-from engine.expressions.vectors import Vector, representation
-from engine.maintenance.profile.figures import ColumnFigures, Overlap, PartitionOverlap
-from engine.maintenance.profile.live_files import LiveFiles, histogram, sum_by
-from engine.maintenance.profile.overlap import (
+from icebench.engine.codec.columns import Int64Array, ManifestColumns, has_values, offsets_of, valid_of, values_of
+from icebench.engine.codec.manifests.columns import BOUND_MAPS, COUNT_MAPS
+from icebench.engine.errors import Invalid
+from icebench.engine.expressions.vectors import Vector, representation
+from icebench.engine.maintenance.profile.figures import ColumnFigures, Overlap, PartitionOverlap
+from icebench.engine.maintenance.profile.live_files import LiveFiles, histogram, sum_by
+from icebench.engine.maintenance.profile.overlap import (
     count_overlaps,
     count_overlaps_within,
     rank_values,
     select_rows,
     value_positions,
 )
-from engine.maintenance.profile.partitions import LISTED, PartitionPaths, schema_with
-from engine.plan.manifests import ManifestSource, live_entries
-from engine.plan.trusted_metrics import metric_bounds
-from engine.runtime.runner import Runner
-from engine.spec.manifest import ManifestFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
+from icebench.engine.maintenance.profile.partitions import LISTED, PartitionPaths, schema_with
+from icebench.engine.plan.manifests import ManifestSource, live_entries
+from icebench.engine.plan.trusted_metrics import metric_bounds
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.manifest import ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType
 
 _BOUNDS_MEMORY_BYTES = 384 << 20
 _METRICS_MEMORY_BYTES = 128 << 20

@@ -207,7 +207,7 @@ class PartitionOverlap:
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap:
-    """Files with bounds of a column, by Snowflake's definitions; see `engine.maintenance.profile.overlap`.
+    """Files with bounds of a column, by Snowflake's definitions; see `icebench.engine.maintenance.profile.overlap`.
 
     Args:
         files: How many.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, Int64Array
-from engine.maintenance.file_groups import Selection
-from engine.maintenance.profile.figures import (
+from icebench.engine.codec.columns import BoolArray, Int64Array
+from icebench.engine.maintenance.file_groups import Selection
+from icebench.engine.maintenance.profile.figures import (
     AgeFigures,
     DeleteFigures,
     DeleteKind,
@@ -14,7 +14,7 @@ from engine.maintenance.profile.figures import (
     RowGroupFigures,
     SortOrderFigures,
 )
-from engine.maintenance.profile.live_files import (
+from icebench.engine.maintenance.profile.live_files import (
     NO_ORDER,
     LiveFiles,
     histogram,
@@ -23,11 +23,11 @@ from engine.maintenance.profile.live_files import (
     quantiles,
     sum_by,
 )
-from engine.plan.delete_targets import find_delete_targets
-from engine.spec.data_file import FileContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import TARGET_FILE_SIZE_BYTES
-from engine.spec.sorting import SortOrder
+from icebench.engine.plan.delete_targets import find_delete_targets
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.sorting import SortOrder
 
 SIZE_STEP = 4
 """Bins of sizes grow by this factor."""

@@ -8,26 +8,26 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.codec.columns import data_of, offsets_of, valid_of
-from engine.errors import EngineError, FileNotFound
-from engine.expressions.bounds import ColumnBounds
-from engine.expressions.vectors import BytesVector, Vector, from_serialized
-from engine.formats.name_mapping import FilesWithoutIds
-from engine.formats.opening import open_source
-from engine.formats.parquet.chunk_storage import ChunkStorage
-from engine.formats.parquet.row_groups import RowGroupStatistics
-from engine.formats.parquet.source import ParquetSource
-from engine.maintenance.profile.columns import comparable_schema, first_group
-from engine.maintenance.profile.figures import ColumnStorage, Contradiction, FooterFigures
-from engine.maintenance.profile.live_files import LiveFiles, quantiles
-from engine.maintenance.profile.overlap import rank_values, select_rows
-from engine.plan.manifests import LiveEntries, ManifestSource
-from engine.plan.written_schemas import columns_of_all_snapshots
-from engine.runtime.runner import Runner
-from engine.spec.metadata import TableMetadata
-from engine.spec.name_mapping import NameMapping, parse_name_mapping
-from engine.spec.properties import NAME_MAPPING
-from engine.storage.store import Store
+from icebench.engine.codec.columns import data_of, offsets_of, valid_of
+from icebench.engine.errors import EngineError, FileNotFound
+from icebench.engine.expressions.bounds import ColumnBounds
+from icebench.engine.expressions.vectors import BytesVector, Vector, from_serialized
+from icebench.engine.formats.name_mapping import FilesWithoutIds
+from icebench.engine.formats.opening import open_source
+from icebench.engine.formats.parquet.chunk_storage import ChunkStorage
+from icebench.engine.formats.parquet.row_groups import RowGroupStatistics
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.maintenance.profile.columns import comparable_schema, first_group
+from icebench.engine.maintenance.profile.figures import ColumnStorage, Contradiction, FooterFigures
+from icebench.engine.maintenance.profile.live_files import LiveFiles, quantiles
+from icebench.engine.maintenance.profile.overlap import rank_values, select_rows
+from icebench.engine.plan.manifests import LiveEntries, ManifestSource
+from icebench.engine.plan.written_schemas import columns_of_all_snapshots
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.name_mapping import NameMapping, parse_name_mapping
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.storage.store import Store
 
 _LISTED = 20
 _LONGEST_TEXT = 60

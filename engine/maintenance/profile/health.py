@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.maintenance.profile.figures import (
+from icebench.engine.maintenance.profile.figures import (
     ColumnFigures,
     DeleteFigures,
     FileFigures,
@@ -19,9 +19,9 @@ from engine.maintenance.profile.figures import (
     PartitionFigures,
     Reason,
 )
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import METRICS_COLUMN, SPLIT_OPEN_FILE_COST, TARGET_FILE_SIZE_BYTES
-from engine.spec.transforms import Identity
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import METRICS_COLUMN, SPLIT_OPEN_FILE_COST, TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.transforms import Identity
 
 _LEAST_SHARE = 0.01
 _GOOD_DEPTH = 2

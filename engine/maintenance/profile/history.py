@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import pairwise
 
-from engine.catalog.versions import next_version, version_of
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.commit.staging import Staging
-from engine.maintenance.profile.figures import HistoryFigures
-from engine.spec.metadata import TableMetadata
-from engine.spec.properties import GC_ENABLED, METADATA_DELETE_AFTER_COMMIT
-from engine.spec.snapshots import count_of
-from engine.storage.store import Store
+from icebench.engine.catalog.versions import next_version, version_of
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.commit.staging import Staging
+from icebench.engine.maintenance.profile.figures import HistoryFigures
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import GC_ENABLED, METADATA_DELETE_AFTER_COMMIT
+from icebench.engine.spec.snapshots import count_of
+from icebench.engine.storage.store import Store
 
 _DAY_MS = 24 * 60 * 60 * 1000
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.columns import Int64Array, offsets_of, valid_of, values_of
-from engine.maintenance.profile.figures import Histogram, Quantiles
-from engine.plan.delete_index import DeletesOfFiles, match_deletes
-from engine.plan.grouping import partition_codes
-from engine.plan.key_ranges import key_columns
-from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
-from engine.runtime.runner import Runner
-from engine.spec.manifest import ManifestContent, ManifestFile
-from engine.spec.metadata import TableMetadata
+from icebench.engine.codec.columns import Int64Array, offsets_of, valid_of, values_of
+from icebench.engine.maintenance.profile.figures import Histogram, Quantiles
+from icebench.engine.plan.delete_index import DeletesOfFiles, match_deletes
+from icebench.engine.plan.grouping import partition_codes
+from icebench.engine.plan.key_ranges import key_columns
+from icebench.engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.metadata import TableMetadata
 
 NO_ORDER = -1
 """In place of a sort order id that is null."""
 _FEW = 4
-"""As in `engine.plan.planner`."""
+"""As in `icebench.engine.plan.planner`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from engine.columnar.sorting import is_sorted
-from engine.deletes.files import FileRead
-from engine.maintenance.profile.figures import OrderFigures
-from engine.plan.scan import ScanPlan
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.runtime.counters import Counters
-from engine.runtime.runner import Runner
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.spec.types import PrimitiveType
-from engine.storage.store import Store
+from icebench.engine.columnar.sorting import is_sorted
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.maintenance.profile.figures import OrderFigures
+from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.types import PrimitiveType
+from icebench.engine.storage.store import Store
 
 _LISTED = 20
 _UNCOMPARED = frozenset({"float", "double", "uuid"})

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import Int64Array, bytes_array, data_of, offsets_of
-from engine.codec.taking import take
-from engine.columnar.ranking import rank_bytes
-from engine.expressions.vectors import BytesVector, NumberVector, Vector
+from icebench.engine.codec.columns import Int64Array, bytes_array, data_of, offsets_of
+from icebench.engine.codec.taking import take
+from icebench.engine.columnar.ranking import rank_bytes
+from icebench.engine.expressions.vectors import BytesVector, NumberVector, Vector
 
 _SPARSE = 8
 """Whole numbers serve as ranks if their span is at most this many times their count; sorting takes longer."""

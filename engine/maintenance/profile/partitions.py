@@ -7,29 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from engine.codec.columns import Int64Array
-from engine.columnar.scalars import from_arrow_array
-from engine.expressions.bounds import ColumnBounds
-from engine.expressions.vectors import Vector
-from engine.maintenance.profile.figures import (
+from icebench.engine.codec.columns import Int64Array
+from icebench.engine.columnar.scalars import from_arrow_array
+from icebench.engine.expressions.bounds import ColumnBounds
+from icebench.engine.expressions.vectors import Vector
+from icebench.engine.maintenance.profile.figures import (
     ManifestClustering,
     ManifestFigures,
     PartitionFigures,
     PartitionSize,
 )
-from engine.maintenance.profile.live_files import LiveFiles, quantiles, sum_by
-from engine.maintenance.profile.overlap import rank_values, select_rows
-from engine.plan.arrow_columns import any_values, partition_values
-from engine.plan.manifests import LiveEntries
-from engine.plan.pruning import SummaryStatistics, bounds_of_values
-from engine.spec.manifest import ManifestContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.partition_paths import human_string
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.properties import MANIFEST_TARGET_SIZE_BYTES
-from engine.spec.schema import Schema
-from engine.spec.transforms import UnknownTransform, Void
-from engine.spec.types import UNKNOWN, PrimitiveType
+from icebench.engine.maintenance.profile.live_files import LiveFiles, quantiles, sum_by
+from icebench.engine.maintenance.profile.overlap import rank_values, select_rows
+from icebench.engine.plan.arrow_columns import any_values, partition_values
+from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.plan.pruning import SummaryStatistics, bounds_of_values
+from icebench.engine.spec.manifest import ManifestContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partition_paths import human_string
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.properties import MANIFEST_TARGET_SIZE_BYTES
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import UnknownTransform, Void
+from icebench.engine.spec.types import UNKNOWN, PrimitiveType
 
 LISTED = 5
 """So many partitions are named."""

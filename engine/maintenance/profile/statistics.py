@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from engine.codec.puffin.theta import NDV, THETA_SKETCH
-from engine.maintenance.profile.figures import StatisticsFigures
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot, count_of
+from icebench.engine.codec.puffin.theta import NDV, THETA_SKETCH
+from icebench.engine.maintenance.profile.figures import StatisticsFigures
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot, count_of
 
 _CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from engine.maintenance.profile.columns import column_figures
-from engine.maintenance.profile.figures import (
+from icebench.engine.maintenance.profile.columns import column_figures
+from icebench.engine.maintenance.profile.figures import (
     AgeFigures,
     ColumnFigures,
     DeleteFigures,
@@ -21,7 +21,7 @@ from engine.maintenance.profile.figures import (
     SortOrderFigures,
     StatisticsFigures,
 )
-from engine.maintenance.profile.files import (
+from icebench.engine.maintenance.profile.files import (
     age_figures,
     delete_figures,
     deleted_rows,
@@ -29,21 +29,21 @@ from engine.maintenance.profile.files import (
     row_group_figures,
     sort_order_figures,
 )
-from engine.maintenance.profile.footers import footer_figures
-from engine.maintenance.profile.health import Examined, find_reasons
-from engine.maintenance.profile.history import history_figures
-from engine.maintenance.profile.live_files import load_live_files
-from engine.maintenance.profile.order_check import order_figures
-from engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
-from engine.maintenance.profile.statistics import distinct_values, partition_statistics, table_statistics
-from engine.plan.cache import ManifestCache
-from engine.plan.manifests import ManifestSource
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.runtime.runner import Runner
-from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
-from engine.storage.store import Store
+from icebench.engine.maintenance.profile.footers import footer_figures
+from icebench.engine.maintenance.profile.health import Examined, find_reasons
+from icebench.engine.maintenance.profile.history import history_figures
+from icebench.engine.maintenance.profile.live_files import load_live_files
+from icebench.engine.maintenance.profile.order_check import order_figures
+from icebench.engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
+from icebench.engine.maintenance.profile.statistics import distinct_values, partition_statistics, table_statistics
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.runtime.runner import Runner
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

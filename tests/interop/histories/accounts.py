@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-import engine
+import icebench
 
 
-def check_summaries(table: engine.Table, unaccounted: Collection[str] = ()) -> None:
+def check_summaries(table: icebench.Table, unaccounted: Collection[str] = ()) -> None:
     """The totals of main's head are those of its files, but for those `unaccounted`; a missing one says nothing."""
     head = table.current_snapshot
     if head is None:

@@ -12,10 +12,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-import engine
-from engine.codec.metadata_json.values import value_to_json
-from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, PrimitiveType, Type
+import icebench
+from icebench.engine.codec.metadata_json.values import value_to_json
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DecimalType, PrimitiveType, Type
 from tests.interop.histories import language as lang
 from tests.interop.histories.filters import Row, literal
 from tests.interop.histories.rows_as_arrow import arrow_rows, for_spark, imported_file, internal_value
@@ -50,7 +50,7 @@ class Java:
 
     spark: SparkSession
     catalog: str
-    ours: engine.Table
+    ours: icebench.Table
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import engine
-from engine.maintenance.rewrite_data_files import Strategy
-from engine.operations.metadata_operations import MetadataOperations
-from engine.operations.row_operations import RowOperations
-from engine.operations.transaction import TableTransaction
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.types import PrimitiveType
+import icebench
+from icebench.engine.maintenance.rewrite_data_files import Strategy
+from icebench.engine.operations.metadata_operations import MetadataOperations
+from icebench.engine.operations.row_operations import RowOperations
+from icebench.engine.operations.transaction import TableTransaction
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.types import PrimitiveType
 from tests.interop.histories import language as lang
 from tests.interop.histories.rows_as_arrow import arrow_rows, internal_value
 
@@ -23,7 +23,7 @@ class Ours:
     ids: Label -> snapshot id.
     """
 
-    table: engine.Table
+    table: icebench.Table
     ids: Mapping[str, int] = field(default_factory=dict)
 
     def perform(self, change: lang.Change) -> None:
@@ -36,12 +36,12 @@ class Ours:
             self._perform(change, self.table)
         self.table.refresh()
 
-    def _perform(self, change: lang.Change, table: engine.Table | TableTransaction) -> None:
+    def _perform(self, change: lang.Change, table: icebench.Table | TableTransaction) -> None:
         if not self._changed_rows(change, table):
             self._evolved(change, table)
 
     def _changed_rows(self, change: lang.Change, table: RowOperations) -> bool:
-        schema = table.metadata.schema if isinstance(table, engine.Table | TableTransaction) else None
+        schema = table.metadata.schema if isinstance(table, icebench.Table | TableTransaction) else None
         assert schema is not None
         match change:
             case lang.Append(rows, branch, wap):
@@ -69,7 +69,7 @@ class Ours:
     def _evolved(self, change: lang.Change, table: MetadataOperations) -> None:
         match change:
             case lang.AddField(column, transform, name):
-                table.update_spec(lambda s: s.add_field(column, engine.parse_transform(transform), name=name))
+                table.update_spec(lambda s: s.add_field(column, icebench.parse_transform(transform), name=name))
             case lang.DropField(gone):
                 table.update_spec(lambda s: s.drop_field(gone))
             case lang.RenameField(old, new):
@@ -146,7 +146,7 @@ class Ours:
             tuple(
                 SortField(
                     source_ids=(schema.find(column).field_id,),
-                    transform=engine.parse_transform("identity"),
+                    transform=icebench.parse_transform("identity"),
                     direction=direction,
                     null_order=null_order,
                 )

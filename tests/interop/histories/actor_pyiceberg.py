@@ -12,9 +12,9 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import PrimitiveType
 
-import engine
-from engine.codec.metadata_json.schema import type_to_json
-from engine.spec.types import Type
+import icebench
+from icebench.engine.codec.metadata_json.schema import type_to_json
+from icebench.engine.spec.types import Type
 from tests.interop.histories import language as lang
 from tests.interop.histories.rows_as_arrow import arrow_rows, imported_file
 
@@ -33,7 +33,7 @@ class PyIceberg:
     """
 
     catalog: Catalog
-    ours: engine.Table
+    ours: icebench.Table
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @property

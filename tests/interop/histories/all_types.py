@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-import engine
+import icebench
 from tests.interop.histories.filters import Row, col
 from tests.interop.histories.language import (
     AddColumn,
@@ -265,7 +265,7 @@ HISTORIES = [
             pyiceberg(ImportFile(rows(4, 8))),
             java(ImportFile(rows(8, 12))),
             ours(RenameColumn("n", "m")),
-            ours(AddColumn("x", engine.LONG)),
+            ours(AddColumn("x", icebench.LONG)),
             java(Append([{"id": 20, "m": 5, "x": 6}])),
             ours(Delete(col("m") == 60)),
             java(Delete(col("m") == 90)),

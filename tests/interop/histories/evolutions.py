@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-import engine
+import icebench
 from tests.interop.histories.filters import Row, col
 from tests.interop.histories.language import (
     AddColumn,
@@ -56,15 +56,15 @@ HISTORIES = [
         columns=PLAIN,
         steps=[
             ours(Append(rows(0, 6))),
-            ours(AddColumn("x", engine.LONG)),
+            ours(AddColumn("x", icebench.LONG)),
             java(Append([{"id": 10, "p": "x", "n": 1, "x": 100}])),
             java(RenameColumn("n", "number")),
             ours(Append([{"id": 11, "p": "y", "number": 2, "x": 200}])),
-            pyiceberg(AddColumn("n", engine.STRING)),
+            pyiceberg(AddColumn("n", icebench.STRING)),
             ours(Append([{"id": 12, "n": "text", "number": 3}])),
             java(DropColumn("x")),
             ours(Append([{"id": 13, "n": "more"}])),
-            ours(AddColumn("x", engine.STRING)),
+            ours(AddColumn("x", icebench.STRING)),
             java(Append([{"id": 14, "x": "another x"}])),
             ours(Move("n", "id")),
             java(Move("p", None)),
@@ -108,14 +108,14 @@ HISTORIES = [
                     ]
                 )
             ),
-            ours(Promote("id", engine.LONG)),
-            java(Promote("f", engine.DOUBLE)),
-            ours(Promote("d", engine.DecimalType(9, 2))),
-            pyiceberg(Promote("wide", engine.DecimalType(30, 3))),
-            java(Promote("k", engine.LONG)),
+            ours(Promote("id", icebench.LONG)),
+            java(Promote("f", icebench.DOUBLE)),
+            ours(Promote("d", icebench.DecimalType(9, 2))),
+            pyiceberg(Promote("wide", icebench.DecimalType(30, 3))),
+            java(Promote("k", icebench.LONG)),
             ours(Append([{"id": 2**40, "f": 0.1, "d": Decimal("1234567.89"), "wide": Decimal("-0.500"), "k": 2**40}])),
             java(Append([{"id": 2**41, "f": -0.1, "d": None, "wide": Decimal(f"{10**20}.000"), "k": 3}])),
-            ours(Promote("d", engine.DecimalType(20, 2))),
+            ours(Promote("d", icebench.DecimalType(20, 2))),
             java(Append([{"id": 2**42, "f": float("nan"), "d": Decimal("-1.25"), "wide": None, "k": 3}])),
             ours(Delete(col("k") == 3)),
         ],
@@ -126,9 +126,9 @@ HISTORIES = [
         columns=NESTED,
         steps=[
             ours(Append([nested(i) for i in range(8)])),
-            ours(AddColumn("s.c", engine.LONG)),
+            ours(AddColumn("s.c", icebench.LONG)),
             java(RenameColumn("s.b", "bb")),
-            java(AddColumn("l.element.z", engine.INT)),
+            java(AddColumn("l.element.z", icebench.INT)),
             ours(RenameColumn("m.value.w", "ww")),
             ours(
                 Append(
@@ -142,12 +142,12 @@ HISTORIES = [
                     ]
                 )
             ),
-            pyiceberg(AddColumn("m.value.u", engine.STRING)),
-            java(Promote("s.a", engine.LONG)),
+            pyiceberg(AddColumn("m.value.u", icebench.STRING)),
+            java(Promote("s.a", icebench.LONG)),
             java(DropColumn("l.element.x")),
             ours(DropColumn("s.bb")),
             java(Append([{"id": 21, "s": {"a": 2**40, "c": None}, "l": [{"y": "r", "z": None}], "m": []}])),
-            ours(AddColumn("s.bb", engine.INT)),
+            ours(AddColumn("s.bb", icebench.INT)),
             ours(Append([{"id": 22, "s": {"a": 3, "c": 4, "bb": 5}, "l": [], "m": None}])),
         ],
         coda=("java", "ours"),
@@ -159,9 +159,9 @@ HISTORIES = [
         columns=PLAIN,
         steps=[
             java(Append(rows(0, 4))),
-            ours(AddColumn("s", engine.StructType((engine.NestedField(field_id=1, name="a", type=engine.INT),)))),
+            ours(AddColumn("s", icebench.StructType((icebench.NestedField(field_id=1, name="a", type=icebench.INT),)))),
             ours(Append([{"id": 10, "s": {"a": 1}}, {"id": 11, "s": {"a": None}}, {"id": 12, "s": None}])),
-            java(AddColumn("s.b", engine.STRING)),
+            java(AddColumn("s.b", icebench.STRING)),
             java(Append([{"id": 13, "s": {"a": 2, "b": "two"}}])),
             ours(DropColumn("s.a")),
             java(Delete(col("s.b") == "two")),
@@ -174,15 +174,15 @@ HISTORIES = [
         properties=ON_READ,
         steps=[
             java(Append(rows(0, 4))),
-            ours(AddColumn("x", engine.INT, 5)),
-            java(AddColumn("t", engine.STRING, "it's")),
+            ours(AddColumn("x", icebench.INT, 5)),
+            java(AddColumn("t", icebench.STRING, "it's")),
             ours(Append([{"id": 10, "p": "a", "n": 1}])),
-            ours(AddColumn("day", engine.DATE, dt.date(2024, 2, 29))),
-            java(AddColumn("price", engine.DecimalType(9, 2), Decimal("1.50"))),
-            ours(AddColumn("at", engine.TIMESTAMP, dt.datetime(2024, 1, 1, 12, 0, 0, 5))),  # noqa: DTZ001
-            ours(AddColumn("utc", engine.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC))),
-            ours(AddColumn("flag", engine.BOOLEAN, True)),
-            ours(AddColumn("d", engine.DOUBLE, 0.25)),
+            ours(AddColumn("day", icebench.DATE, dt.date(2024, 2, 29))),
+            java(AddColumn("price", icebench.DecimalType(9, 2), Decimal("1.50"))),
+            ours(AddColumn("at", icebench.TIMESTAMP, dt.datetime(2024, 1, 1, 12, 0, 0, 5))),  # noqa: DTZ001
+            ours(AddColumn("utc", icebench.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC))),
+            ours(AddColumn("flag", icebench.BOOLEAN, True)),
+            ours(AddColumn("d", icebench.DOUBLE, 0.25)),
             ours(Append([{"id": 11}])),
             java(WriteDefault("x", 6)),
             ours(WriteDefault("t", "later")),
@@ -201,7 +201,7 @@ HISTORIES = [
         refusals={"ours on Spark": "default of 'raw'"},
         steps=[
             java(Append(rows(0, 4))),
-            ours(AddColumn("raw", engine.BINARY, b"\x00\xff")),
+            ours(AddColumn("raw", icebench.BINARY, b"\x00\xff")),
             ours(Append([{"id": 10}])),
         ],
     ),
@@ -212,7 +212,7 @@ HISTORIES = [
         refusals={"Iceberg Java": "ClassCastException", "PyIceberg": "no attribute 'tz'"},
         steps=[
             ours(Append([{"id": 1, "day": dt.date(2024, 2, 29)}, {"id": 2, "day": None}])),
-            ours(Promote("day", engine.TIMESTAMP, lambda day: dt.datetime(day.year, day.month, day.day))),  # noqa: DTZ001
+            ours(Promote("day", icebench.TIMESTAMP, lambda day: dt.datetime(day.year, day.month, day.day))),  # noqa: DTZ001
             ours(Append([{"id": 3, "day": dt.datetime(1969, 12, 31, 23, 59, 59, 999999)}])),  # noqa: DTZ001
         ],
     ),

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from engine.spec.types import Type
+from icebench.engine.spec.types import Type
 from tests.interop.histories.filters import Row, Where
 from tests.interop.histories.model import Edited, Model
 

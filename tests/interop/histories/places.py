@@ -16,9 +16,9 @@ from pyiceberg.partitioning import PartitionSpec as PyIcebergSpec
 from pyiceberg.schema import Schema as PyIcebergSchema
 from pyspark.sql import SparkSession
 
-import engine
-from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
+import icebench
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
 from tests.interop.histories.language import Engine
 
 
@@ -36,7 +36,7 @@ class Place:
 
     spark: SparkSession
     spark_catalog: str
-    ours: engine.Catalog
+    ours: icebench.Catalog
     pyiceberg: PyIcebergCatalog
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -82,7 +82,7 @@ def sql_place(spark: SparkSession, home: Path, name: str = "histories_sql") -> P
     """A SQLite database: Iceberg Java's JDBC catalog, PyIceberg's SQL catalog, and ours. Spark keeps what it once
     opened under a name."""
     database, warehouse = home / "catalog.db", home / "warehouse"
-    ours = engine.load_catalog(f"sqlite:///{database}", warehouse=str(warehouse), name=name)
+    ours = icebench.load_catalog(f"sqlite:///{database}", warehouse=str(warehouse), name=name)
     ours.create_namespace("db")
     conf = {
         "": "org.apache.iceberg.spark.SparkCatalog",
@@ -109,7 +109,7 @@ def rest_place(spark: SparkSession, address: str) -> Place:
     pyiceberg = RestCatalog(name, uri=address)
     with suppress(NamespaceAlreadyExistsError):
         pyiceberg.create_namespace("db")
-    return Place(spark, name, engine.load_catalog(address, name=name), pyiceberg)
+    return Place(spark, name, icebench.load_catalog(address, name=name), pyiceberg)
 
 
 def directory_place(spark: SparkSession, home: Path, name: str = "histories_directory") -> Place:
@@ -122,7 +122,7 @@ def directory_place(spark: SparkSession, home: Path, name: str = "histories_dire
         ".cache-enabled": "false",
     }
     _configure(spark, name, conf)
-    ours = engine.load_catalog(str(home / "warehouse"), name=name)
+    ours = icebench.load_catalog(str(home / "warehouse"), name=name)
     return Place(spark, name, ours, SqlCatalog(name, uri="sqlite:///:memory:"))
 
 

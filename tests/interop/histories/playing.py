@@ -11,11 +11,11 @@ from itertools import chain
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.codec.metadata_json.partitioning import partition_spec_to_json
-from engine.codec.metadata_json.schema import schema_to_json
-from engine.columnar.schemas import from_arrow_schema
-from engine.spec.partitioning import partition_spec
+import icebench
+from icebench.engine.codec.metadata_json.partitioning import partition_spec_to_json
+from icebench.engine.codec.metadata_json.schema import schema_to_json
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.spec.partitioning import partition_spec
 from tests.interop.histories.accounts import check_summaries
 from tests.interop.histories.actor_java import Java, lacks_spark_type
 from tests.interop.histories.actor_ours import Ours
@@ -89,7 +89,7 @@ class Play:
         history = self.history
         fields = [pa.field(name, type_, name not in history.required) for name, type_ in history.columns.items()]
         schema = from_arrow_schema(pa.schema(fields))
-        spec = partition_spec(schema, [(c, engine.parse_transform(t)) for c, t in history.partition])
+        spec = partition_spec(schema, [(c, icebench.parse_transform(t)) for c, t in history.partition])
         properties = {"format-version": str(self.version), **ON_WRITE, **history.properties}
         texts = json.dumps(schema_to_json(schema)), json.dumps(partition_spec_to_json(spec))
         self.place.create(history.created_by, self.name, (schema, spec), texts, properties)

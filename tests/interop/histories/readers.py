@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
-import engine
-from engine.codec.metadata_json.values import value_from_json
-from engine.columnar.scalars import to_arrow_array
+import icebench
+from icebench.engine.codec.metadata_json.values import value_from_json
+from icebench.engine.columnar.scalars import to_arrow_array
 from tests.interop.histories.actor_java import Java, lacks_spark_type
 from tests.interop.histories.filters import Row
 
@@ -27,7 +27,7 @@ class Readers:
     """The readers of one table; each takes the text of a filter and a snapshot id, or neither."""
 
     spark: SparkSession
-    ours: engine.Table
+    ours: icebench.Table
     java: Java
     pyiceberg: Catalog
     by_name: dict[str, Read] = field(init=False)

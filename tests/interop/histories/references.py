@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import engine
+import icebench
 from tests.interop.histories.filters import col
 from tests.interop.histories.language import (
     AddColumn,
@@ -86,7 +86,7 @@ HISTORIES = [
         steps=[
             ours(Append(rows(0, 4))),
             ours(Branch("dev")),
-            java(AddColumn("x", engine.INT)),
+            java(AddColumn("x", icebench.INT)),
             ours(Append([{"id": 10, "x": 1}], branch="dev")),
             ours(RenameColumn("n", "number")),
             java(Append([{"id": 11, "x": 2, "number": 3}])),
@@ -136,7 +136,7 @@ HISTORIES = [
         columns=PLAIN,
         steps=[
             ours(Append(rows(0, 5)), "a"),
-            java(AddColumn("x", engine.LONG)),
+            java(AddColumn("x", icebench.LONG)),
             ours(Append([{"id": 10, "x": 5}]), "b"),
             ours(RenameColumn("n", "m")),
             java(Append([{"id": 11, "m": 6}])),

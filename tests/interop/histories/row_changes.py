@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.spec.types import LONG
+from icebench.engine.spec.types import LONG
 from tests.interop.histories.filters import col
 from tests.interop.histories.language import (
     AddColumn,

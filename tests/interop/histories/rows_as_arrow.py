@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.columnar.scalars import from_arrow_array
-from engine.columnar.schemas import to_arrow_schema, to_arrow_type
-from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType, Type
+from icebench.engine.columnar.scalars import from_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_schema, to_arrow_type
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import PrimitiveType, Type
 from tests.interop.histories.filters import Row
 
 

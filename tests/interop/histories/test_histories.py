@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.setup_jars import is_cached
+from icebench.bench.setup_jars import is_cached
 from tests.interop.histories import (
     all_types,
     appends,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-import engine
-from bench.setup_jars import is_cached
-from engine.spec.snapshots import Snapshot
+import icebench
+from icebench.bench.setup_jars import is_cached
+from icebench.engine.spec.snapshots import Snapshot
 from tests.interop.histories.filters import col
 from tests.interop.histories.language import (
     Append,
@@ -115,7 +115,7 @@ def test_position_deletes_of_a_data_file_are_merged_alike(version: int, place_of
         assert found["ours"] == found["java"], change
 
 
-def head_of(table: engine.Table) -> Snapshot:
+def head_of(table: icebench.Table) -> Snapshot:
     head = table.refresh().current_snapshot
     assert head is not None
     return head

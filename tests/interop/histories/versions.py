@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import engine
+import icebench
 from tests.interop.histories.filters import col
 from tests.interop.histories.language import (
     AddColumn,
@@ -34,7 +34,7 @@ from tests.interop.histories.shapes import ON_READ, PLAIN, rows
 IN_TURNS = [
     ours(Append(rows(0, 6)), "a"),
     java(Append(rows(6, 10))),
-    ours(AddColumn("x", engine.LONG)),
+    ours(AddColumn("x", icebench.LONG)),
     java(AddField("p", "identity")),
     ours(Transaction([Append([{"id": 20, "x": 1}]), Delete(col("id") == 3), Tag("t")])),
     java(Delete(col("id") == 4)),
@@ -178,7 +178,7 @@ HISTORIES = [
             ours(
                 Transaction(
                     [
-                        AddColumn("x", engine.LONG),
+                        AddColumn("x", icebench.LONG),
                         Append([{"id": 20, "x": 1}]),
                         RenameColumn("n", "m"),
                         AddField("p", "identity"),

@@ -15,10 +15,10 @@ from asv.config import Config
 from asv.machine import Machine, MachineCollection
 from asv.runner import BENCHMARK_RUN_SCRIPT
 
-import engine
-from bench.asv_run import ROOT, AsvFailed, machine_facts, revision
-from bench.cases.tables import Scale, build
-from bench.suites.cases import Cases, pruning_of
+import icebench
+from icebench.bench.asv_run import ROOT, AsvFailed, machine_facts, revision
+from icebench.bench.cases.tables import Scale, build
+from icebench.bench.suites.cases import Cases, pruning_of
 
 
 def test_the_machine_file_has_every_field_that_asv_asks_for(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_asv_finds_each_benchmark_once(tmp_path: Path) -> None:
 
 
 def test_pruning_is_held_against_the_files_that_hold_a_matching_row(tmp_path: Path) -> None:
-    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+    with closing(icebench.load_catalog(str(tmp_path))) as catalog:
         build(catalog, Scale(rows=6_000, files=10))
     found = pruning_of(str(tmp_path), "scan/partitioned/partition-filter")
     assert found["recall"] == 1
@@ -125,7 +125,9 @@ def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(
     run("git", "add", ".")
     run("git", "commit", "--quiet", "--message", "a suite")
     facts = dict.fromkeys((name for name, _ in Machine.fields), "x") | {"machine": "box"}
-    program = f"from bench.asv_run import run_suite; from pathlib import Path; run_suite(Path('.'), facts={facts})"
+    program = (
+        f"from icebench.bench.asv_run import run_suite; from pathlib import Path; run_suite(Path('.'), facts={facts})"
+    )
     run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}")
     assert list(home.iterdir()) == []
     assert (checkout / "results" / "asv" / "results" / "box" / "machine.json").is_file()

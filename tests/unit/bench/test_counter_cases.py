@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import engine
-from bench.cases import counters
-from bench.cases.counters import NO_ROWS, CaseFailed, counted, run_cases
-from bench.cases.probe import probed
-from bench.cases.tables import DATE, EQUALITY_ITEMS, ITEM, PAID, TABLES, TICKET, Scale
-from bench.cases.work import Case, cases
-from bench.cli.gate import HASH_SEEDS, runs_of_fresh_processes
-from bench.engines.checksum import checksum_of
-from bench.gate.baseline import Baseline, CaseResult, decode, encode
-from bench.gate.verdict import REGRESSIONS, admissible, compare
+import icebench
+from icebench.bench.cases import counters
+from icebench.bench.cases.counters import NO_ROWS, CaseFailed, counted, run_cases
+from icebench.bench.cases.probe import probed
+from icebench.bench.cases.tables import DATE, EQUALITY_ITEMS, ITEM, PAID, TABLES, TICKET, Scale
+from icebench.bench.cases.work import Case, cases
+from icebench.bench.cli.gate import HASH_SEEDS, runs_of_fresh_processes
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.gate.baseline import Baseline, CaseResult, decode, encode
+from icebench.bench.gate.verdict import REGRESSIONS, admissible, compare
 from tests.tidy.source import REPOSITORY
 
 # What the filters mean, by Arrow's own evaluation: it shares nothing with the engine's plans.
@@ -146,7 +146,7 @@ def test_chosen_cases_alone_are_run() -> None:
 
 
 def test_a_case_that_raises_anything_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(_catalog: engine.Catalog, _counters: engine.Counters) -> Any:
+    def dies(_catalog: icebench.Catalog, _counters: icebench.Counters) -> Any:
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setattr(counters, "built", nullcontext)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.doctor import Check, Status, examine
-from bench.java_home import JavaMissing
-from bench.machine import Machine
+from icebench.bench.doctor import Check, Status, examine
+from icebench.bench.java_home import JavaMissing
+from icebench.bench.machine import Machine
 
 MODULES = "java.base@17\njdk.incubator.vector@17\n"
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from bench.definition import Definition
-from bench.errors import ConfigError
-from bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
-from bench.measure.estimate import estimate
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.definitions import DescribedWorkload, MaintenanceWorkload, ReadingWorkload, RowsWorkload
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.definition import Definition
+from icebench.bench.errors import ConfigError
+from icebench.bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
+from icebench.bench.measure.estimate import estimate
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.definitions import DescribedWorkload, MaintenanceWorkload, ReadingWorkload, RowsWorkload
+from icebench.bench.workloads.tpcds import Tpcds
 
 MINIMAL = """
 name = "small"

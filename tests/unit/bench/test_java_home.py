@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.java_home import JavaMissing, candidates, find_java_home, major_version
+from icebench.bench.java_home import JavaMissing, candidates, find_java_home, major_version
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -56,7 +56,11 @@ def test_what_does_not_fit_is_named_on_one_line(tmp_path: Path) -> None:
 def test_runs_before_anything_is_installed() -> None:
     # -S leaves out site-packages.
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "bench.java_home"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        [sys.executable, "-S", "-m", "icebench.bench.java_home"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert major_version(Path(done.stdout.strip())) is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.machine import GB, Machine
+from icebench.bench.machine import GB, Machine
 
 
 def sysfs(tmp_path: Path, **files: str) -> Machine:

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from bench.cases.pairs import Pairs, compare_revisions, unaccepted
-from bench.cases.revisions import CaseProcessFailed, Unbuildable
-from bench.gate.baseline import Baseline, CaseResult, encode
-from bench.gate.outcome import Outcome
-from bench.gate.timing import CONFIRMING, LOOKS, Stand
-from bench.gate.verdict import ExitCode
+from icebench.bench.cases.pairs import Pairs, compare_revisions, unaccepted
+from icebench.bench.cases.revisions import CaseProcessFailed, Unbuildable
+from icebench.bench.gate.baseline import Baseline, CaseResult, encode
+from icebench.bench.gate.outcome import Outcome
+from icebench.bench.gate.timing import CONFIRMING, LOOKS, Stand
+from icebench.bench.gate.verdict import ExitCode
 
 Seconds = Callable[[int], float]
 
@@ -34,7 +34,7 @@ class Scripted:
     seeds: list[int] = field(default_factory=list)
 
     def run(self, module: str, *arguments: str, seed: int = 0) -> str:
-        if module == "bench.cases.counters":
+        if module == "icebench.bench.cases.counters":
             if isinstance(self.counts, CaseProcessFailed):
                 raise self.counts
             return encode(self.counts)

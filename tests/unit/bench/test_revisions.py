@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.cases.revisions import WORKTREE, CaseProcessFailed, Unbuildable, build, commit_of
-from bench.errors import ConfigError
+from icebench.bench.cases.revisions import WORKTREE, CaseProcessFailed, Unbuildable, build, commit_of
+from icebench.bench.errors import ConfigError
 
 GOOD = "def prepare_kernels() -> None:\n    pass\n\n\nVALUE = 1\n"
 
@@ -21,8 +21,11 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def commit(root: Path, engine: str, lock: str = "locked\n") -> str:
-    (root / "engine").mkdir(exist_ok=True)
-    (root / "engine" / "__init__.py").write_text(engine)
+    for package, text in (("engine", engine), ("icebench", "from icebench.engine import *\n")):
+        (root / package).mkdir(exist_ok=True)
+        (root / package / "__init__.py").write_text(text)
+    if not (root / "icebench" / "engine").is_symlink():
+        (root / "icebench" / "engine").symlink_to("../engine")
     (root / "requirements.lock").write_text(lock)
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "a change")
@@ -39,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 def value(side: object, folder: Path) -> str:
     assert side is not None
-    program = "import engine; print(engine.VALUE)"
+    program = "import icebench; print(icebench.VALUE)"
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     return subprocess.run(
         [sys.executable, "-c", program], cwd=folder, env=environment, check=True, capture_output=True, text=True

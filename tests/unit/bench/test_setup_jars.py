@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import setup_jars
-from bench.setup_jars import cached_jar, is_cached
+from icebench.bench import setup_jars
+from icebench.bench.setup_jars import cached_jar, is_cached
 
 COORDINATES = "org.example:thing_2.13:1.0"
 

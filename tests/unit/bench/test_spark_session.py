@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import spark_session
-from bench.errors import ConfigError
-from bench.setup_jars import ICEBERG_RUNTIME
-from bench.spark_session import SparkSettings
+from icebench.bench import spark_session
+from icebench.bench.errors import ConfigError
+from icebench.bench.setup_jars import ICEBERG_RUNTIME
+from icebench.bench.spark_session import SparkSettings
 
 
 def test_local_settings() -> None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from packaging.requirements import Requirement
 
-import engine
-from bench.cli.failures import explain
+import icebench
+from icebench.bench.cli.failures import explain
 
 PEERS = ("duckdb", "polars", "pyiceberg")
 EXTRAS = (
@@ -25,7 +25,7 @@ EXTRAS = (
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warehouse")
     rows = pa.table({"id": [1, 2, 3]})
-    engine.load_catalog(str(folder)).create_table("db.events", rows.schema).append(rows)
+    icebench.load_catalog(str(folder)).create_table("db.events", rows.schema).append(rows)
     return folder
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import engine
+import icebench
 from tests.tidy.source import REPOSITORY
 
 _EXTERNAL = re.compile(r"""<(?:script|link|img)[^>]+(?:src|href)=["'](?:https?:)?//""")
@@ -23,6 +23,6 @@ def test_the_site_has_every_public_name_and_needs_no_network(tmp_path: Path) -> 
     pages = {page: page.read_text() for page in tmp_path.rglob("*.html")}
     assert not [page.name for page, text in pages.items() if _EXTERNAL.search(text)]
     reference = "".join(text for page, text in pages.items() if page.parent.name == "reference")
-    described = {name for name in engine.__all__ if callable(getattr(engine, name)) and not name.isupper()}
-    missing = {name for name in described if not re.search(rf'id="engine\.(?:\w+\.)*{name}"', reference)}
+    described = {name for name in icebench.__all__ if callable(getattr(icebench, name)) and not name.isupper()}
+    missing = {name for name in described if not re.search(rf'id="icebench\.(?:\w+\.)*{name}"', reference)}
     assert not missing

@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.codec.avro.file import read_blocks, read_header
-from engine.columnar.schemas import to_arrow_schema
-from engine.errors import Contradiction, ContradictionWarning, CorruptTable, Invalid
-from engine.plan.manifests import ManifestSource
-from engine.plan.scan import table_scan
-from engine.runtime.counters import METADATA_CONTRADICTIONS, Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileFormat
-from engine.spec.manifest import ManifestFile
-from engine.storage.contradictions import Verify, VerifyingStore
-from engine.storage.memory import MemoryStore
+import icebench
+from icebench.engine.codec.avro.file import read_blocks, read_header
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.counters import METADATA_CONTRADICTIONS, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileFormat
+from icebench.engine.spec.manifest import ManifestFile
+from icebench.engine.storage.contradictions import Verify, VerifyingStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import Contradiction, ContradictionWarning, CorruptTable, Invalid
 from tests.fault.foreign_files import avro_file, orc_file
 from tests.property.remote_planning import OtherProcesses
 
@@ -39,22 +39,24 @@ def rows(first: int, count: int = 100) -> pa.Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[engine.Table]:
-    catalog = engine.load_catalog(f"{tmp_path}/wh")
+def table(tmp_path: Path) -> Iterator[icebench.Table]:
+    catalog = icebench.load_catalog(f"{tmp_path}/wh")
     yield catalog.create_table("db.t", SCHEMA, properties=UNPACKED)
     catalog.close()
 
 
-def opened(table: engine.Table, verify: Verify = "warn", cache: engine.ManifestCache | None = None) -> engine.Table:
-    return engine.load_table(table.metadata_location, verify=verify, cache=cache)
+def opened(
+    table: icebench.Table, verify: Verify = "warn", cache: icebench.ManifestCache | None = None
+) -> icebench.Table:
+    return icebench.load_table(table.metadata_location, verify=verify, cache=cache)
 
 
-def ids(table: engine.Table) -> list[int]:
+def ids(table: icebench.Table) -> list[int]:
     found: list[int] = table.scan().to_arrow()["id"].to_pylist()
     return sorted(found)
 
 
-def assert_read_with_a_warning(table: engine.Table, expected: Sequence[int], told: str) -> None:
+def assert_read_with_a_warning(table: icebench.Table, expected: Sequence[int], told: str) -> None:
     """The rows with one warning and a count; an error where that was asked for."""
     own, counters = opened(table), Counters()
     with warnings.catch_warnings(record=True) as caught:
@@ -68,12 +70,12 @@ def assert_read_with_a_warning(table: engine.Table, expected: Sequence[int], tol
         ids(opened(table, "strict"))
 
 
-def assert_refused(table: engine.Table, told: str = ".") -> None:
+def assert_refused(table: icebench.Table, told: str = ".") -> None:
     with pytest.raises(CorruptTable, match=told):
         ids(opened(table))
 
 
-def data_file(table: engine.Table, file_format: FileFormat, data: pa.Table) -> bytes:
+def data_file(table: icebench.Table, file_format: FileFormat, data: pa.Table) -> bytes:
     """A data file with field ids."""
     if file_format == "parquet":
         sink = io.BytesIO()
@@ -84,7 +86,7 @@ def data_file(table: engine.Table, file_format: FileFormat, data: pa.Table) -> b
     )
 
 
-def add(table: engine.Table, name: str, data: bytes, *, size: int, count: int = 100) -> None:
+def add(table: icebench.Table, name: str, data: bytes, *, size: int, count: int = 100) -> None:
     """Add a file that the manifest gives this size and number of rows."""
     location = f"{table.location}/data/{name}"
     table.store.write(location, data)
@@ -101,25 +103,25 @@ class TestDataFiles:
     @pytest.mark.parametrize("file_format", FORMATS)
     @pytest.mark.parametrize("size", [0, 10, 3_000, 1 << 20, 1 << 30])
     def test_a_whole_file_of_another_size_is_read(
-        self, table: engine.Table, file_format: FileFormat, size: int
+        self, table: icebench.Table, file_format: FileFormat, size: int
     ) -> None:
         add(table, f"a.{file_format}", data_file(table, file_format, rows(0)), size=size)
         add(table, f"b.{file_format}", data_file(table, file_format, rows(100)), size=size)
         assert_read_with_a_warning(table, range(200), f"bytes, and its manifest entry says {size}")
 
-    def test_a_large_file_that_should_be_small_is_read_to_its_end(self, table: engine.Table) -> None:
+    def test_a_large_file_that_should_be_small_is_read_to_its_end(self, table: icebench.Table) -> None:
         data = data_file(table, "parquet", rows(0, 150_000))
         assert len(data) > 1 << 20
         add(table, "a.parquet", data, size=1000, count=150_000)
         assert_read_with_a_warning(table, range(150_000), "manifest entry says 1000")
 
     @pytest.mark.parametrize("file_format", FORMATS)
-    def test_a_file_with_other_rows_is_refused(self, table: engine.Table, file_format: FileFormat) -> None:
+    def test_a_file_with_other_rows_is_refused(self, table: icebench.Table, file_format: FileFormat) -> None:
         add(table, f"a.{file_format}", data_file(table, file_format, rows(0, 99)), size=1)
         assert_refused(table, "99 rows, where its manifest entry says 100")
 
     @pytest.mark.parametrize("file_format", FORMATS)
-    def test_a_truncated_file_is_refused(self, table: engine.Table, file_format: FileFormat) -> None:
+    def test_a_truncated_file_is_refused(self, table: icebench.Table, file_format: FileFormat) -> None:
         data = data_file(table, file_format, rows(0))
         end = len(data) // 2
         if file_format == "avro":  # at the end of a block, where nothing in the file tells
@@ -131,14 +133,14 @@ class TestDataFiles:
     @pytest.mark.parametrize("file_format", ["parquet", "orc"])
     @pytest.mark.parametrize("cut", [0, 8])
     def test_a_file_with_bytes_cut_out_or_put_in_is_refused(
-        self, table: engine.Table, file_format: FileFormat, cut: int
+        self, table: icebench.Table, file_format: FileFormat, cut: int
     ) -> None:
         data = data_file(table, file_format, rows(0))
         changed = data[:40] + (b"" if cut else b"\0" * 8) + data[40 + cut :]
         add(table, f"a.{file_format}", changed, size=len(data))
         assert_refused(table, "its footer does not account for all of them")
 
-    def test_a_file_of_another_table_is_refused(self, table: engine.Table) -> None:
+    def test_a_file_of_another_table_is_refused(self, table: icebench.Table) -> None:
         other = table.schema().fields
         renamed = to_arrow_schema(table.schema()).empty_table().schema
         stranger = rows(0).cast(renamed).rename_columns(["number", "title"])
@@ -149,13 +151,13 @@ class TestDataFiles:
         add(table, "a.parquet", sink.getvalue(), size=7)
         assert_refused(table, "no schema of the table has its column number")
 
-    def test_a_renamed_column_is_not_another_tables(self, table: engine.Table) -> None:
+    def test_a_renamed_column_is_not_another_tables(self, table: icebench.Table) -> None:
         add(table, "a.parquet", data_file(table, "parquet", rows(0)), size=7)
         table.update_schema(lambda schema: schema.rename_column("id", "number"))
         with pytest.warns(ContradictionWarning):
             assert sorted(opened(table).scan().to_arrow()["number"].to_pylist()) == list(range(100))
 
-    def test_a_splice_never_gives_wrong_rows(self, table: engine.Table) -> None:
+    def test_a_splice_never_gives_wrong_rows(self, table: icebench.Table) -> None:
         data = data_file(table, "parquet", rows(0))
         add(table, "a.parquet", data, size=len(data))
         for at in range(4, len(data) - 30, 31):
@@ -166,27 +168,27 @@ class TestDataFiles:
 
 
 class TestDeleteFiles:
-    def rewritten(self, table: engine.Table, change: Callable[[pa.Table], pa.Table]) -> None:
+    def rewritten(self, table: icebench.Table, change: Callable[[pa.Table], pa.Table]) -> None:
         """Replace the delete file by another."""
         (path,) = table.inspect.delete_files()["file_path"].to_pylist()
         sink = io.BytesIO()
         pq.write_table(change(pq.read_table(io.BytesIO(table.store.read(path)))), sink, compression="gzip")
         table.store.write(path, sink.getvalue(), overwrite=True)
 
-    def test_one_of_another_size_is_applied(self, table: engine.Table) -> None:
+    def test_one_of_another_size_is_applied(self, table: icebench.Table) -> None:
         table.append(rows(0))
         table.delete("id < 5", mode="merge-on-read")
         self.rewritten(table, lambda deletes: deletes)
         assert_read_with_a_warning(table, range(5, 100), "manifest entry says")
 
-    def test_one_with_fewer_rows_is_refused(self, table: engine.Table) -> None:
+    def test_one_with_fewer_rows_is_refused(self, table: icebench.Table) -> None:
         table.append(rows(0))
         table.delete("id < 5", mode="merge-on-read")
         self.rewritten(table, lambda deletes: deletes.slice(1))
         assert_refused(table, "a delete file with 4 rows, where its manifest entry says 5")
 
 
-def manifests(table: engine.Table) -> list[ManifestFile]:
+def manifests(table: icebench.Table) -> list[ManifestFile]:
     snapshot = table.current_snapshot
     assert snapshot is not None
     return list(ManifestSource(store=table.store, runner=LocalRunner(1)).manifests_of(snapshot))
@@ -203,7 +205,7 @@ def rewrite(path: str, change: Callable[[list[Any]], list[Any]]) -> None:
     Path(path).write_bytes(sink.getvalue())
 
 
-def with_list(table: engine.Table, **wrong: object) -> None:
+def with_list(table: icebench.Table, **wrong: object) -> None:
     """Let the manifest list say something else of the first manifest."""
     snapshot = table.current_snapshot
     assert snapshot is not None
@@ -213,7 +215,7 @@ def with_list(table: engine.Table, **wrong: object) -> None:
 
 class TestManifests:
     @pytest.fixture
-    def filled(self, table: engine.Table) -> engine.Table:
+    def filled(self, table: icebench.Table) -> icebench.Table:
         for first in range(3):
             table.add_files(
                 [
@@ -230,17 +232,17 @@ class TestManifests:
             )
         return table
 
-    def stored(self, table: engine.Table, first: int) -> str:
+    def stored(self, table: icebench.Table, first: int) -> str:
         location = f"{table.location}/data/{first}.parquet"
         table.store.write(location, data_file(table, "parquet", rows(first)))
         return location
 
     @pytest.mark.parametrize("size", [0, 1, 1 << 40])
-    def test_one_of_another_length_with_all_its_entries_is_read(self, filled: engine.Table, size: int) -> None:
+    def test_one_of_another_length_with_all_its_entries_is_read(self, filled: icebench.Table, size: int) -> None:
         with_list(filled, manifest_length=size)
         assert_read_with_a_warning(filled, range(600), f"bytes, and its manifest list says {size}")
 
-    def test_one_written_again_is_read(self, filled: engine.Table) -> None:
+    def test_one_written_again_is_read(self, filled: icebench.Table) -> None:
         rewrite(manifests(filled)[0].manifest_path, lambda entries: entries)
         assert_read_with_a_warning(filled, range(600), "its manifest list says")
 
@@ -253,7 +255,7 @@ class TestManifests:
         ],
     )
     def test_one_of_the_right_length_is_read_whatever_the_list_counts(
-        self, filled: engine.Table, wrong: dict[str, int]
+        self, filled: icebench.Table, wrong: dict[str, int]
     ) -> None:
         with_list(filled, **wrong)
         assert_read_with_a_warning(filled, range(600), "its manifest list says")
@@ -270,12 +272,12 @@ class TestManifests:
         ],
     )
     def test_one_whose_entries_may_be_damaged_or_anothers_is_refused(
-        self, filled: engine.Table, wrong: dict[str, int]
+        self, filled: icebench.Table, wrong: dict[str, int]
     ) -> None:
         with_list(filled, **wrong)
         assert_refused(filled, "its manifest list says")
 
-    def test_one_cut_off_after_an_entry_is_refused(self, filled: engine.Table) -> None:
+    def test_one_cut_off_after_an_entry_is_refused(self, filled: icebench.Table) -> None:
         path = manifests(filled)[0].manifest_path
         rewrite(path, lambda entries: entries)
         length = filled.store.size(path)
@@ -285,25 +287,25 @@ class TestManifests:
         filled.store.write(path, data[: read_blocks(data, read_header(data))[0].end + 16], overwrite=True)
         assert_refused(filled, f"bytes, and its manifest list says {length}")
 
-    def test_one_of_another_length_without_counts_is_refused(self, filled: engine.Table) -> None:
+    def test_one_of_another_length_without_counts_is_refused(self, filled: icebench.Table) -> None:
         (path,) = (manifests(filled)[0].manifest_path,)
         listed = replace(manifests(filled)[0], manifest_length=1, deleted_files_count=None)
         with pytest.raises(CorruptTable, match="its manifest list says 1"):
             ManifestSource(store=filled.store, runner=LocalRunner(1)).columns(listed, frozenset())
         assert path == listed.manifest_path
 
-    def test_another_manifest_in_its_place_is_refused(self, filled: engine.Table) -> None:
+    def test_another_manifest_in_its_place_is_refused(self, filled: icebench.Table) -> None:
         first, second, _ = manifests(filled)
         filled.store.write(first.manifest_path, filled.store.read(second.manifest_path), overwrite=True)
         with_list(filled, manifest_length=1)
         assert_refused(filled, "its manifest list says 1")
 
     @pytest.mark.parametrize("on_disk", [False, True])
-    def test_a_cache_keeps_what_is_wrong(self, filled: engine.Table, tmp_path: Path, on_disk: bool) -> None:
+    def test_a_cache_keeps_what_is_wrong(self, filled: icebench.Table, tmp_path: Path, on_disk: bool) -> None:
         with_list(filled, manifest_length=1)
 
-        def cache() -> engine.ManifestCache:
-            return engine.ManifestCache(directory=str(tmp_path / "cache") if on_disk else None)
+        def cache() -> icebench.ManifestCache:
+            return icebench.ManifestCache(directory=str(tmp_path / "cache") if on_disk else None)
 
         shared = cache()
         with pytest.warns(ContradictionWarning):
@@ -312,20 +314,20 @@ class TestManifests:
             with pytest.raises(CorruptTable, match="its manifest list says 1"):
                 ids(opened(filled, "strict", each))
 
-    def test_a_table_that_is_changed_tells_it_too(self, filled: engine.Table) -> None:
+    def test_a_table_that_is_changed_tells_it_too(self, filled: icebench.Table) -> None:
         with_list(filled, manifest_length=1)
         with pytest.warns(ContradictionWarning, match=r"\(table db\.t; "):
             filled.delete("id = 0 or id = 599", mode="copy-on-write")
         assert ids(opened(filled, "strict")) == list(range(1, 599))
 
-    def test_metadata_tables_tell_it(self, filled: engine.Table) -> None:
+    def test_metadata_tables_tell_it(self, filled: icebench.Table) -> None:
         with_list(filled, manifest_length=1)
         with pytest.warns(ContradictionWarning):
             assert opened(filled).inspect.files().num_rows == 6
         with pytest.raises(CorruptTable, match="its manifest list says 1"):
             opened(filled, "strict").inspect.files()
 
-    def test_executors_tell_the_planning_process(self, filled: engine.Table) -> None:
+    def test_executors_tell_the_planning_process(self, filled: icebench.Table) -> None:
         with_list(filled, manifest_length=1)
         told: list[Contradiction] = []
         scan = replace(table_scan(filled.metadata, _Listening(filled.store, told)), executors=OtherProcesses())
@@ -342,9 +344,9 @@ class _Listening(VerifyingStore):
         self._heard.append(contradiction)
 
 
-def test_a_third_way_is_refused(table: engine.Table) -> None:
+def test_a_third_way_is_refused(table: icebench.Table) -> None:
     with pytest.raises(Invalid, match="verify='lax' is neither 'warn' nor 'strict'"):
-        engine.load_table(table.metadata_location, verify="lax")  # type: ignore[arg-type]
+        icebench.load_table(table.metadata_location, verify="lax")  # type: ignore[arg-type]
 
 
 def test_each_cause_is_told_once_a_table() -> None:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from engine.errors import (
+from icebench.engine.errors import (
     AlreadyExists,
     CommitConflict,
     CorruptTable,

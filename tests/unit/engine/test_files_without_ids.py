@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-import engine
-from engine.errors import Unsupported
-from engine.spec.data_file import DataFile, FileFormat
-from engine.spec.types import LONG
+import icebench
+from icebench.engine.spec.data_file import DataFile, FileFormat
+from icebench.engine.spec.types import LONG
+from icebench.errors import Unsupported
 
 SCHEMA = pa.schema(
     [
@@ -29,8 +29,8 @@ ROWS = [{"id": i, "name": f"n{i}", "place": {"x": i, "y": -i}} for i in range(5)
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[engine.Table]:
-    catalog = engine.load_catalog(f"{tmp_path}/wh")
+def table(tmp_path: Path) -> Iterator[icebench.Table]:
+    catalog = icebench.load_catalog(f"{tmp_path}/wh")
     yield catalog.create_table("db.t", SCHEMA)
     catalog.close()
 
@@ -57,7 +57,7 @@ def _avro(fields: pa.Schema | pa.StructType, name: str) -> dict[str, object]:
     return {"type": "record", "name": name, "fields": [{"name": f.name, "type": ["null", type_of(f)]} for f in fields]}
 
 
-def add(table: engine.Table, data: pa.Table, file_format: FileFormat, name: str = "f") -> None:
+def add(table: icebench.Table, data: pa.Table, file_format: FileFormat, name: str = "f") -> None:
     location = f"{table.location}/data/{name}.{file_format}"
     content = encoded(data, file_format)
     table.store.write(location, content)
@@ -70,13 +70,13 @@ def add(table: engine.Table, data: pa.Table, file_format: FileFormat, name: str 
     table.add_files([file])
 
 
-def refused(table: engine.Table, told: str) -> None:
+def refused(table: icebench.Table, told: str) -> None:
     with pytest.raises(Unsupported, match=told):
         table.scan().to_arrow()
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_columns_in_the_tables_order(table: engine.Table, file_format: FileFormat) -> None:
+def test_columns_in_the_tables_order(table: icebench.Table, file_format: FileFormat) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA), file_format)
     assert table.scan().to_arrow().to_pylist() == ROWS
     assert table.scan("id > 2 and place.y <= -3", columns=["name"]).to_arrow().to_pylist() == [
@@ -86,35 +86,35 @@ def test_columns_in_the_tables_order(table: engine.Table, file_format: FileForma
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_fewer_columns_are_null(table: engine.Table, file_format: FileFormat) -> None:
+def test_fewer_columns_are_null(table: icebench.Table, file_format: FileFormat) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA).select(["id", "name"]), file_format)
     assert table.scan().to_arrow().to_pylist() == [{**row, "place": None} for row in ROWS]
 
 
-def test_parquet_goes_by_position_and_others_by_name(table: engine.Table) -> None:
+def test_parquet_goes_by_position_and_others_by_name(table: icebench.Table) -> None:
     data = pa.Table.from_pylist(ROWS, SCHEMA).rename_columns(["number", "text", "place"])
     add(table, data, "parquet")
     assert table.scan().to_arrow().to_pylist() == ROWS
 
 
-def test_a_renamed_and_a_dropped_column_keep_their_position(table: engine.Table) -> None:
+def test_a_renamed_and_a_dropped_column_keep_their_position(table: icebench.Table) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA), "parquet")
     table.update_schema(lambda schema: schema.drop_column("id").rename_column("name", "title"))
     assert table.scan().to_arrow().to_pylist() == [{"title": r["name"], "place": r["place"]} for r in ROWS]
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
-def test_other_orders_are_found_by_name(table: engine.Table, file_format: FileFormat) -> None:
+def test_other_orders_are_found_by_name(table: icebench.Table, file_format: FileFormat) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA).select(["name", "place", "id"]), file_format)
     assert table.scan().to_arrow().to_pylist() == ROWS
 
 
-def test_a_parquet_file_in_another_order_is_refused(table: engine.Table) -> None:
+def test_a_parquet_file_in_another_order_is_refused(table: icebench.Table) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA).select(["name", "id"]), "parquet")
     refused(table, "its column 1 has the name of column 2, 'name'")
 
 
-def test_nested_columns_of_other_names_are_refused(table: engine.Table) -> None:
+def test_nested_columns_of_other_names_are_refused(table: icebench.Table) -> None:
     odd = pa.table({"id": [1], "name": ["n"], "place": [{"a": 1, "b": 2}]})
     add(
         table,
@@ -125,20 +125,20 @@ def test_nested_columns_of_other_names_are_refused(table: engine.Table) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
-def test_a_file_with_a_former_name_is_refused(table: engine.Table, file_format: FileFormat) -> None:
+def test_a_file_with_a_former_name_is_refused(table: icebench.Table, file_format: FileFormat) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA), file_format)
     table.update_schema(lambda schema: schema.rename_column("name", "title"))
     refused(table, "the name of its column 'name'")
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
-def test_a_file_whose_names_are_all_others_is_refused(table: engine.Table, file_format: FileFormat) -> None:
+def test_a_file_whose_names_are_all_others_is_refused(table: icebench.Table, file_format: FileFormat) -> None:
     add(table, pa.table({"_col0": [1], "_col1": ["a"]}), file_format)
     refused(table, "the name of its column '_col0'")
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_column_that_the_table_had_later_is_refused(table: engine.Table, file_format: FileFormat) -> None:
+def test_a_column_that_the_table_had_later_is_refused(table: icebench.Table, file_format: FileFormat) -> None:
     # Planning takes it that the file lacks the column, as its snapshot is older: a filter would lose rows.
     add(table, pa.table({"id": [1], "name": ["n"], "extra": [7]}), file_format)
     table.update_schema(lambda schema: schema.drop_column("place").add_column("extra", LONG))
@@ -151,20 +151,20 @@ def test_a_column_that_the_table_had_later_is_refused(table: engine.Table, file_
 
 @pytest.mark.parametrize("name", ["extra", "other"])
 def test_a_position_that_the_table_had_later_is_refused(tmp_path: Path, name: str) -> None:
-    table = engine.load_catalog(f"{tmp_path}/wh").create_table("db.t", pa.schema([("id", pa.int64())]))
+    table = icebench.load_catalog(f"{tmp_path}/wh").create_table("db.t", pa.schema([("id", pa.int64())]))
     add(table, pa.table({"id": [1], name: [7]}), "parquet")
     table.update_schema(lambda schema: schema.add_column("extra", LONG))
     refused(table, f"its column '{name}' is newer than some snapshots")
 
 
-def test_a_name_mapping_comes_first(table: engine.Table) -> None:
+def test_a_name_mapping_comes_first(table: icebench.Table) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA).select(["name", "id"]), "parquet")
     mapping = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["name"]}]'
     table.set_properties({"schema.name-mapping.default": mapping})
     assert table.scan().to_arrow().to_pylist() == [{**row, "place": None} for row in ROWS]
 
 
-def test_a_file_with_some_ids_is_not_numbered(table: engine.Table) -> None:
+def test_a_file_with_some_ids_is_not_numbered(table: icebench.Table) -> None:
     fields = [pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}), pa.field("name", pa.string())]
     add(table, pa.table({"id": [1], "name": ["n"]}, schema=pa.schema(fields)), "parquet")
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": None, "place": None}]

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import engine
-from engine.errors import Invalid, NotInstalled, Unsupported
-from engine.frames.duckdb_source import ScanDataset
+import icebench
+from icebench.engine.frames.duckdb_source import ScanDataset
+from icebench.errors import Invalid, NotInstalled, Unsupported
 
 SCHEMA = pa.schema([
     ("id", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("day", pa.date32()), ("ts", pa.timestamp("us")),
@@ -37,9 +37,9 @@ def row(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> engine.Table:
+def table(tmp_path_factory: pytest.TempPathFactory) -> icebench.Table:
     """Four files of 25 rows, one of them with deleted rows."""
-    made = engine.load_catalog(str(tmp_path_factory.mktemp("frames"))).create_table("db.t", SCHEMA)
+    made = icebench.load_catalog(str(tmp_path_factory.mktemp("frames"))).create_table("db.t", SCHEMA)
     for first in range(0, 100, 25):
         made.append(pa.Table.from_pylist([row(n) for n in range(first, first + 25)], SCHEMA))
     made.delete("id in (3, 4)", "merge-on-read")
@@ -67,19 +67,19 @@ FILTERS: list[tuple[Any, str, int]] = [
 
 
 @pytest.mark.parametrize(("filter", "text", "files"), FILTERS)
-def test_both_find_the_same_rows_and_prune(table: engine.Table, filter: Any, text: str, files: int) -> None:
+def test_both_find_the_same_rows_and_prune(table: icebench.Table, filter: Any, text: str, files: int) -> None:
     expected = sorted(table.scan(text).to_arrow()["id"].to_pylist())
-    counters = engine.Counters()
+    counters = icebench.Counters()
     lazy = table.scan(counters=counters).to_polars()
     assert sorted(lazy.filter(filter).select("id").collect()["id"]) == expected
     assert counters.as_dict()["files_planned"] <= files
-    counters = engine.Counters()
+    counters = icebench.Counters()
     relation = table.scan(counters=counters).to_duckdb()
     assert sorted(n for (n,) in relation.filter(text).project("id").fetchall()) == expected
 
 
-def test_duckdb_pushes_filters_and_columns(table: engine.Table) -> None:
-    counters = engine.Counters()
+def test_duckdb_pushes_filters_and_columns(table: icebench.Table) -> None:
+    counters = icebench.Counters()
     relation = table.scan(counters=counters).to_duckdb(duckdb.connect())
     assert relation.filter("id > 80 and s is not null").aggregate("count(*), min(day)").fetchall()[0][0] == 16
     assert counters.as_dict()["files_planned"] == 1
@@ -87,8 +87,8 @@ def test_duckdb_pushes_filters_and_columns(table: engine.Table) -> None:
     assert table.scan(columns=["n.b", "id"]).to_duckdb().filter("id = 30").fetchall() == [(30, {"b": "b"})]
 
 
-def test_polars_reads_what_it_needs(table: engine.Table) -> None:
-    counters = engine.Counters()
+def test_polars_reads_what_it_needs(table: icebench.Table) -> None:
+    counters = icebench.Counters()
     lazy = table.scan(counters=counters).to_polars()
     assert lazy.head(7).collect()["id"].to_list() == [75, 76, 77, 78, 79, 80, 81]
     assert counters.as_dict()["rows_decoded"] <= 50
@@ -104,9 +104,9 @@ def test_polars_reads_what_it_needs(table: engine.Table) -> None:
 
 @pytest.mark.parametrize("text", [None, "id >= 2", "x is not null"])
 @pytest.mark.parametrize("limit", [0, 1, 24, 60, 98, 1000])
-def test_a_limit_stops_reading(table: engine.Table, text: str | None, limit: int) -> None:
+def test_a_limit_stops_reading(table: icebench.Table, text: str | None, limit: int) -> None:
     whole = table.scan(text).to_arrow()
-    counters = engine.Counters()
+    counters = icebench.Counters()
     scan = table.scan(text, limit=limit, counters=counters)
     assert scan.to_arrow()["id"] == whole["id"].slice(0, limit)
     assert scan.count() == min(limit, whole.num_rows)
@@ -114,7 +114,7 @@ def test_a_limit_stops_reading(table: engine.Table, text: str | None, limit: int
         assert counters.as_dict()["rows_decoded"] == 2 * 25, "once for the rows and once to count them"
 
 
-def test_a_sample_has_other_rows_for_other_seeds(table: engine.Table) -> None:
+def test_a_sample_has_other_rows_for_other_seeds(table: icebench.Table) -> None:
     scan, whole = table.scan(), table.scan().to_arrow()["id"].to_pylist()
     drawn = [scan.sample(20, seed=seed)["id"].to_pylist() for seed in range(40)]
     assert all(len(set(each)) == 20 and [n for n in whole if n in each] == each for each in drawn)
@@ -126,13 +126,13 @@ def test_a_sample_has_other_rows_for_other_seeds(table: engine.Table) -> None:
 
 
 @pytest.mark.parametrize("text", ["x <= {}", "n.a > 1 and x <= {}", "x between 1 and {}", "x <= {} and s > '(true'"])
-def test_duckdb_never_delivers_nulls_for_a_comparison_with_nan(table: engine.Table, text: str) -> None:
+def test_duckdb_never_delivers_nulls_for_a_comparison_with_nan(table: icebench.Table, text: str) -> None:
     with pytest.raises(duckdb.Error, match="write `is not null`"):
         table.scan().to_duckdb().filter(text.format("'nan'::double")).fetchall()
 
 
 @pytest.mark.parametrize("limit", [None, 100])
-def test_what_is_no_filter_of_the_engine_is_tested_afterwards(table: engine.Table, limit: int | None) -> None:
+def test_what_is_no_filter_of_the_engine_is_tested_afterwards(table: icebench.Table, limit: int | None) -> None:
     scanner = ScanDataset(table.scan(limit=limit)).scanner(["id"], pc.match_substring_regex(pc.field("s"), "^s0[12]$"))
     assert sorted(scanner.to_table()["id"].to_pylist()) == [1, 2]
 
@@ -142,7 +142,7 @@ def test_what_is_no_filter_of_the_engine_is_tested_afterwards(table: engine.Tabl
 def test_duckdb_compares_nan_and_zeros_as_in_its_own_tables(tmp_path: Path, text: str, limit: int | None) -> None:
     values = [float("nan"), 1.0, -0.0, 0.0, None, 2.0]
     rows = pa.table({"id": range(6), "x": values, "y": pa.array(values, pa.float32())})
-    made = engine.load_catalog(str(tmp_path)).create_table("db.t", rows.schema)
+    made = icebench.load_catalog(str(tmp_path)).create_table("db.t", rows.schema)
     made.append(rows)
     connection = duckdb.connect()
     connection.execute("create table own as select * from rows")
@@ -152,7 +152,7 @@ def test_duckdb_compares_nan_and_zeros_as_in_its_own_tables(tmp_path: Path, text
 
 
 def test_duckdb_compares_booleans_and_texts_with_true(tmp_path: Path) -> None:
-    made = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("b", pa.bool_()), ("s", pa.string())]))
+    made = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("b", pa.bool_()), ("s", pa.string())]))
     made.append(pa.table({"b": [True, False, None], "s": ["(true and ", 'or "true)', "true"]}))
     relation = made.scan().to_duckdb()
     for text, count in [("b = true", 1), ("b <= true and s <> 'true'", 2), ("s = '(true and '", 1), ("s > 'or \"'", 2)]:
@@ -160,14 +160,16 @@ def test_duckdb_compares_booleans_and_texts_with_true(tmp_path: Path) -> None:
 
 
 def test_a_column_whose_name_begins_with_another_is_another(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("a", pa.int64()), ("a.b", pa.int64())]))
+    table = icebench.load_catalog(str(tmp_path)).create_table(
+        "db.t", pa.schema([("a", pa.int64()), ("a.b", pa.int64())])
+    )
     table.append(pa.table({"a": [1], "a.b": [2]}))
     scan = table.scan(columns=["a", "a.b"])
     assert scan.narrowed(columns=["a"]).to_arrow().to_pylist() == [{"a": 1}]
     assert scan.narrowed(columns=["a.b"]).to_arrow().to_pylist() == [{"a.b": 2}]
 
 
-def test_what_cannot_be_is_refused(table: engine.Table) -> None:
+def test_what_cannot_be_is_refused(table: icebench.Table) -> None:
     with pytest.raises(Unsupported, match="after the limit"):
         table.scan(limit=3).narrowed("id = 1")
     with pytest.raises(Invalid, match="no column 'no'"):
@@ -179,7 +181,7 @@ def test_what_cannot_be_is_refused(table: engine.Table) -> None:
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars", "duckdb"])
-def test_a_missing_package_is_named(table: engine.Table, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+def test_a_missing_package_is_named(table: icebench.Table, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, f"{package}.io.plugins", None)
     with pytest.raises(NotInstalled, match=f"{package} is not installed: pip install"):
@@ -187,7 +189,7 @@ def test_a_missing_package_is_named(table: engine.Table, monkeypatch: pytest.Mon
 
 
 def test_rows_come_from_anything_with_an_arrow_stream(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(str(tmp_path))
+    catalog = icebench.load_catalog(str(tmp_path))
     made = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("s", pa.string())]))
     made.append(pd.DataFrame({"id": [1], "s": ["pandas"]}, index=[7]))
     made.append(pl.DataFrame({"s": ["polars"], "id": [2]}))

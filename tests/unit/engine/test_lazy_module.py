@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import NotInstalled
-from engine.lazy_module import EXTRAS, LazyModule
+from icebench.engine.lazy_module import EXTRAS, LazyModule
+from icebench.errors import NotInstalled
 
 
 @pytest.mark.parametrize(("package", "extra"), EXTRAS.items())

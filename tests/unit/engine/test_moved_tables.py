@@ -13,27 +13,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.errors import FileNotFound, RelocationWarning, StorageFailed, Unsupported
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
-from engine.storage import resolve
+import icebench
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.engine.storage import resolve
+from icebench.errors import FileNotFound, RelocationWarning, StorageFailed, Unsupported
 from tests.unit.engine.test_contradictions import rewrite
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
-pytestmark = pytest.mark.filterwarnings("ignore::engine.errors.ContradictionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::icebench.engine.errors.ContradictionWarning")
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """The directory of a table with position deletes, and with a deletion vector."""
-    table = engine.load_catalog(f"{tmp_path}/wh").create_table("db.t", SCHEMA)
+    table = icebench.load_catalog(f"{tmp_path}/wh").create_table("db.t", SCHEMA)
     table.append(pa.table({"id": range(10)}))
     table.delete("id = 3", mode="merge-on-read")
     return Path(table.location)
 
 
-def ids(table: engine.Table) -> list[int]:
+def ids(table: icebench.Table) -> list[int]:
     found: list[int] = table.scan().to_arrow()["id"].to_pylist()
     return sorted(found)
 
@@ -76,7 +76,7 @@ def test_a_table_at_home_is_not_moved(place: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "wh")
     for location in (str(place), f"file:{place}", f"file://{place}", "wh/db/t", "./wh/db/t/", "link/db/t"):
-        table = engine.load_table(location)
+        table = icebench.load_table(location)
         assert ids(table) == LIVE
         (path,) = table.scan().plan().files["file_path"].to_pylist()
         assert table.store.physical(path) == path
@@ -90,7 +90,7 @@ def test_a_moved_table_is_read_where_it_is(place: Path, tmp_path: Path, prefix: 
     with pytest.warns(
         RelocationWarning, match=f"its metadata name {place}, and its files are read from {prefix}{moved};"
     ):
-        table = engine.load_table(f"{prefix}{moved}")
+        table = icebench.load_table(f"{prefix}{moved}")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ids(table) == LIVE
@@ -101,21 +101,21 @@ def test_a_moved_table_is_read_where_it_is(place: Path, tmp_path: Path, prefix: 
     with pytest.raises(Unsupported, match="read-only"):
         table.maintenance.remove_orphan_files()
     with pytest.raises(FileNotFound, match=str(place)):
-        ids(engine.load_table(str(moved), relocate={}))
+        ids(icebench.load_table(str(moved), relocate={}))
 
 
 def test_a_moved_table_without_files_is_read(tmp_path: Path) -> None:
-    place = engine.load_catalog(f"{tmp_path}/wh").create_table("db.t", SCHEMA).location
+    place = icebench.load_catalog(f"{tmp_path}/wh").create_table("db.t", SCHEMA).location
     shutil.move(place, tmp_path / "moved")
     with pytest.warns(RelocationWarning):
-        assert ids(engine.load_table(f"{tmp_path}/moved")) == []
+        assert ids(icebench.load_table(f"{tmp_path}/moved")) == []
 
 
 def test_a_copy_beside_its_original_is_read_as_its_metadata_say(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place, tmp_path / "copy")
-    (path,) = engine.load_table(f"{tmp_path}/copy").scan().plan().files["file_path"].to_pylist()
+    (path,) = icebench.load_table(f"{tmp_path}/copy").scan().plan().files["file_path"].to_pylist()
     assert path.startswith(str(place))
-    assert engine.load_table(f"{tmp_path}/copy").store.physical(path) == path
+    assert icebench.load_table(f"{tmp_path}/copy").store.physical(path) == path
 
 
 def test_metadata_without_files_beside_them_are_no_moved_table(place: Path, tmp_path: Path) -> None:
@@ -123,10 +123,10 @@ def test_metadata_without_files_beside_them_are_no_moved_table(place: Path, tmp_
     for each in (place / "metadata").glob("*.metadata.json"):
         shutil.copy(each, tmp_path / "x" / "metadata")
     shutil.copy(place / "metadata" / "version-hint.text", tmp_path / "x" / "metadata")
-    assert ids(engine.load_table(f"{tmp_path}/x")) == LIVE
+    assert ids(icebench.load_table(f"{tmp_path}/x")) == LIVE
     shutil.rmtree(place)
     with pytest.raises(FileNotFound, match=str(place)):
-        ids(engine.load_table(f"{tmp_path}/x"))
+        ids(icebench.load_table(f"{tmp_path}/x"))
 
 
 @pytest.mark.parametrize("stated", ["hdfs://namenode:1/wh/t", "s3://bucket/wh/t", "unheard-of://x/t"])
@@ -142,10 +142,10 @@ def test_the_storage_that_a_table_was_copied_from_is_not_opened(
 
     monkeypatch.setattr(resolve, "object_store", no_client)
     if told:
-        assert ids(engine.load_table(str(place), relocate={stated: str(place)})) == LIVE
+        assert ids(icebench.load_table(str(place), relocate={stated: str(place)})) == LIVE
         return
     with pytest.warns(RelocationWarning, match=stated):
-        assert ids(engine.load_table(str(place))) == LIVE
+        assert ids(icebench.load_table(str(place))) == LIVE
 
 
 def test_locations_without_scheme_are_those_of_the_clusters_file_system(place: Path) -> None:
@@ -156,7 +156,7 @@ def test_locations_without_scheme_are_those_of_the_clusters_file_system(place: P
 
     respell(place, spelled)
     with pytest.warns(RelocationWarning):
-        assert ids(engine.load_table(str(place))) == LIVE
+        assert ids(icebench.load_table(str(place))) == LIVE
 
 
 @pytest.mark.parametrize("pattern", ["{}", "./{}"])
@@ -170,7 +170,7 @@ def test_relative_locations_begin_at_the_table(place: Path, base: str, pattern: 
         return odd.format(f"{base}/{rest}".strip("/"))
 
     respell(place, spelled)
-    assert ids(engine.load_table(str(place))) == LIVE
+    assert ids(icebench.load_table(str(place))) == LIVE
 
 
 def test_a_file_beside_a_table_of_relative_locations_is_found(place: Path) -> None:
@@ -181,9 +181,9 @@ def test_a_file_beside_a_table_of_relative_locations_is_found(place: Path) -> No
     def spelled(location: str) -> str:
         return "wh/outside.parquet" if location == str(data) else location.replace(str(place.parents[2]) + "/", "")
 
-    table = engine.load_table(str(place), relocate={})
+    table = icebench.load_table(str(place), relocate={})
     assert table.scan().plan().files.num_rows == 1
     respell(place, spelled)
-    found = engine.load_table(str(place))
+    found = icebench.load_table(str(place))
     (path,) = found.scan().plan().files["file_path"].to_pylist()
     assert found.store.physical(path) == str(outside)

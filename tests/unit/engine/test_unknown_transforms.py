@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import CorruptTable, EngineError
+import icebench
+from icebench.errors import CorruptTable, EngineError
 
 IDS: dict[str, tuple[list[Any], pa.DataType, list[str | None]]] = {
     "int": ([1, 2, 2], pa.int32(), ["1", "2"]),
@@ -22,10 +22,10 @@ IDS: dict[str, tuple[list[Any], pa.DataType, list[str | None]]] = {
 }
 
 
-def with_transform(directory: Path, name: str, ids: list[Any], type_: pa.DataType) -> tuple[engine.Table, Path]:
+def with_transform(directory: Path, name: str, ids: list[Any], type_: pa.DataType) -> tuple[icebench.Table, Path]:
     """A table partitioned by `id`, whose metadata then tells another transform."""
     data = pa.table({"id": pa.array(ids, type_), "v": [1, 2, 3]})
-    table = engine.load_catalog(f"{directory}/wh").create_table(
+    table = icebench.load_catalog(f"{directory}/wh").create_table(
         "db.t", data.schema, partition_spec=[("id", "identity")]
     )
     table.append(data)
@@ -34,7 +34,7 @@ def with_transform(directory: Path, name: str, ids: list[Any], type_: pa.DataTyp
     for spec in metadata["partition-specs"]:
         spec["fields"][0]["transform"] = name
     place.write_text(json.dumps(metadata))
-    return engine.load_table(str(place)), place
+    return icebench.load_table(str(place)), place
 
 
 @pytest.mark.parametrize("kind", IDS)
@@ -46,7 +46,7 @@ def test_rows_and_partitions(tmp_path: Path, kind: str) -> None:
     assert sorted({f["id"] for f in table.scan().plan().files["partition"].to_pylist()}, key=str) == shown
     for name in ("files", "entries", "partitions", "manifests"):
         assert getattr(table.inspect, name)().num_rows
-    writable = engine.load_catalog(f"{tmp_path}/wh").load_table("db.t")
+    writable = icebench.load_catalog(f"{tmp_path}/wh").load_table("db.t")
     with pytest.raises(EngineError, match="hilbert"):
         writable.append(pa.table({"id": pa.array(ids, type_), "v": [1, 2, 3]}))
 

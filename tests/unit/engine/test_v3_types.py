@@ -10,11 +10,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine import INT, LONG, VARIANT, NestedField, Schema, SortField, SortOrder, StructType, list_type, map_type
-from engine.errors import EngineError, Invalid, Unsupported
-from engine.spec.schema_evolution import SchemaUpdate
-from engine.spec.types import GeospatialType
+import icebench
+from icebench import (
+    INT,
+    LONG,
+    VARIANT,
+    NestedField,
+    Schema,
+    SortField,
+    SortOrder,
+    StructType,
+    list_type,
+    map_type,
+)
+from icebench.engine.spec.schema_evolution import SchemaUpdate
+from icebench.engine.spec.types import GeospatialType
+from icebench.errors import EngineError, Invalid, Unsupported
 from tests.unit.engine.codec.variant_encoder import encode
 
 POINT = b"\x01\x01\x00\x00\x00" + bytes(16)
@@ -39,36 +50,36 @@ ROWS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> engine.Catalog:
-    return engine.load_catalog(str(tmp_path))
+def catalog(tmp_path: Path) -> icebench.Catalog:
+    return icebench.load_catalog(str(tmp_path))
 
 
 @pytest.fixture
-def table(catalog: engine.Catalog) -> engine.Table:
+def table(catalog: icebench.Catalog) -> icebench.Table:
     made = catalog.create_table("db.t", SCHEMA, properties=V3)
     return made_with(made, ROWS)
 
 
-def made_with(table: engine.Table, rows: list[dict[str, Any]]) -> engine.Table:
+def made_with(table: icebench.Table, rows: list[dict[str, Any]]) -> icebench.Table:
     # Without what Arrow puts under null structs: columns as users make them.
     columns = {f.name: pa.array([r[f.name] for r in rows], f.type) for f in table.scan().arrow_schema}
     table.append(pa.table(columns))
     return table
 
 
-def rows_of(table: engine.Table) -> list[dict[str, Any]]:
+def rows_of(table: icebench.Table) -> list[dict[str, Any]]:
     found = table.scan().to_arrow().sort_by("id")
     found.validate(full=True)
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
 
 
-def test_rows_are_read_as_they_were_written(table: engine.Table) -> None:
+def test_rows_are_read_as_they_were_written(table: icebench.Table) -> None:
     assert rows_of(table) == ROWS
     assert table.scan(columns=["s"]).to_arrow().to_pylist() == [{"s": row["s"]} for row in ROWS]
 
 
-def test_files_name_the_logical_types(table: engine.Table) -> None:
+def test_files_name_the_logical_types(table: icebench.Table) -> None:
     (path,) = table.scan().plan().files.column("file_path").to_pylist()
     text = str(pq.ParquetFile(path).schema)
     assert text.count("(Variant(1))") == 4
@@ -76,7 +87,7 @@ def test_files_name_the_logical_types(table: engine.Table) -> None:
     assert "binary field_id=4 gg (Geography(crs=, algorithm=karney))" in text
 
 
-def test_metrics_have_no_bounds(table: engine.Table) -> None:
+def test_metrics_have_no_bounds(table: icebench.Table) -> None:
     (row,) = table.inspect.files().select(["lower_bounds", "upper_bounds", "null_value_counts"]).to_pylist()
     assert [[key for key, _ in row[name]] for name in ("lower_bounds", "upper_bounds")] == [[1], [1]]
     assert dict(row["null_value_counts"]) == {1: 0, 3: 1, 4: 1}
@@ -87,7 +98,7 @@ def test_metrics_have_no_bounds(table: engine.Table) -> None:
     [("v is null", [2]), ("v is not null", [1, 3]), ("not (v is null) and id > 1", [3]), ("g is null", [2]),
      ("gg is not null", [2, 3]), ("s.v is null", [2, 3]), ("s.v is not null", [1]), ("s is null", [3])],
 )  # fmt: skip
-def test_tests_for_null(table: engine.Table, text: str, ids: list[int]) -> None:
+def test_tests_for_null(table: icebench.Table, text: str, ids: list[int]) -> None:
     scan = table.scan(filter=text)
     assert sorted(scan.to_arrow().column("id").to_pylist()) == ids
     assert scan.count() == len(ids)
@@ -97,13 +108,13 @@ def test_tests_for_null(table: engine.Table, text: str, ids: list[int]) -> None:
     "text",
     ["v = 1", "v in (1, 2)", "v > v", "not (v = 1)", "g = x'00'", "g < gg", "v.a = 1 and v = v", "lower(g) = 'a'"],
 )
-def test_other_filters_are_refused(table: engine.Table, text: str) -> None:
+def test_other_filters_are_refused(table: icebench.Table, text: str) -> None:
     with pytest.raises((Unsupported, Invalid), match=r"'(v|g|gg|v\.a)'"):
         table.scan(filter=text).to_arrow()
 
 
 def sorted_by(column_id: int) -> SortOrder:
-    return SortOrder((SortField(source_ids=(column_id,), transform=engine.parse_transform("identity")),), 1)
+    return SortOrder((SortField(source_ids=(column_id,), transform=icebench.parse_transform("identity")),), 1)
 
 
 def identify_by_v(schema: SchemaUpdate) -> None:
@@ -130,14 +141,14 @@ def identify_by_v(schema: SchemaUpdate) -> None:
     ],
 )  # fmt: skip
 def test_other_uses_are_refused(
-    catalog: engine.Catalog, table: engine.Table, use: Callable[[engine.Catalog, engine.Table], object]
+    catalog: icebench.Catalog, table: icebench.Table, use: Callable[[icebench.Catalog, icebench.Table], object]
 ) -> None:
     with pytest.raises(EngineError):
         use(catalog, table)
     assert rows_of(table) == ROWS
 
 
-def test_changes_of_rows_and_files(catalog: engine.Catalog) -> None:
+def test_changes_of_rows_and_files(catalog: icebench.Catalog) -> None:
     """Columns that files lack are null, also when the rows are written again."""
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties=V3)
     table.append(pa.table({"id": [1, 2, 3]}))
@@ -160,7 +171,7 @@ def test_changes_of_rows_and_files(catalog: engine.Catalog) -> None:
     ]
 
 
-def test_a_table_of_the_same_schema(catalog: engine.Catalog, table: engine.Table) -> None:
+def test_a_table_of_the_same_schema(catalog: icebench.Catalog, table: icebench.Table) -> None:
     """The extension types in the Arrow schema of a scan, as Polars and others pass them on, name the types."""
     other = catalog.create_table("db.other", table.scan().arrow_schema, properties=V3)
     types = {name: other.schema().by_id[field_id].type for name, field_id in other.schema().id_of.items()}
@@ -172,7 +183,7 @@ def test_a_table_of_the_same_schema(catalog: engine.Catalog, table: engine.Table
     assert len(rows_of(other)) == 6
 
 
-def test_frames(table: engine.Table) -> None:
+def test_frames(table: icebench.Table) -> None:
     relation = table.scan(columns=["id", "v", "g", "gg"]).to_duckdb()
     assert [str(t)[:8] for t in relation.types] == ["BIGINT", "STRUCT(m", "GEOMETRY", "BLOB"]
     assert len(relation.filter("id > 1 and v is not null").fetchall()) == 1

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import StorageFailed
-from engine.storage.memory import MemoryStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import StorageFailed
 from tests.services.faulty_store import Fault, FaultyStore
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.advise.advice import Advice, Options, advise
-from bench.advise.candidates import layout_of, search, todays_layout
-from bench.advise.estimate import Estimate, Estimator
-from bench.advise.planned import StoredColumns
-from bench.advise.queries import Queries, Query, parse_queries
-from bench.advise.sample import take_sample
-from bench.advise.statements import icebench_commands, spark_statements
-from bench.costs.object_store import LOCAL
-from bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
+import icebench
+from icebench.bench.advise.advice import Advice, Options, advise
+from icebench.bench.advise.candidates import layout_of, search, todays_layout
+from icebench.bench.advise.estimate import Estimate, Estimator
+from icebench.bench.advise.planned import StoredColumns
+from icebench.bench.advise.queries import Queries, Query, parse_queries
+from icebench.bench.advise.sample import take_sample
+from icebench.bench.advise.statements import icebench_commands, spark_statements
+from icebench.bench.costs.object_store import LOCAL
+from icebench.bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
 from tests.unit.bench.cli.test_main import exit_code
 
 ROWS = 6_000
@@ -33,7 +33,7 @@ _CALL = (
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
+def table(tmp_path: Path) -> icebench.Table:
     """Keys anywhere, in nine files."""
     rng = np.random.default_rng(5)
     rows = {
@@ -42,18 +42,18 @@ def table(tmp_path: Path) -> engine.Table:
         "k": np.zeros(ROWS),
         "v": rng.random(ROWS),
     }
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table(
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table(
         "db.events", pa.table(rows).schema, properties={TARGET_SIZE: "10000"}
     )
     made.append(pa.table(rows))
     return made
 
 
-def _advised(table: engine.Table, sql: str, **options: object) -> Advice:
+def _advised(table: icebench.Table, sql: str, **options: object) -> Advice:
     return advise(table, parse_queries(sql, table), Options(minimize="bytes", trials=1, **options))  # type: ignore[arg-type]
 
 
-def test_the_advised_layout_is_what_the_table_then_is(table: engine.Table) -> None:
+def test_the_advised_layout_is_what_the_table_then_is(table: icebench.Table) -> None:
     advice = _advised(table, SQL)
     best = advice.recommendations[0]
     assert best.confidence == "measured"
@@ -76,7 +76,7 @@ def test_the_advised_layout_is_what_the_table_then_is(table: engine.Table) -> No
 def test_row_groups_count_today_and_then(tmp_path: Path) -> None:
     """One file of 400,000 unsorted rows: an order alone leaves one row group, which every query reads whole."""
     keys = np.random.default_rng(0).permutation(400_000)
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.table({"key": keys, "v": keys}).schema)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.table({"key": keys, "v": keys}).schema)
     table.append(pa.table({"key": keys, "v": keys}))
     queries = parse_queries("select v from t where key between 5000 and 5100", table)
     best = advise(table, queries, Options(trials=3, sample_rows=40_000, profile=LOCAL)).recommendations[0]
@@ -97,14 +97,14 @@ def test_row_groups_count_today_and_then(tmp_path: Path) -> None:
     assert commands[0] == f"table.set_properties({{{ROW_GROUP_SIZE!r}: {best.layout.properties[ROW_GROUP_SIZE]!r}}})"
 
 
-def test_a_table_that_is_as_good_as_it_can_be_is_left_alone(table: engine.Table) -> None:
+def test_a_table_that_is_as_good_as_it_can_be_is_left_alone(table: icebench.Table) -> None:
     table.maintenance.rewrite_data_files("sort", sort_order=["key"], rewrite_all=True)
     one_file = parse_queries("select v from events where key between 3000 and 3010", table)
     assert not advise(table, one_file, Options(trials=1)).recommendations
     assert not _advised(table, "select * from events").recommendations
 
 
-def test_a_sample_foretells_what_the_whole_table_reads(table: engine.Table) -> None:
+def test_a_sample_foretells_what_the_whole_table_reads(table: icebench.Table) -> None:
     """Files of thirty rows in place of six hundred: bounds lack a fifteenth of their range, and rare rows."""
     filters = ["key between 100 and 900", "day = 3", "v < 0.1", "key > 5900 and v > 0.9"]
     queries = [Query(name=text, filter=text, columns=("v",)) for text in filters]
@@ -122,7 +122,7 @@ def test_a_sample_foretells_what_the_whole_table_reads(table: engine.Table) -> N
         assert off < max(0.75 * off_before, 0.04), layout.name
 
 
-def test_samples_are_of_all_files_and_keep_their_order(table: engine.Table) -> None:
+def test_samples_are_of_all_files_and_keep_their_order(table: icebench.Table) -> None:
     sample = take_sample(table, rows=500, read_bytes=1 << 30)
     assert 400 < sample.rows.num_rows < 600
     assert sample.table_rows == ROWS
@@ -135,7 +135,7 @@ def test_samples_are_of_all_files_and_keep_their_order(table: engine.Table) -> N
     assert take_sample(table, rows=ROWS, read_bytes=1 << 30).table_rows == ROWS / 2
 
 
-def test_deletes_count_as_bytes_that_a_query_reads(table: engine.Table) -> None:
+def test_deletes_count_as_bytes_that_a_query_reads(table: icebench.Table) -> None:
     query = Query(name="q", filter="day = 3", columns=("v",))
     before = StoredColumns(table).reading(query)
     table.delete("key < 100", mode="merge-on-read")
@@ -145,7 +145,7 @@ def test_deletes_count_as_bytes_that_a_query_reads(table: engine.Table) -> None:
     assert after.bytes_read > before.bytes_read
 
 
-def test_the_search_finds_what_trying_everything_finds(table: engine.Table) -> None:
+def test_the_search_finds_what_trying_everything_finds(table: icebench.Table) -> None:
     queries = parse_queries("select v from events where day = 3; select v from events where key = 5", table).queries
     estimator = Estimator(take_sample(table, rows=ROWS, read_bytes=1 << 30), queries)
 
@@ -158,7 +158,7 @@ def test_the_search_finds_what_trying_everything_finds(table: engine.Table) -> N
     assert score(best) < 0.5 * score(estimator.estimate(layout_of((), {})))
 
 
-def test_text_that_is_ready_to_run(table: engine.Table) -> None:
+def test_text_that_is_ready_to_run(table: icebench.Table) -> None:
     today = Layout(name="t", partition=(Term(column="day"),))
     layout = Layout(
         name="l", partition=(Term(column="key", transform="bucket[8]"),), sort=(Term(column="day"),),
@@ -179,7 +179,7 @@ def test_text_that_is_ready_to_run(table: engine.Table) -> None:
     assert command.endswith("rewrite-data-files wh db.t --rewrite-all --sort-by day --target-file-size-bytes 1000")
 
 
-def test_the_command(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "q.sql"
     script.write_text(SQL)
     opened = ("advise", tmp_path / "wh", "db.events", "--trials", 1)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.advise.columns import apply_proposals, examine_columns, filtered_shares
-from bench.advise.queries import Query
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.advise.columns import apply_proposals, examine_columns, filtered_shares
+from icebench.bench.advise.queries import Query
+from icebench.bench.errors import ConfigError
 from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema(
@@ -29,9 +29,9 @@ select sum(price) from t where late > 5;
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
+def table(tmp_path: Path) -> icebench.Table:
     properties = {"write.metadata.metrics.max-inferred-column-defaults": "5"}
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table(
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table(
         "db.t", SCHEMA, partition_spec=[("day", "identity")], properties=properties
     )
     for start in (0, 2**40, 200):
@@ -50,7 +50,7 @@ def table(tmp_path: Path) -> engine.Table:
 
 def test_partition_fields_are_asked_for_by_their_source_columns(tmp_path: Path) -> None:
     spec = [("id", "bucket[4]"), ("late", "truncate[10]")]
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA, partition_spec=spec)
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA, partition_spec=spec)
     queries = [
         Query(name="a", weight=3.0, equalities=("id",), columns=("note",)),
         Query(name="b", join_keys=("small", "id")),
@@ -62,7 +62,7 @@ def test_partition_fields_are_asked_for_by_their_source_columns(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_costs_and_use_of_columns(table: engine.Table, tmp_path: Path, deep: bool) -> None:
+def test_costs_and_use_of_columns(table: icebench.Table, tmp_path: Path, deep: bool) -> None:
     path = tmp_path / "q.sql"
     path.write_text(SQL.replace(" t ", " db.t "))
     uses, _ = examine_columns(table, queries=path, deep=deep)
@@ -79,7 +79,7 @@ def test_costs_and_use_of_columns(table: engine.Table, tmp_path: Path, deep: boo
     assert sum(use.planning_share for use in uses) == pytest.approx(1)
 
 
-def test_what_is_proposed_and_what_is_done(table: engine.Table, tmp_path: Path) -> None:
+def test_what_is_proposed_and_what_is_done(table: icebench.Table, tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     path.write_text(SQL.replace(" t ", " db.t "))
     _, proposals = examine_columns(table, queries=path)
@@ -108,7 +108,7 @@ def test_what_is_proposed_and_what_is_done(table: engine.Table, tmp_path: Path) 
     assert newest.field("note").field("lower_bound").null_count == 1
 
 
-def test_columns_that_are_named(table: engine.Table, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_columns_that_are_named(table: icebench.Table, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     uses, proposals = examine_columns(table, used=["note"])
     assert {use.name for use in uses if use.filtered} == {"note"}
     assert "drop" not in {each.change for each in proposals}

@@ -16,21 +16,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.advise.advice import Options, advise, mean
-from bench.advise.candidates import columns_of, layout_of, orders, partitionings, todays_layout
-from bench.advise.estimate import Estimator
-from bench.advise.planned import StoredColumns
-from bench.advise.queries import Queries, parse_queries
-from bench.advise.sample import Sample, take_sample
-from bench.advise.trial import try_layouts
-from bench.layouts.layout import TARGET_SIZE, Layout, Term
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.events import Events
-from bench.workloads.log import Log
-from bench.workloads.rows import Rows
-from bench.workloads.tpcds import Tpcds
-from bench.workloads.wide import Wide
+import icebench
+from icebench.bench.advise.advice import Options, advise, mean
+from icebench.bench.advise.candidates import columns_of, layout_of, orders, partitionings, todays_layout
+from icebench.bench.advise.estimate import Estimator
+from icebench.bench.advise.planned import StoredColumns
+from icebench.bench.advise.queries import Queries, parse_queries
+from icebench.bench.advise.sample import Sample, take_sample
+from icebench.bench.advise.trial import try_layouts
+from icebench.bench.layouts.layout import TARGET_SIZE, Layout, Term
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.events import Events
+from icebench.bench.workloads.log import Log
+from icebench.bench.workloads.rows import Rows
+from icebench.bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.wide import Wide
 
 _FILES = 40
 _BUILT = 8
@@ -200,9 +200,9 @@ def measure(case: Case, folder: Path) -> Outcome:
     )
 
 
-def _today(case: Case, folder: Path) -> engine.Table:
+def _today(case: Case, folder: Path) -> icebench.Table:
     rows = case.rows()
-    catalog = engine.load_catalog(str(folder))
+    catalog = icebench.load_catalog(str(folder))
     measured = catalog.create_table("db.m", rows.schema)
     measured.append(rows)
     size = int(StoredColumns(measured).sizes.sum()) // _FILES
@@ -224,7 +224,7 @@ def _candidates(whole: Sample, asked: Queries, today: Layout) -> list[Layout]:
     return sorted(every, key=lambda each: costs[each.name])
 
 
-def _rules(case: Case, asked: Queries, table: engine.Table) -> Iterator[tuple[str, Layout]]:
+def _rules(case: Case, asked: Queries, table: icebench.Table) -> Iterator[tuple[str, Layout]]:
     columns = columns_of(asked.queries, table.schema())
     if case.date is not None:
         yield "by date", layout_of((case.date,), {})

@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.advise.queries import Query, logged_queries, parse_queries
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.advise.queries import Query, logged_queries, parse_queries
+from icebench.bench.errors import ConfigError
 
 SCHEMA = pa.schema([
     ("id", pa.int64()), ("Day", pa.date32()), ("city", pa.string()), ("k", pa.int32()),
@@ -17,11 +17,11 @@ SCHEMA = pa.schema([
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
-    return engine.load_catalog(str(tmp_path)).create_table("db.visits", SCHEMA)
+def table(tmp_path: Path) -> icebench.Table:
+    return icebench.load_catalog(str(tmp_path)).create_table("db.visits", SCHEMA)
 
 
-def test_conditions_that_concern_the_table_alone_become_its_filter(table: engine.Table) -> None:
+def test_conditions_that_concern_the_table_alone_become_its_filter(table: icebench.Table) -> None:
     found = parse_queries(
         "select v.id, d.name from db.visits v join dim d on v.k = d.k and v.city = 'x' "
         "where v.day >= date '2024-01-01' + interval '30' day and d.year = 2000 and (v.id < 5 or v.id > 9)",
@@ -54,12 +54,12 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: engine
         ("select id from wh.db.visits where exists (select 1 from dim d where d.k = visits.k)", None, ("id", "k")),
     ],
 )  # fmt: skip
-def test_what_is_read(table: engine.Table, sql: str, filter: str | None, columns: tuple[str, ...]) -> None:
+def test_what_is_read(table: icebench.Table, sql: str, filter: str | None, columns: tuple[str, ...]) -> None:
     (query,) = parse_queries(sql, table).queries
     assert (query.filter, query.columns) == (filter, columns)
 
 
-def test_what_is_not_used_is_named(table: engine.Table) -> None:
+def test_what_is_not_used_is_named(table: icebench.Table) -> None:
     found = parse_queries(
         "select id from visits where upper(city) = 'X' and id = 'no number' and k = id and k in (select k from d); "
         "select d.k from d left join visits v on d.k = v.k where v.id is null; "
@@ -74,7 +74,7 @@ def test_what_is_not_used_is_named(table: engine.Table) -> None:
     assert found.others == 1
 
 
-def test_weights(table: engine.Table) -> None:
+def test_weights(table: icebench.Table) -> None:
     found = parse_queries(
         "-- weight: 5\nselect id from visits where k = 1;\nselect id from visits where k = 2;\n"
         "select id from visits as v where v.k = 2;\n/* weight 2.5 */\nselect 1 from visits where k = 3;",
@@ -84,7 +84,7 @@ def test_weights(table: engine.Table) -> None:
     assert found.total_weight == 9.5
 
 
-def test_what_is_refused(table: engine.Table) -> None:
+def test_what_is_refused(table: icebench.Table) -> None:
     with pytest.raises(ConfigError, match="no SQL"):
         parse_queries("select from where (", table)
     with pytest.raises(ConfigError, match="no query reads"):
@@ -96,13 +96,13 @@ def test_what_is_refused(table: engine.Table) -> None:
     ["[]", "null", "{", '{"location": 1}', '{"location": "x", "filter": "id <", "columns": []}',
      '{"location": "x", "filter": "true", "columns": 3}', '{"location": "x", "filter": "true", "columns": null}'],
 )  # fmt: skip
-def test_a_line_that_reports_no_scan_is_named(table: engine.Table, line: str) -> None:
+def test_a_line_that_reports_no_scan_is_named(table: icebench.Table, line: str) -> None:
     with pytest.raises(ConfigError, match="line 1 reports no scan"):
         logged_queries([line.replace('"x"', json.dumps(table.location))], table)
 
 
 def test_filters_with_bytes_are_read(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("b", pa.binary())]))
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("b", pa.binary())]))
     line = json.dumps({"location": table.location, "filter": str(table.scan("b = X'00fF'").filter), "columns": ["b"]})
     (query,) = logged_queries([line], table).queries
     assert query.filter is not None
@@ -112,7 +112,7 @@ def test_filters_with_bytes_are_read(tmp_path: Path) -> None:
 
 
 def test_scans_that_the_engine_has_reported(
-    table: engine.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: icebench.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "scans.jsonl"
     table.append(pa.table({"id": [1, 2], "city": ["a", "it's"]}))
@@ -121,7 +121,7 @@ def test_scans_that_the_engine_has_reported(
         assert table.scan("id < 2 and city in ('a', 'it''s')", columns=["k"]).count() == 1
     table.scan("Day >= date '2024-01-01' or Day is null").plan()
     table.scan().to_arrow()
-    engine.load_catalog(str(tmp_path)).create_table("db.other", SCHEMA).scan("id = 1").plan()
+    icebench.load_catalog(str(tmp_path)).create_table("db.other", SCHEMA).scan("id = 1").plan()
     monkeypatch.delenv("ICEBENCH_SCAN_REPORTS")
     table.scan("id = 9").plan()
     lines = log.read_text().splitlines()
@@ -138,5 +138,5 @@ def test_scans_that_the_engine_has_reported(
     with pytest.raises(ConfigError, match="no scan is of the table"):
         logged_queries(lines[5:], table)
     monkeypatch.setenv("ICEBENCH_SCAN_REPORTS", str(tmp_path))
-    with pytest.raises(engine.errors.StorageFailed):
+    with pytest.raises(icebench.errors.StorageFailed):
         table.scan().plan()

@@ -15,17 +15,17 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.advise.queries import Queries, read_queries
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.advise.queries import Queries, read_queries
+from icebench.bench.errors import ConfigError
 from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("city", pa.string())])
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table("db.visits", SCHEMA)
+def table(tmp_path: Path) -> icebench.Table:
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.visits", SCHEMA)
     made.append(pa.table({"id": range(10), "day": [None] * 10, "city": ["x"] * 10}, schema=SCHEMA))
     return made
 
@@ -54,13 +54,13 @@ def played(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.fixture
-def connection(table: engine.Table) -> duckdb.DuckDBPyConnection:
+def connection(table: icebench.Table) -> duckdb.DuckDBPyConnection:
     made = duckdb.connect()
     made.execute("create table visits (id bigint, day date, city varchar); create table other (id bigint)")
     return made
 
 
-def test_the_query_log_of_duckdb(table: engine.Table, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_the_query_log_of_duckdb(table: icebench.Table, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """Statements as they came, on lines of their own, with no semicolon between."""
     log = tmp_path / "queries.log"
     connection.execute(f"set log_query_path='{log}'")
@@ -73,7 +73,7 @@ def test_the_query_log_of_duckdb(table: engine.Table, connection: duckdb.DuckDBP
 
 @pytest.mark.parametrize("storage", ["memory", "file"])
 def test_the_logs_of_duckdb_as_csv(
-    table: engine.Table, connection: duckdb.DuckDBPyConnection, tmp_path: Path, storage: str
+    table: icebench.Table, connection: duckdb.DuckDBPyConnection, tmp_path: Path, storage: str
 ) -> None:
     """Other messages than queries do not count."""
     place = f", storage='file', storage_config={{'path': '{tmp_path}/logs'}}" if storage == "file" else ""
@@ -94,7 +94,7 @@ def test_the_logs_of_duckdb_as_csv(
     assert (found.unused, found.others) == ((), types.count("QueryLog") - found.total_weight)
 
 
-def test_scans_of_duckdb_that_name_the_place(table: engine.Table, tmp_path: Path) -> None:
+def test_scans_of_duckdb_that_name_the_place(table: icebench.Table, tmp_path: Path) -> None:
     script = tmp_path / "q.sql"
     metadata = table.metadata_location
     script.write_text(
@@ -133,7 +133,7 @@ OF_TRINO = [
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_events_of_trino(table: engine.Table, tmp_path: Path, *, packed: bool) -> None:
+def test_events_of_trino(table: icebench.Table, tmp_path: Path, *, packed: bool) -> None:
     """A query of which two events tell counts once; what is no SQL is named."""
     lines = "\n".join([*map(json.dumps, TRINO), '{"metadata": 3}', '{"cut o']).encode()
     log = tmp_path / "events.jsonl"
@@ -147,7 +147,7 @@ def test_events_of_trino(table: engine.Table, tmp_path: Path, *, packed: bool) -
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_exports_of_trinos_table_of_queries(table: engine.Table, tmp_path: Path, form: str) -> None:
+def test_exports_of_trinos_table_of_queries(table: icebench.Table, tmp_path: Path, form: str) -> None:
     rows = [
         {"query_id": each["metadata"]["queryId"], "state": "FINISHED", "user": "ann", "source": None,
          "query": each["metadata"].get("preparedQuery", each["metadata"]["query"]), "queued_time_ms": 1}
@@ -164,7 +164,7 @@ def test_exports_of_trinos_table_of_queries(table: engine.Table, tmp_path: Path,
     assert asked(read_queries(log, table)) == OF_TRINO
 
 
-def test_one_broken_statement_does_not_hide_the_others(table: engine.Table, tmp_path: Path) -> None:
+def test_one_broken_statement_does_not_hide_the_others(table: icebench.Table, tmp_path: Path) -> None:
     script = tmp_path / "q.sql"
     script.write_text("select id from visits where (; -- weight: 3\nselect city from visits;\nselect 'open from visits")
     found = read_queries(script, table)
@@ -172,7 +172,9 @@ def test_one_broken_statement_does_not_hide_the_others(table: engine.Table, tmp_
     assert [each.reason.split(":")[0] for each in found.unused] == ["no SQL", "no SQL"]
 
 
-def test_reports_of_scans_are_recognised(table: engine.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_of_scans_are_recognised(
+    table: icebench.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = tmp_path / "scans.jsonl"
     monkeypatch.setenv("ICEBENCH_SCAN_REPORTS", str(log))
     table.scan(filter="id = 3", columns=["city"]).plan()
@@ -180,7 +182,7 @@ def test_reports_of_scans_are_recognised(table: engine.Table, tmp_path: Path, mo
     assert [query.equalities for query in found.queries] == [("id",)]
 
 
-def test_what_cannot_be_read_is_named(table: engine.Table, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named(table: icebench.Table, tmp_path: Path) -> None:
     log = tmp_path / "log"
     for data, message in (
         (b"\x82SNAPPY\0\0\0\0\1", "Snappy"),
@@ -198,7 +200,7 @@ def test_what_cannot_be_read_is_named(table: engine.Table, tmp_path: Path) -> No
         read_queries(tmp_path / "empty", table)
 
 
-def test_commands_take_logs(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_take_logs(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "events.jsonl"
     log.write_text("\n".join(map(json.dumps, TRINO)))
     assert exit_code("advise", table.location, "--queries", log, "--trials", "1", "--json") == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.bisect import BisectFailed, first_bad
+from icebench.bench.cli.bisect import BisectFailed, first_bad
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from bench.cases.pairs import Pairs
-from bench.cases.revisions import Revision, Unbuildable, planted
-from bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, _keep, _read, decide
-from bench.errors import ConfigError
-from bench.gate.timing import Stand
+from icebench.bench.cases.pairs import Pairs
+from icebench.bench.cases.revisions import Revision, Unbuildable, planted
+from icebench.bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, _keep, _read, decide
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.timing import Stand
 from tests.tidy.source import REPOSITORY
 from tests.unit.bench.test_pairs import Scripted, Seconds
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable
-from bench.cases.timing import TIMED
-from bench.cli import compare_revisions
-from bench.cli.compare_revisions import Wanted, compare_two, seconds_of
-from bench.cli.context import Context
-from bench.cli.failures import run_guarded
-from bench.cli.gate import gate
-from bench.cli.places import Places
-from bench.cli.terminal import Terminal
-from bench.errors import ConfigError
-from bench.gate.baseline import Baseline, CaseResult, encode
+from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable
+from icebench.bench.cases.timing import TIMED
+from icebench.bench.cli import compare_revisions
+from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
+from icebench.bench.cli.context import Context
+from icebench.bench.cli.failures import run_guarded
+from icebench.bench.cli.gate import gate
+from icebench.bench.cli.places import Places
+from icebench.bench.cli.terminal import Terminal
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.baseline import Baseline, CaseResult, encode
 
 CASE = "open/many"
 
@@ -37,7 +37,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 
     def run(self: Revision, module: str, *arguments: str, seed: int = 0) -> str:
         del seed
-        if module == "bench.cases.counters":
+        if module == "icebench.bench.cases.counters":
             return encode(Baseline(cases={CASE: CaseResult(counters={}, checksum="c")}))
         if "--build" in arguments:
             return ""

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
+import icebench
 from tests.unit.bench.cli.test_main import exit_code
 
 ROWS = pa.table({"id": [1, 2, 3]})
 
 
 def test_every_contradiction_of_a_table_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", ROWS.schema)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", ROWS.schema)
     for _ in range(3):
         table.append(ROWS)
     assert exit_code("doctor", tmp_path, "db.t") == 0

@@ -6,9 +6,9 @@ import io
 import click
 import pytest
 
-from bench.cli.failures import BUG, CLOSED_PIPE, INTERRUPTED, USER_ERROR, explain, run_guarded
-from bench.errors import ConfigError, EngineFailed
-from engine.errors import CorruptTable, Invalid, StorageFailed
+from icebench.bench.cli.failures import BUG, CLOSED_PIPE, INTERRUPTED, USER_ERROR, explain, run_guarded
+from icebench.bench.errors import ConfigError, EngineFailed
+from icebench.errors import CorruptTable, Invalid, StorageFailed
 
 
 def guarded(error: BaseException, *, debug: bool = False) -> tuple[int, str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.cli.gate import CasesDiffer, judge, move_baseline
-from bench.errors import ConfigError
-from bench.gate.baseline import Baseline, CaseResult, decode, encode
+from icebench.bench.cli.gate import CasesDiffer, judge, move_baseline
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.baseline import Baseline, CaseResult, decode, encode
 
 
 def result(checksum: str = "c", **counters: int) -> CaseResult:

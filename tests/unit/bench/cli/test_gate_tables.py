@@ -12,13 +12,13 @@ import pytest
 import yaml
 from rich.console import Console
 
-import engine
-from bench.cli.context import Context
-from bench.cli.failures import run_guarded
-from bench.cli.gate import gate as command
-from bench.cli.gate_tables import count_plans
-from bench.cli.terminal import Terminal
-from bench.errors import ConfigError
+import icebench
+from icebench.bench.cli.context import Context
+from icebench.bench.cli.failures import run_guarded
+from icebench.bench.cli.gate import gate as command
+from icebench.bench.cli.gate_tables import count_plans
+from icebench.bench.cli.terminal import Terminal
+from icebench.bench.errors import ConfigError
 from tests.unit.bench.cli.test_main import exit_code
 
 ROOT = Path(__file__).parents[4]
@@ -37,11 +37,11 @@ early = "day < 10"
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> engine.Table:
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> icebench.Table:
     """A table of four files of ten days each, its definition beside it, and the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(DEFINITION)
-    table = engine.load_catalog(str(tmp_path / "warehouse")).create_table(
+    table = icebench.load_catalog(str(tmp_path / "warehouse")).create_table(
         "db.sales", pa.schema([("day", pa.int32()), ("item", pa.int64())])
     )
     for start in range(0, 40, 10):
@@ -62,7 +62,7 @@ def gate(*arguments: str) -> tuple[int, str]:
     return code, out.getvalue()
 
 
-def test_a_table_that_got_worse_fails_until_that_is_accepted_by_name(table: engine.Table) -> None:
+def test_a_table_that_got_worse_fails_until_that_is_accepted_by_name(table: icebench.Table) -> None:
     code, text = gate()
     assert code == 4
     assert "mine.baseline.json: no baseline; 'icebench gate --tables mine.toml --accept' makes the first one" in text
@@ -91,7 +91,7 @@ def test_a_definition_is_a_file(definition: str, capsys: pytest.CaptureFixture[s
     assert "no such file; it is a definition" in capsys.readouterr().err
 
 
-def test_what_cannot_be_counted_is_a_fault_of_the_configuration(table: engine.Table) -> None:
+def test_what_cannot_be_counted_is_a_fault_of_the_configuration(table: icebench.Table) -> None:
     Path("mine.toml").write_text(DEFINITION.partition("[filters]")[0])
     with pytest.raises(ConfigError, match="filters: name some"):
         count_plans(Path("mine.toml"))
@@ -102,7 +102,7 @@ def test_what_cannot_be_counted_is_a_fault_of_the_configuration(table: engine.Ta
     assert "db/gone: no such table" in text
 
 
-def test_the_script_of_the_reusable_action_passes_the_verdict_on(table: engine.Table) -> None:
+def test_the_script_of_the_reusable_action_passes_the_verdict_on(table: icebench.Table) -> None:
     assert gate("--accept")[0] == 0
     table.append(pa.table({"day": pa.array([5], pa.int32()), "item": pa.array([1], pa.int64())}))
     icebench = str(Path(sys.executable).with_name("icebench"))

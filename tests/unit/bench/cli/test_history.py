@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, commit_of
-from bench.cli import history as commands
-from bench.cli.context import Context
-from bench.cli.failures import run_guarded
-from bench.cli.history import append, cases_digest, history, read_history
-from bench.cli.places import Places
-from bench.cli.terminal import Terminal
-from bench.errors import ConfigError
-from bench.gate.history import Entry, Measured
+from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, commit_of
+from icebench.bench.cli import history as commands
+from icebench.bench.cli.context import Context
+from icebench.bench.cli.failures import run_guarded
+from icebench.bench.cli.history import append, cases_digest, history, read_history
+from icebench.bench.cli.places import Places
+from icebench.bench.cli.terminal import Terminal
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.history import Entry, Measured
 
 CASE = "open/many"
 GIT = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
@@ -52,7 +52,7 @@ def sides(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     given: dict[str, Any] = {}
 
     def run(self: Revision, module: str, *arguments: str, seed: int = 0) -> str:
-        assert module == "bench.cases.timing"
+        assert module == "icebench.bench.cases.timing"
         found = given.get(self.name, 1.0)
         if isinstance(found, Exception):
             raise found

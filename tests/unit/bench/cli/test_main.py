@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench.cli.main import COMMANDS, app, main
-from bench.measure.run_file import RunWriter
+from icebench.bench.cli.main import COMMANDS, app, main
+from icebench.bench.measure.run_file import RunWriter
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, sample_run
 
 
@@ -35,7 +35,7 @@ def write_run(results: Path, *, failed: bool = False) -> Path:
 
 def test_help_lists_every_command_without_importing_what_is_heavy() -> None:
     program = (
-        "import sys; from bench.cli.main import app\n"
+        "import sys; from icebench.bench.cli.main import app\n"
         "try: app(['--help'])\n"
         "except SystemExit: pass\n"
         "print(sorted({'pyspark', 'numba', 'matplotlib', 'pyarrow', 'scipy'} & set(sys.modules)))"

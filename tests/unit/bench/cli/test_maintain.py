@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
+import icebench
 from tests.unit.bench.cli.test_main import exit_code
 
 NEVER = "2999-01-01T00:00:00Z"
@@ -14,9 +14,9 @@ NEVER = "2999-01-01T00:00:00Z"
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
+def table(tmp_path: Path) -> icebench.Table:
     """Six files of two rows, a snapshot each."""
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", pa.schema([("a", pa.int64())]))
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.t", pa.schema([("a", pa.int64())]))
     for number in range(6):
         made.append(pa.table({"a": [5 - number, 10]}))
     return made
@@ -28,7 +28,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     return {label.strip(): value for label, value in lines}
 
 
-def test_files_are_put_together(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_put_together(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("maintain", "rewrite-data-files", tmp_path / "wh", "db.t") == 0
     assert said(capsys).items() >= {"rewritten data files": "6", "added data files": "1"}.items()
     table.refresh()
@@ -37,14 +37,14 @@ def test_files_are_put_together(table: engine.Table, tmp_path: Path, capsys: pyt
     assert said(capsys)["rewritten data files"] == "0"
 
 
-def test_rows_are_sorted(table: engine.Table, tmp_path: Path) -> None:
+def test_rows_are_sorted(table: icebench.Table, tmp_path: Path) -> None:
     options = ["--sort-by", "a", "--min-input-files", "1", "--rewrite-all"]
     assert exit_code("maintain", "rewrite-data-files", tmp_path / "wh", "db.t", *options) == 0
     assert table.refresh().scan().to_arrow()["a"].to_pylist() == [0, 1, 2, 3, 4, 5, 10, 10, 10, 10, 10, 10]
 
 
 def test_files_are_clustered_as_declared(
-    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["maintain", "cluster", tmp_path / "wh", "db.t"]
     assert exit_code(*command) == 2
@@ -59,7 +59,7 @@ def test_files_are_clustered_as_declared(
     assert said(capsys)["merges"] == "0"
 
 
-def test_distinct_values_are_counted(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_distinct_values_are_counted(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("profile", tmp_path / "wh", "db.t") == 0
     assert "distinct values" not in capsys.readouterr().out
     command = ["maintain", "compute-table-stats", tmp_path / "wh", "db.t"]
@@ -75,14 +75,14 @@ def test_distinct_values_are_counted(table: engine.Table, tmp_path: Path, capsys
     assert any(line.split()[0] == "a" and line.split()[-1] == "7" for line in shown.splitlines() if line.strip())
 
 
-def test_manifests_are_put_together(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_manifests_are_put_together(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("maintain", "rewrite-manifests", tmp_path / "wh", "db.t") == 0
     assert said(capsys).items() >= {"manifests created": "1", "manifests replaced": "6"}.items()
     assert table.refresh().inspect.manifests().num_rows == 1
 
 
 def test_snapshots_expire_only_where_it_is_asked_for(
-    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["maintain", "expire-snapshots", tmp_path / "wh", "db.t", "--older-than", NEVER]
     assert exit_code(*command) == 0
@@ -98,7 +98,7 @@ def test_snapshots_expire_only_where_it_is_asked_for(
 
 
 def test_orphans_are_deleted_only_where_it_is_asked_for(
-    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orphan = Path(table.location) / "data" / "orphan.parquet"
     orphan.write_bytes(b"abc")
@@ -128,14 +128,14 @@ def test_orphans_are_deleted_only_where_it_is_asked_for(
     ],
 )
 def test_what_is_wrong_is_said(
-    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, arguments: list[str], message: str
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, arguments: list[str], message: str
 ) -> None:
     assert exit_code("maintain", *(each.format(tmp_path / "wh") for each in arguments)) == 2
     assert message in capsys.readouterr().err
     assert len(table.refresh().snapshots) == 6
 
 
-def test_deletes_are_rewritten(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deletes_are_rewritten(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stream = table.keyed_stream(["a"])
     stream.delete(pa.table({"a": [3]}))
     stream.commit()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.places import Places, write_whole
-from bench.errors import ConfigError
+from icebench.bench.cli.places import Places, write_whole
+from icebench.bench.errors import ConfigError
 
 
 def test_a_whole_file_is_written_with_the_usual_permissions_and_nothing_beside_it(tmp_path: Path) -> None:

@@ -9,21 +9,21 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-import engine
-from bench.cli.maintain import maintain
-from bench.report.profile import Place, mendings, profile_report, spark_sql
-from bench.report.profile_console import portrait
+import icebench
+from icebench.bench.cli.maintain import maintain
+from icebench.bench.report.profile import Place, mendings, profile_report, spark_sql
+from icebench.bench.report.profile_console import portrait
 from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.int32())])
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
+def table(tmp_path: Path) -> icebench.Table:
     """Partitions of small files, some with deletes, and many columns."""
     more = [(f"extra_{n}", pa.int64()) for n in range(30)]
     schema = pa.schema([*SCHEMA, *more])
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table(
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table(
         "db.t",
         schema,
         partition_spec=[("day", "identity")],
@@ -37,7 +37,7 @@ def table(tmp_path: Path) -> engine.Table:
     return made
 
 
-def test_a_table_in_a_catalog(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_in_a_catalog(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("profile", tmp_path / "wh", "db.t") == 0
     text = capsys.readouterr().out
     assert len(text.splitlines()) <= 40
@@ -45,21 +45,21 @@ def test_a_table_in_a_catalog(table: engine.Table, tmp_path: Path, capsys: pytes
     assert f"icebench maintain rewrite-data-files {tmp_path / 'wh'} db.t" in text
 
 
-def test_a_bare_metadata_file(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bare_metadata_file(table: icebench.Table, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("profile", table.metadata_location) == 0
     assert "icebench maintain rewrite-manifests CATALOG TABLE" in capsys.readouterr().out
     assert exit_code("profile", table.location) == 0
     assert exit_code("profile", table.location, "--warehouse", "w") == 2
 
 
-def test_an_earlier_snapshot(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_earlier_snapshot(table: icebench.Table, capsys: pytest.CaptureFixture[str]) -> None:
     first = table.snapshots[0].snapshot_id
     assert exit_code("profile", table.location, "--snapshot", first, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["snapshot_id"], found["files"]["files"], found["files"]["records"]) == (first, 2, 10)
 
 
-def test_json_has_every_figure(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_every_figure(table: icebench.Table, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("profile", table.location, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     profile = table.maintenance.profile()
@@ -68,7 +68,7 @@ def test_json_has_every_figure(table: engine.Table, capsys: pytest.CaptureFixtur
 
 
 def test_queries_mark_what_they_filter_by(
-    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked, page = tmp_path / "q.sql", tmp_path / "portrait.html"
     asked.write_text("select id from t where extra_7 = 3; select id from t where day = 1 and extra_7 > 2;")
@@ -88,7 +88,7 @@ def test_queries_mark_what_they_filter_by(
     assert "filtered by" not in capsys.readouterr().out
 
 
-def test_the_page_stands_alone_and_shows_each_section(table: engine.Table, tmp_path: Path) -> None:
+def test_the_page_stands_alone_and_shows_each_section(table: icebench.Table, tmp_path: Path) -> None:
     page = tmp_path / "portrait.html"
     assert exit_code("profile", table.location, "--html", page) == 0
     text = page.read_text()
@@ -99,7 +99,7 @@ def test_the_page_stands_alone_and_shows_each_section(table: engine.Table, tmp_p
     assert "day=0" in text
 
 
-def test_footers(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_footers(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path(table.inspect.data_files()["file_path"][0].as_py()).unlink()
     assert exit_code("profile", table.location, "--deep") == 0
     shown = capsys.readouterr().out
@@ -112,7 +112,7 @@ def test_footers(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("lines", [20, 40])
-def test_the_terminal_is_respected(table: engine.Table, width: int, lines: int) -> None:
+def test_the_terminal_is_respected(table: icebench.Table, width: int, lines: int) -> None:
     console = Console(width=width, record=True, force_terminal=False, file=None, quiet=False)
     with console.capture() as captured:
         for part in portrait(table.maintenance.profile(), Place(), console, lines=lines):
@@ -123,7 +123,7 @@ def test_the_terminal_is_respected(table: engine.Table, width: int, lines: int) 
     assert "--json prints it" in " ".join(shown[-2:])
 
 
-def test_every_command_is_one_that_icebench_has(table: engine.Table, tmp_path: Path) -> None:
+def test_every_command_is_one_that_icebench_has(table: icebench.Table, tmp_path: Path) -> None:
     place = Place(table="db.t", catalog=str(tmp_path / "wh"))
     profile = table.maintenance.profile()
     found = [each for each in mendings(profile, place) if each.command]
@@ -131,7 +131,7 @@ def test_every_command_is_one_that_icebench_has(table: engine.Table, tmp_path: P
     for each in found:
         result = CliRunner().invoke(maintain, each.command.split()[2:], standalone_mode=False)
         assert result.exception is None, each.command
-    after = engine.load_table(table.location).maintenance.profile()
+    after = icebench.load_table(table.location).maintenance.profile()
     assert {each.key for each in after.reasons}.isdisjoint({"small-files", "deletes", "manifests"})
     assert profile_report(after, place).findings
 

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from bench.cli.progress import RunProgress
+from icebench.bench.cli.progress import RunProgress
 
 
 def test_without_a_terminal_each_step_is_a_plain_line() -> None:

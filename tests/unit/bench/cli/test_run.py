@@ -7,19 +7,19 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from bench.cli import run as command
-from bench.cli.context import Context
-from bench.cli.run import arguments, confirm, of_tables
-from bench.cli.terminal import Terminal
-from bench.errors import ConfigError, EngineFailed
-from bench.experiment import Experiment
-from bench.measure.estimate import Estimate
-from bench.measure.further_process import launch
-from bench.measure.interruption import Interruption
-from bench.measure.run import Finished, Surroundings
-from bench.measure.run_file import read_run
-from bench.measure.run_lock import run_lock
-from bench.workloads.definitions import TableWorkload
+from icebench.bench.cli import run as command
+from icebench.bench.cli.context import Context
+from icebench.bench.cli.run import arguments, confirm, of_tables
+from icebench.bench.cli.terminal import Terminal
+from icebench.bench.errors import ConfigError, EngineFailed
+from icebench.bench.experiment import Experiment
+from icebench.bench.measure.estimate import Estimate
+from icebench.bench.measure.further_process import launch
+from icebench.bench.measure.interruption import Interruption
+from icebench.bench.measure.run import Finished, Surroundings
+from icebench.bench.measure.run_file import read_run
+from icebench.bench.measure.run_lock import run_lock
+from icebench.bench.workloads.definitions import TableWorkload
 from tests.unit.bench.cli.test_main import exit_code, write_run
 from tests.unit.bench.report.sample_run import sample_run
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv
 
-import engine
-from bench.cli.sql import csv_text
+import icebench
+from icebench.bench.cli.sql import csv_text
 from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("n", pa.list_(pa.int64()))])
@@ -20,16 +20,16 @@ FAR = "<value out of range: 2147483647>"
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
+def table(tmp_path: Path) -> icebench.Table:
     """Three files, rows in order."""
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA)
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA)
     for first in (0, 10, 20):
         numbers = list(range(first, first + 10))
         made.append(pa.table({"id": numbers, "s": [f"a,{n}" for n in numbers], "n": [[n] for n in numbers]}, SCHEMA))
     return made
 
 
-def test_rows_and_the_work_of_the_plan(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_and_the_work_of_the_plan(table: icebench.Table, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("sql", "select count(*) as rows, max(s) as last from t where id > 25", table.location) == 0
     shown = capsys.readouterr().out
     assert shown.split("\n")[0].split() == ["rows", "last"]
@@ -38,7 +38,7 @@ def test_rows_and_the_work_of_the_plan(table: engine.Table, capsys: pytest.Captu
     assert "rows_decoded 10," in shown
 
 
-def test_formats_for_programs(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_formats_for_programs(table: icebench.Table, capsys: pytest.CaptureFixture[str]) -> None:
     query = "select id, s, n, null as nothing from t where id in (3, 14) order by id"
     assert exit_code("sql", query, table.location, "--format", "json") == 0
     captured = capsys.readouterr()
@@ -104,7 +104,7 @@ def test_texts_do_not_command_the_terminal(capsys: pytest.CaptureFixture[str]) -
     assert "a\\x1b[31m" in capsys.readouterr().out
 
 
-def test_tables_by_names(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_by_names(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     join = "select count(*) as c from one join two on one.id = two.id + 5"
     assert exit_code("sql", join, "one=db.t", "two=db.t", "--catalog", tmp_path / "wh", "--format", "csv") == 0
     assert capsys.readouterr().out == "c\n25\n"
@@ -134,7 +134,7 @@ def test_tables_by_names(table: engine.Table, tmp_path: Path, capsys: pytest.Cap
     ],
 )
 def test_what_is_no_query_is_one_line(
-    table: engine.Table, query: str, reason: str, capsys: pytest.CaptureFixture[str]
+    table: icebench.Table, query: str, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exit_code("sql", query, table.location) == 2
     captured = capsys.readouterr()
@@ -142,7 +142,7 @@ def test_what_is_no_query_is_one_line(
     assert reason in captured.err
 
 
-def test_a_table_that_cannot_be_read_is_named(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_cannot_be_read_is_named(table: icebench.Table, capsys: pytest.CaptureFixture[str]) -> None:
     for file in table.scan().plan().files["file_path"].to_pylist():
         Path(file).unlink()
     assert exit_code("sql", "select * from t", table.location) == 2

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import engine
-from bench.costs.object_store import (
+import icebench
+from icebench.bench.costs.object_store import (
     CROSS_REGION,
     LOCAL,
     PROFILES,
@@ -77,7 +77,7 @@ def test_stages_that_cannot_be(wrong: dict[str, int]) -> None:
 
 
 def test_the_work_of_this_engine_comes_from_its_counters() -> None:
-    catalog = engine.load_catalog("memory://object-store-costs")
+    catalog = icebench.load_catalog("memory://object-store-costs")
     try:
         table = catalog.create_table(
             "db.t", pa.schema([("id", pa.int64()), ("part", pa.int32())]), partition_spec=[("part", "identity")]
@@ -86,7 +86,7 @@ def test_the_work_of_this_engine_comes_from_its_counters() -> None:
             # Files above a size are opened and read in parts; smaller ones are read whole.
             ids = list(range(start * 80_000, (start + 1) * 80_000))
             table.append(pa.table({"id": pa.array(ids), "part": pa.array([i % 2 for i in ids], pa.int32())}))
-        counters = engine.Counters()
+        counters = icebench.Counters()
         scan = table.scan(counters=counters)
         assert scan.to_arrow().num_rows == 240_000
     finally:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
+from icebench.bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
 
 EXACT = Context(prec=60)
 ROW = st.fixed_dictionaries(

@@ -1,6 +1,6 @@
 import pytest
 
-from bench.engines.engine import Plan, normalised
+from icebench.bench.engines.engine import Plan, normalised
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from pyiceberg import manifest
 from pyspark.sql import SparkSession
 
-from bench.engines.engine import Ability, AnyEngine, normalised
-from bench.engines.registry import ENGINES, EngineContext, make_engine
+from icebench.bench.engines.engine import Ability, AnyEngine, normalised
+from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
 from tests.unit.bench.measure.scripted import small_rows, small_table
 
 COLUMNS = ["id", "day", "price", "name", "moment"]

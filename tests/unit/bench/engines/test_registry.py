@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from bench.engines.engine import Ability, EngineMissing
-from bench.engines.registry import ENGINES, EngineContext, make_engine
+from icebench.bench.engines.engine import Ability, EngineMissing
+from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
 
 
 def no_spark() -> object:
@@ -23,7 +23,7 @@ def test_engines_without_spark_are_made_without_spark(name: str) -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    monkeypatch.delitem(sys.modules, "bench.engines.duckdb_engine", raising=False)
+    monkeypatch.delitem(sys.modules, "icebench.bench.engines.duckdb_engine", raising=False)
     with pytest.raises(EngineMissing, match=r"duckdb is not installed: pip install"):
         make_engine("duckdb", CONTEXT)
 

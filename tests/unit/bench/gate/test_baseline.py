@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import ConfigError
-from bench.gate.baseline import Baseline, CaseResult, decode, encode
+from icebench.bench.errors import ConfigError
+from icebench.bench.gate.baseline import Baseline, CaseResult, decode, encode
 
 NAMES = st.text(min_size=1, max_size=12)
 RESULTS = st.builds(

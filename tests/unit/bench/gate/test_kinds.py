@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.gate.kinds import Kind, kind_of
+from icebench.bench.gate.kinds import Kind, kind_of
 
 
 @pytest.mark.parametrize(

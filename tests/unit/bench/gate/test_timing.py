@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from bench.gate.timing import (
+from icebench.bench.gate.timing import (
     CONFIRMING,
     LOOKS,
     Stand,

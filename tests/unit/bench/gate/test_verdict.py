@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.gate.baseline import Baseline, CaseResult
-from bench.gate.kinds import Kind, kind_of
-from bench.gate.verdict import Accepted, Change, ExitCode, Verdict, accept, admissible, compare
+from icebench.bench.gate.baseline import Baseline, CaseResult
+from icebench.bench.gate.kinds import Kind, kind_of
+from icebench.bench.gate.verdict import Accepted, Change, ExitCode, Verdict, accept, admissible, compare
 
 COUNTERS = ("files_planned", "row_groups_skipped", "rows_returned", "storage_requests_read")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bench.definition import Definition
-from bench.errors import ConfigError
-from bench.experiment import Experiment, parse_values
-from bench.layouts.axes import Axes, text_of
-from bench.layouts.layout import Layout
+from icebench.bench.definition import Definition
+from icebench.bench.errors import ConfigError
+from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.layouts.axes import Axes, text_of
+from icebench.bench.layouts.layout import Layout
 
 CODEC = "write.parquet.compression-codec"
 

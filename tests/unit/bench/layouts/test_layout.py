@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from bench.definition import Definition
-from bench.errors import ConfigError
-from bench.layouts.layout import Layout, Term
+from icebench.bench.definition import Definition
+from icebench.bench.errors import ConfigError
+from icebench.bench.layouts.layout import Layout, Term
 
 
 def layout(**values: Any) -> Layout:

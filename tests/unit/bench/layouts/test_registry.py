@@ -1,5 +1,5 @@
-from bench.experiment import parse_values
-from bench.layouts.registry import known_layouts
+from icebench.bench.experiment import parse_values
+from icebench.bench.layouts.registry import known_layouts
 
 
 def test_layouts_that_come_with_the_project_are_for_store_sales() -> None:

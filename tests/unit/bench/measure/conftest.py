@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measure.run_file import RunWriter
+from icebench.bench.measure.run_file import RunWriter
 
 
 @pytest.fixture

@@ -15,16 +15,16 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, MonthTransform
 from pyiceberg.types import DateType, DecimalType, LongType, NestedField, StringType, TimestampType
 
-from bench.engines.checksum import Checksum, checksum_of
-from bench.engines.engine import Ability, Plan
-from bench.experiment import MEASUREMENTS, Pace
-from bench.measure.oracle import Answer
-from bench.measure.progress import silent
-from bench.measure.record import Failure, Record, Skipped
-from bench.measure.recorder import Recorder
-from bench.measure.run_file import RunWriter
-from bench.measure.runner import ClockExecutor, Runner
-from bench.measure.trial import Bench, Measurement
+from icebench.bench.engines.checksum import Checksum, checksum_of
+from icebench.bench.engines.engine import Ability, Plan
+from icebench.bench.experiment import MEASUREMENTS, Pace
+from icebench.bench.measure.oracle import Answer
+from icebench.bench.measure.progress import silent
+from icebench.bench.measure.record import Failure, Record, Skipped
+from icebench.bench.measure.recorder import Recorder
+from icebench.bench.measure.run_file import RunWriter
+from icebench.bench.measure.runner import ClockExecutor, Runner
+from icebench.bench.measure.trial import Bench, Measurement
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 FIELDS = (

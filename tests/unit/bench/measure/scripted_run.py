@@ -15,22 +15,22 @@ from zlib import crc32
 
 import pyarrow.parquet as pq
 
-from bench.cli import run as command
-from bench.cli.main import main
-from bench.engines.engine import AnyEngine, EngineMissing
-from bench.engines.registry import EngineContext
-from bench.experiment import Experiment, parse_values
-from bench.layouts.registry import known_layouts
-from bench.measure import run, subjects
-from bench.measure.brute.manifests import live_files
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.case import Cost
-from bench.measure.datasets import Dataset
-from bench.measure.raw_files import RawFiles
-from bench.measure.run import Surroundings, resume_run
-from bench.measure.run_file import Run
-from bench.measure.table_builder import BuildCost
-from bench.measure.trial import Trial
+from icebench.bench.cli import run as command
+from icebench.bench.cli.main import main
+from icebench.bench.engines.engine import AnyEngine, EngineMissing
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.layouts.registry import known_layouts
+from icebench.bench.measure import run, subjects
+from icebench.bench.measure.brute.manifests import live_files
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.case import Cost
+from icebench.bench.measure.datasets import Dataset
+from icebench.bench.measure.raw_files import RawFiles
+from icebench.bench.measure.run import Surroundings, resume_run
+from icebench.bench.measure.run_file import Run
+from icebench.bench.measure.table_builder import BuildCost
+from icebench.bench.measure.trial import Trial
 from tests.unit.bench.measure.scripted import NOON, Clock, ScriptedEngine, small_rows
 
 FILTER = "id < 50"

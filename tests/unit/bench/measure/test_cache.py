@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import DatasetFailed
-from bench.measure.cache import MARKER, DatasetCache, source_digest
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.measure.cache import MARKER, DatasetCache, source_digest
 
 KEY = {"scale": 1, "layout": ["monthly", 1]}
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.engines.engine import Ability
-from bench.engines.icebench import Icebench
-from bench.engines.pyiceberg_engine import PyIceberg
-from bench.engines.registry import EngineContext
-from bench.measure.cache import DatasetCache
-from bench.measure.case import Case
-from bench.measure.commits import Commits
-from bench.measure.metadata_tables import find_or_build
-from bench.measure.run_file import RunWriter
-from bench.workloads.metadata_files import MetadataFiles
+import icebench
+from icebench.bench.engines.engine import Ability
+from icebench.bench.engines.icebench import Icebench
+from icebench.bench.engines.pyiceberg_engine import PyIceberg
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.measure.cache import DatasetCache
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.commits import Commits
+from icebench.bench.measure.metadata_tables import find_or_build
+from icebench.bench.measure.run_file import RunWriter
+from icebench.bench.workloads.metadata_files import MetadataFiles
 from tests.unit.bench.measure.scripted import Clock, Recorded, ScriptedEngine, recorded
 
 FILES = MetadataFiles(files=240)
@@ -74,7 +74,7 @@ class Altering(Icebench):
         super().__init__(CONTEXT)
         self.change = change
 
-    def commit_files(self, table: engine.Table, files: pa.Table) -> None:
+    def commit_files(self, table: icebench.Table, files: pa.Table) -> None:
         super().commit_files(table, self.change(files))
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.engines.engine import Ability
-from bench.engines.inflate import Inflate
-from bench.experiment import Pace
-from bench.measure.cache import DatasetCache
-from bench.measure.case import EVERYTHING, Case
-from bench.measure.metadata_tables import files_in_commit, find_or_build
-from bench.measure.planning import DescribedFiles, Planning
-from bench.measure.run_file import RunWriter
-from bench.workloads.metadata_files import MetadataFiles, path_of
+from icebench.bench.engines.engine import Ability
+from icebench.bench.engines.inflate import Inflate
+from icebench.bench.experiment import Pace
+from icebench.bench.measure.cache import DatasetCache
+from icebench.bench.measure.case import EVERYTHING, Case
+from icebench.bench.measure.metadata_tables import files_in_commit, find_or_build
+from icebench.bench.measure.planning import DescribedFiles, Planning
+from icebench.bench.measure.run_file import RunWriter
+from icebench.bench.workloads.metadata_files import MetadataFiles, path_of
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, pace_of, recorded
 
 FILES = MetadataFiles(files=900)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.measure.environment import PACKAGES, Command, fingerprint, run_command
+from icebench.bench.measure.environment import PACKAGES, Command, fingerprint, run_command
 
 
 def answering(answers: Mapping[str, str | None]) -> Command:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.experiment import known_experiments, load_experiment, parse_values
-from bench.measure.estimate import Estimate, estimate
-from bench.measure.run_file import RunWriter
-from bench.workloads.definitions import RowsWorkload
+from icebench.bench.experiment import known_experiments, load_experiment, parse_values
+from icebench.bench.measure.estimate import Estimate, estimate
+from icebench.bench.measure.run_file import RunWriter
+from icebench.bench.workloads.definitions import RowsWorkload
 from tests.unit.bench.report.sample_run import ENVIRONMENT, sample_run
 
 STARTED = "2026-01-01T00:00:00+00:00"

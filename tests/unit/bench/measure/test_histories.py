@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from bench.experiment import parse_values
-from bench.measure.run import run_experiment, surroundings_of
-from bench.report.build import build_report
-from bench.report.charts import DotChart
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.refreshes import Refreshes
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.experiment import parse_values
+from icebench.bench.measure.run import run_experiment, surroundings_of
+from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import DotChart
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.refreshes import Refreshes
+from icebench.bench.workloads.tpcds import Tpcds
 
 ENGINES = ["icebench", "duckdb"]
 

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import ConfigError
-from bench.measure.interruption import Interruption, Stopped
-from bench.measure.run import Finished, Surroundings, resume_run, run_experiment
-from bench.measure.run_file import Run, read_run
-from bench.measure.run_lock import run_lock
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.interruption import Interruption, Stopped
+from icebench.bench.measure.run import Finished, Surroundings, resume_run, run_experiment
+from icebench.bench.measure.run_file import Run, read_run
+from icebench.bench.measure.run_lock import run_lock
 from tests.unit.bench.measure.scripted import small_table
 from tests.unit.bench.measure.scripted_run import FixedExecutor, attempt, figures, scripted_run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measure.interruption import Interruption, Stopped, same_handler
+from icebench.bench.measure.interruption import Interruption, Stopped, same_handler
 
 
 class Heard:

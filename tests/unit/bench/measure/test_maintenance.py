@@ -11,22 +11,22 @@ from typing import Any, get_args
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.engines.engine import Ability
-from bench.engines.icebench import Icebench
-from bench.engines.registry import EngineContext
-from bench.errors import EngineFailed
-from bench.experiment import parse_values
-from bench.layouts.upkeep import Action
-from bench.measure.case import Case, Cost
-from bench.measure.estimate import estimate
-from bench.measure.fresh_process import FreshProcess
-from bench.measure.maintenance import KeptTable, Maintenance
-from bench.measure.run import Surroundings, run_experiment
-from bench.measure.run_file import RunWriter
-from bench.report.build import build_report
-from bench.workloads.upkeep_tables import NAME, UpkeepTables
-from engine.maintenance.rewrite_data_files import Strategy
+import icebench
+from icebench.bench.engines.engine import Ability
+from icebench.bench.engines.icebench import Icebench
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.errors import EngineFailed
+from icebench.bench.experiment import parse_values
+from icebench.bench.layouts.upkeep import Action
+from icebench.bench.measure.case import Case, Cost
+from icebench.bench.measure.estimate import estimate
+from icebench.bench.measure.fresh_process import FreshProcess
+from icebench.bench.measure.maintenance import KeptTable, Maintenance
+from icebench.bench.measure.run import Surroundings, run_experiment
+from icebench.bench.measure.run_file import RunWriter
+from icebench.bench.report.build import build_report
+from icebench.bench.workloads.upkeep_tables import NAME, UpkeepTables
+from icebench.engine.maintenance.rewrite_data_files import Strategy
 from tests.unit.bench.measure.scripted import Clock, Recorded, ScriptedEngine, recorded
 
 TABLES = UpkeepTables(rows=2_000, files=16, target_bytes=40_000, snapshots=6, listed_files=180, orphans=7)
@@ -102,7 +102,7 @@ class Idle:
 
 
 def test_what_a_fresh_process_left_behind_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.measure.maintenance.fresh_process", lambda _: Idle())
+    monkeypatch.setattr("icebench.bench.measure.maintenance.fresh_process", lambda _: Idle())
     where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
     found = run_experiment(parse_values(FRESH), where=where)
     assert sorted(f.message[:30] for f in found.run.failures) == [
@@ -142,26 +142,26 @@ def test_a_fresh_process_may_have_a_clock_of_its_own() -> None:
 class Wrong(Icebench):
     """Does something besides, or instead."""
 
-    def __init__(self, change: Callable[[engine.Table], object], *, besides: bool) -> None:
+    def __init__(self, change: Callable[[icebench.Table], object], *, besides: bool) -> None:
         super().__init__(CONTEXT)
         self.change, self.besides = change, besides
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         if self.besides:
             super().maintain(warehouse, name, action, target_bytes)
-        self.change(engine.load_catalog(str(warehouse)).load_table(name))
+        self.change(icebench.load_catalog(str(warehouse)).load_table(name))
 
 
-def first_file(table: engine.Table) -> Path:
+def first_file(table: icebench.Table) -> Path:
     return Path(table.inspect.files()["file_path"][0].as_py())
 
 
-def without_orphans(table: engine.Table) -> None:
+def without_orphans(table: icebench.Table) -> None:
     for each in Path(table.location).rglob("orphan-*"):
         each.unlink()
 
 
-def arranged(table: engine.Table, strategy: Strategy = "binpack") -> None:
+def arranged(table: icebench.Table, strategy: Strategy = "binpack") -> None:
     table.maintenance.rewrite_data_files(
         strategy,
         sort_order=["user_id"] if strategy == "sort" else None,
@@ -170,7 +170,7 @@ def arranged(table: engine.Table, strategy: Strategy = "binpack") -> None:
     )
 
 
-def swapped(table: engine.Table) -> None:
+def swapped(table: icebench.Table) -> None:
     """As many rows, with the values of a column in others."""
     rows = table.scan().to_arrow()
     status = rows.schema.get_field_index("status")
@@ -179,11 +179,11 @@ def swapped(table: engine.Table) -> None:
     arranged(table, "sort")
 
 
-def besides(change: Callable[[engine.Table], object]) -> Callable[[], Wrong]:
+def besides(change: Callable[[icebench.Table], object]) -> Callable[[], Wrong]:
     return lambda: Wrong(change, besides=True)
 
 
-def instead(change: Callable[[engine.Table], object]) -> Callable[[], Wrong]:
+def instead(change: Callable[[icebench.Table], object]) -> Callable[[], Wrong]:
     return lambda: Wrong(change, besides=False)
 
 
@@ -226,7 +226,7 @@ def test_what_one_action_did_to_a_table_is_not_the_truth_of_the_next(
 def test_a_later_run_is_looked_at_too(bench_of: Callable[..., Recorded], tmp_path: Path) -> None:
     kept: list[int] = []
 
-    def then_no_more(table: engine.Table) -> None:
+    def then_no_more(table: icebench.Table) -> None:
         kept.append(0)
         if len(kept) < 2:
             without_orphans(table)
@@ -241,13 +241,13 @@ def test_a_later_run_is_looked_at_too(bench_of: Callable[..., Recorded], tmp_pat
 
 def test_the_table_is_the_same_again(tmp_path: Path) -> None:
     kept = KeptTable.of(TABLES, "expire_snapshots", tmp_path)
-    table = engine.load_catalog(str(kept.warehouse)).load_table(NAME)
+    table = icebench.load_catalog(str(kept.warehouse)).load_table(NAME)
     before = table.scan().to_arrow()
     for _ in range(2):
         table.delete("log_offset < 100", mode="copy-on-write")
         table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
         kept.restore()
-        table = engine.load_catalog(str(kept.warehouse)).load_table(NAME)
+        table = icebench.load_catalog(str(kept.warehouse)).load_table(NAME)
         assert table.scan().to_arrow().equals(before)
         assert len(table.snapshots) == TABLES.snapshots + 1
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.case import Case, Cost, Evidence, Measured, Sample
-from bench.measure.metrics import records_of
-from bench.measure.record import Failure
+from icebench.bench.measure.case import Case, Cost, Evidence, Measured, Sample
+from icebench.bench.measure.metrics import records_of
+from icebench.bench.measure.record import Failure
 
 CASE = Case(workload="w", layout="l", engine="e", measurement="deletes", configuration="1%", cache="warm")
 BASE = replace(CASE, configuration="none")

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bench.engines.checksum import checksum_of, decode_checksum
-from bench.measure.oracle import Answer
+from icebench.bench.engines.checksum import checksum_of, decode_checksum
+from icebench.bench.measure.oracle import Answer
 
 GREAT = Decimal("12345678901234567890123456789012345.678")
 SCHEMA = pa.schema([

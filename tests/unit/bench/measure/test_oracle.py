@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from bench.engines.checksum import Checksum, checksum_of
-from bench.errors import ConfigError, DatasetFailed
-from bench.measure.brute import sql
-from bench.measure.brute.sql import NoTruth, Sql
-from bench.measure.oracle import Oracle
+from icebench.bench.engines.checksum import Checksum, checksum_of
+from icebench.bench.errors import ConfigError, DatasetFailed
+from icebench.bench.measure.brute import sql
+from icebench.bench.measure.brute.sql import NoTruth, Sql
+from icebench.bench.measure.oracle import Oracle
 
 COLUMNS = ("id", "price", "tax", "name")
 SCHEMA = pa.schema(

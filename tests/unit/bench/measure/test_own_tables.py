@@ -6,10 +6,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyspark.sql import SparkSession
 
-from bench.cli.run import of_tables
-from bench.errors import ConfigError
-from bench.experiment import Experiment, parse_values
-from bench.measure.run import Finished, Surroundings, run_experiment
+from icebench.bench.cli.run import of_tables
+from icebench.bench.errors import ConfigError
+from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.measure.run import Finished, Surroundings, run_experiment
 from tests.unit.bench.measure.scripted import FIELDS, NOON, small_table
 
 ENGINES = ["pyiceberg", "duckdb", "polars"]

@@ -1,10 +1,10 @@
 import pytest
 
-from bench.engines.engine import Ability
-from bench.measure.brute.manifests import FileEntry
-from bench.measure.case import Case
-from bench.measure.planning import Planning, TableFiles
-from bench.measure.run_file import RunWriter
+from icebench.bench.engines.engine import Ability
+from icebench.bench.measure.brute.manifests import FileEntry
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.planning import Planning, TableFiles
+from icebench.bench.measure.run_file import RunWriter
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded
 
 PATHS = ["/t/a", "/t/b", "/t/c"]

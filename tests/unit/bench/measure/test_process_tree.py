@@ -7,8 +7,8 @@ from threading import Thread
 
 import pytest
 
-from bench.measure import process_tree
-from bench.measure.process_tree import ProcessTree
+from icebench.bench.measure import process_tree
+from icebench.bench.measure.process_tree import ProcessTree
 
 
 def work(seconds: float) -> None:

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.measure.brute.effectiveness import effectiveness
-from bench.measure.brute.manifests import live_files
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.brute.sql import Disputed
-from bench.measure.brute.truth import GroundTruth
-from bench.measure.case import Case
-from bench.measure.pruning import Pruning
-from bench.measure.run_file import RunWriter
+from icebench.bench.measure.brute.effectiveness import effectiveness
+from icebench.bench.measure.brute.manifests import live_files
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.brute.sql import Disputed
+from icebench.bench.measure.brute.truth import GroundTruth
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.pruning import Pruning
+from icebench.bench.measure.run_file import RunWriter
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded, small_table
 
 SIZES = {"a": 10, "b": 20, "c": 30, "d": 40}

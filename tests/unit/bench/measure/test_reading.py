@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bench.experiment import Experiment, parse_values
-from bench.measure.reading_tables import ReadingTables
-from bench.measure.run import run_experiment, surroundings_of
-from bench.report.build import build_report
+from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.measure.reading_tables import ReadingTables
+from icebench.bench.measure.run import run_experiment, surroundings_of
+from icebench.bench.report.build import build_report
 from tests.unit.bench.test_experiment import reading
 
 

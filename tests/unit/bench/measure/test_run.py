@@ -6,19 +6,19 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.engines.engine import AnyEngine, EngineMissing
-from bench.engines.registry import EngineContext
-from bench.errors import ConfigError, DatasetFailed
-from bench.experiment import Experiment, parse_experiment, parse_values
-from bench.layouts.registry import known_layouts
-from bench.measure import run, subjects
-from bench.measure.brute.manifests import live_files
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.datasets import Dataset
-from bench.measure.raw_files import RawFiles
-from bench.measure.run import Finished, Surroundings, resume_run, run_experiment, surroundings_of
-from bench.measure.run_file import read_run
-from bench.measure.table_builder import BuildCost
+from icebench.bench.engines.engine import AnyEngine, EngineMissing
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.errors import ConfigError, DatasetFailed
+from icebench.bench.experiment import Experiment, parse_experiment, parse_values
+from icebench.bench.layouts.registry import known_layouts
+from icebench.bench.measure import run, subjects
+from icebench.bench.measure.brute.manifests import live_files
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.datasets import Dataset
+from icebench.bench.measure.raw_files import RawFiles
+from icebench.bench.measure.run import Finished, Surroundings, resume_run, run_experiment, surroundings_of
+from icebench.bench.measure.run_file import read_run
+from icebench.bench.measure.table_builder import BuildCost
 from tests.unit.bench.measure.scripted import NOON, Clock, ScriptedEngine, executor_of, small_rows, small_table
 from tests.unit.bench.test_experiment import text
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.errors import CorruptRecords, Disagreement
-from bench.measure.case import Case, Cost, Evidence, Measured, Sample
-from bench.measure.record import Failure, Skipped
-from bench.measure.recorder import Recorder
-from bench.measure.run_file import Run, RunWriter, read_run
+from icebench.bench.errors import CorruptRecords, Disagreement
+from icebench.bench.measure.case import Case, Cost, Evidence, Measured, Sample
+from icebench.bench.measure.record import Failure, Skipped
+from icebench.bench.measure.recorder import Recorder
+from icebench.bench.measure.run_file import Run, RunWriter, read_run
 
 ENVIRONMENT = {"id": "e", "hardware": {"cores": 2}}
 CASE = Case(workload="w", layout="monthly", cache="cold", engine="icebench", measurement="planning")

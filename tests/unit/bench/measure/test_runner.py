@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.experiment import Pace
-from bench.measure.case import Case, Cost, Evidence, Sample
-from bench.measure.progress import silent
-from bench.measure.recorder import Recorder
-from bench.measure.run_file import RunWriter, read_run
-from bench.measure.runner import ClockExecutor, Runner, Work, is_steady, out_of_collection
-from bench.measure.trial import Timed, Trial
+from icebench.bench.experiment import Pace
+from icebench.bench.measure.case import Case, Cost, Evidence, Sample
+from icebench.bench.measure.progress import silent
+from icebench.bench.measure.recorder import Recorder
+from icebench.bench.measure.run_file import RunWriter, read_run
+from icebench.bench.measure.runner import ClockExecutor, Runner, Work, is_steady, out_of_collection
+from icebench.bench.measure.trial import Timed, Trial
 from tests.unit.bench.measure.scripted import Clock
 
 NAMES = ("1", "2", "3", "4")

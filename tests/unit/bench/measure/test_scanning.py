@@ -6,14 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.engines.checksum import checksum_of
-from bench.engines.engine import Ability
-from bench.errors import DatasetFailed
-from bench.measure.brute.sql import Disputed, NoTruth
-from bench.measure.case import Case
-from bench.measure.oracle import Answer, Oracle
-from bench.measure.run_file import RunWriter
-from bench.measure.scanning import Scanning
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.engines.engine import Ability
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.measure.brute.sql import Disputed, NoTruth
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.oracle import Answer, Oracle
+from icebench.bench.measure.run_file import RunWriter
+from icebench.bench.measure.scanning import Scanning
 from tests.unit.bench.measure.scripted import Clock, Recorded, ScriptedEngine, pace_of, recorded
 
 

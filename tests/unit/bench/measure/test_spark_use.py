@@ -5,9 +5,9 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.experiment import SparkDefinition
-from bench.measure import spark_use
-from bench.measure.spark_use import SparkUse, spark_settings
+from icebench.bench.experiment import SparkDefinition
+from icebench.bench.measure import spark_use
+from icebench.bench.measure.spark_use import SparkUse, spark_settings
 
 DEFINITION = SparkDefinition(master="local[3]", conf={"spark.driver.memory": "1g", "spark.x": "1"})
 

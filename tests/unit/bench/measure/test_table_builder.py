@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import engine
-from bench.errors import DatasetFailed
-from bench.layouts.layout import Layout, Term
-from bench.measure import table_shape
-from bench.measure.brute.manifests import live_files
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.raw_files import RawFiles
-from bench.measure.table_builder import TABLE, BuildCost, build_table
-from bench.measure.table_shape import check_shape
+import icebench
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.layouts.layout import Layout, Term
+from icebench.bench.measure import table_shape
+from icebench.bench.measure.brute.manifests import live_files
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.raw_files import RawFiles
+from icebench.bench.measure.table_builder import TABLE, BuildCost, build_table
+from icebench.bench.measure.table_shape import check_shape
 
 ROWS = 12_000
 V2 = {"format-version": "2"}
@@ -228,7 +228,7 @@ def test_faults_are_named(tables: Mapping[str, tuple[Layout, str, BuildCost]]) -
 
 def test_files_of_sorted_rows_that_overlap_are_not_sorted_over_the_table(raw: RawFiles, tmp_path: Path) -> None:
     layout = next(layout for layout in LAYOUTS if layout.name == "sorted")
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     table = catalog.create_table(TABLE, raw.schema)
     rows = raw.reader().read_all()
     for part in range(6):
@@ -244,7 +244,7 @@ def test_files_of_sorted_rows_that_overlap_are_not_sorted_over_the_table(raw: Ra
 def test_manifests_that_share_partitions_are_not_clustered(raw: RawFiles, tmp_path: Path) -> None:
     layout = next(layout for layout in LAYOUTS if layout.cluster_manifests)
     build_table(layout, raw, tmp_path, spark=no_session)
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/0/catalog.db", warehouse=str(tmp_path / "0"))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/0/catalog.db", warehouse=str(tmp_path / "0"))
     table = catalog.load_table(TABLE)
     table.append(raw.reader())
     with pytest.raises(DatasetFailed, match=r"its \d+ manifests share partitions"):

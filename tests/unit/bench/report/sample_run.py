@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from bench.measure.case import Case, Cost, Evidence, Measured, Sample
-from bench.measure.record import Failure, Record, Skipped
-from bench.measure.run_file import Run
+from icebench.bench.measure.case import Case, Cost, Evidence, Measured, Sample
+from icebench.bench.measure.record import Failure, Record, Skipped
+from icebench.bench.measure.run_file import Run
 
 LAYOUTS = ("unpartitioned", "monthly", "sorted")
 ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")

@@ -7,13 +7,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from bench.measure.record import Record
-from bench.report.build import build_report
-from bench.report.charts import BarChart, DotChart
-from bench.report.console import renderables, verdict
-from bench.report.html import render
-from bench.report.layouts import heated
-from bench.report.model import Cell, Report, Table, Tone
+from icebench.bench.measure.record import Record
+from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import BarChart, DotChart
+from icebench.bench.report.console import renderables, verdict
+from icebench.bench.report.html import render
+from icebench.bench.report.layouts import heated
+from icebench.bench.report.model import Cell, Report, Table, Tone
 from tests.unit.bench.report.sample_run import ENGINES, FAILED, FILTERS, LAYOUTS, record, sample_run
 
 VOID = {"meta", "input", "link", "br", "path", "use", "rect", "circle", "line", "polygon"}

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measure.record import Record
-from bench.report.compare import FLOOR, Records, best, bounds, median, ordered, ratio, spread
+from icebench.bench.measure.record import Record
+from icebench.bench.report.compare import FLOOR, Records, best, bounds, median, ordered, ratio, spread
 from tests.unit.bench.report.sample_run import record
 
 

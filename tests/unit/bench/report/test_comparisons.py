@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from bench.costs.costing import Costing
-from bench.costs.object_store import CROSS_REGION
-from bench.errors import ConfigError
-from bench.measure.case import Case, Measured
-from bench.measure.run_file import Run
-from bench.report.exports import exported
-from bench.report.layout_comparison import compare_layouts
-from bench.report.model import Comparison, Finding, Table, Tone, plain
-from bench.report.run_comparison import compare_runs, differences
+from icebench.bench.costs.costing import Costing
+from icebench.bench.costs.object_store import CROSS_REGION
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.case import Case, Measured
+from icebench.bench.measure.run_file import Run
+from icebench.bench.report.exports import exported
+from icebench.bench.report.layout_comparison import compare_layouts
+from icebench.bench.report.model import Comparison, Finding, Table, Tone, plain
+from icebench.bench.report.run_comparison import compare_runs, differences
 from tests.unit.bench.report.sample_run import FAILED, WEATHER, measured, sample_run
 from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
 

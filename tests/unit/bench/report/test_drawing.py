@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import warnings
 
-from bench.report.charts import ScatterChart, ScatterPoint
-from bench.report.drawing import draw
+from icebench.bench.report.charts import ScatterChart, ScatterPoint
+from icebench.bench.report.drawing import draw
 
 
 def test_long_names_that_differ_at_their_ends_stay_apart() -> None:

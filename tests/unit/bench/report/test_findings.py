@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.record import Record
-from bench.report.compare import Records
-from bench.report.findings import findings_of
+from icebench.bench.measure.record import Record
+from icebench.bench.report.compare import Records
+from icebench.bench.report.findings import findings_of
 from tests.unit.bench.report.sample_run import WEATHER, record, sample_run
 
 

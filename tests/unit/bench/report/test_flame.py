@@ -5,10 +5,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.gate.outcome import CaseOutcome, Outcome
-from bench.gate.stacks import Stacks, tree
-from bench.gate.timing import Stand, ratio_of
-from bench.report.flame import graphs, render_regression
+from icebench.bench.gate.outcome import CaseOutcome, Outcome
+from icebench.bench.gate.stacks import Stacks, tree
+from icebench.bench.gate.timing import Stand, ratio_of
+from icebench.bench.report.flame import graphs, render_regression
 
 functions = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)
 profiles = st.dictionaries(functions, st.integers(1, 9).map(float), min_size=1).map(lambda found: list(found.items()))

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench.costs.costing import Costing
-from bench.measure.case import Case
-from bench.measure.run_file import Run
-from bench.report.build import build_report
-from bench.report.charts import DotChart, ScatterChart
-from bench.report.compare import Records
-from bench.report.console import renderables, verdict
-from bench.report.exports import comparison_of, exported
-from bench.report.html import render
-from bench.report.layout_costs import costs_section, layout_costs, payments
-from bench.report.model import Report, Section, Table
+from icebench.bench.costs.costing import Costing
+from icebench.bench.measure.case import Case
+from icebench.bench.measure.run_file import Run
+from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import DotChart, ScatterChart
+from icebench.bench.report.compare import Records
+from icebench.bench.report.console import renderables, verdict
+from icebench.bench.report.exports import comparison_of, exported
+from icebench.bench.report.html import render
+from icebench.bench.report.layout_costs import costs_section, layout_costs, payments
+from icebench.bench.report.model import Report, Section, Table
 from tests.unit.bench.report.sample_run import ENVIRONMENT, WEATHER, measured, sample_run
 
 QUERIES = {"plain": 1.0, "fast": 0.5, "slow": 2.0, "cheap": 0.4, "alike": 0.85}

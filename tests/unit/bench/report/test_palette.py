@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.report.palette import DARK, LIGHT, stylesheet, with_variables
+from icebench.bench.report.palette import DARK, LIGHT, stylesheet, with_variables
 
 TEXT = ("--ink", "--muted", "--error", "--warning", *(f"--series-{i}" for i in range(6)))
 

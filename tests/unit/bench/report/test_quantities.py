@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.report.quantities import count, digits, interval, listed, quantity, signed_percent, times
+from icebench.bench.report.quantities import count, digits, interval, listed, quantity, signed_percent, times
 
 
 @pytest.mark.parametrize(

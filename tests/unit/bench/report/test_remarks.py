@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.measure.record import Skipped
-from bench.report.remarks import INTERRUPTED, UNCOMMITTED, Severity, remarks_of
+from icebench.bench.measure.record import Skipped
+from icebench.bench.report.remarks import INTERRUPTED, UNCOMMITTED, Severity, remarks_of
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, record, sample_run
 
 CLEAN = {**ENVIRONMENT, "git": {"revision": "b" * 40, "dirty": False}}

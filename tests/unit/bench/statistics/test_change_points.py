@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bench.statistics.change_points import ChangePoint, change_points
+from icebench.bench.statistics.change_points import ChangePoint, change_points
 
 LENGTH = 40
 

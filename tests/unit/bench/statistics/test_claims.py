@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.statistics.claims import (
+from icebench.bench.statistics.claims import (
     FALSE_CLAIMS,
     LEAST_EFFECT,
     Floats,

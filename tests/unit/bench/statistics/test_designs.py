@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.statistics.designs import DESIGNS, combinations_of, terms_of
+from icebench.bench.statistics.designs import DESIGNS, combinations_of, terms_of
 
 TWO = {"a": ("1", "2"), "b": ("x", "y"), "c": ("p", "q")}
 LEVELS = st.dictionaries(st.sampled_from("abcd"), st.integers(2, 3), min_size=1, max_size=4)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.statistics.summary import FEWEST_FOR_INTERVAL, summarize
+from icebench.bench.statistics.summary import FEWEST_FOR_INTERVAL, summarize
 
 SAMPLES = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30)
 

@@ -9,24 +9,24 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import engine
-from bench.errors import ConfigError
-from bench.upkeep.decisions import find_candidates
-from bench.upkeep.passes import Decision, run_pass
-from bench.upkeep.policy import ACTIONS, DEFAULT_POLICY, Policy
-from engine.errors import ValidationFailed
-from engine.maintenance.maintenance import Maintenance
+import icebench
+from icebench.bench.errors import ConfigError
+from icebench.bench.upkeep.decisions import find_candidates
+from icebench.bench.upkeep.passes import Decision, run_pass
+from icebench.bench.upkeep.policy import ACTIONS, DEFAULT_POLICY, Policy
+from icebench.engine.maintenance.maintenance import Maintenance
+from icebench.errors import ValidationFailed
 from tests.unit.bench.cli.test_main import exit_code
 
 EVERYTHING = {"reads": 1e9, "actions": {"orphans": True}}
 """So many reads that all pays."""
 
 
-def neglected(place: Path, **properties: str) -> engine.Table:
+def neglected(place: Path, **properties: str) -> icebench.Table:
     """Small files, deletes, old snapshots."""
     # Opens are cheap, so that nothing is beneath notice beside them.
     given = {"history.expire.max-snapshot-age-ms": "0", "read.split.open-file-cost": "1000", **properties}
-    table = engine.load_catalog(str(place)).create_table(
+    table = icebench.load_catalog(str(place)).create_table(
         "db.t", pa.schema([("id", pa.int64()), ("x", pa.string())]), properties=given
     )
     for start in range(6):
@@ -35,7 +35,7 @@ def neglected(place: Path, **properties: str) -> engine.Table:
     return table
 
 
-def decide(table: engine.Table, policy: dict[str, Any], *, execute: bool) -> dict[str, Decision]:
+def decide(table: icebench.Table, policy: dict[str, Any], *, execute: bool) -> dict[str, Decision]:
     ticks = iter(range(1000))
     found = list(run_pass(table, Policy.parse(policy), execute=execute, clock=lambda: float(next(ticks))))
     assert sorted(each.action for each in found) == sorted(ACTIONS)
@@ -104,11 +104,11 @@ def test_a_failed_action_does_not_stop_the_others(tmp_path: Path, monkeypatch: p
     assert (done["deletes"].decision, done["snapshots"].decision) == ("done", "done")
 
 
-def with_delete_files(place: Path, version: int) -> engine.Table:
+def with_delete_files(place: Path, version: int) -> icebench.Table:
     """One large data file, position-delete files and equality-delete files."""
     given = {"read.split.open-file-cost": "1000000", "write.delete.granularity": "partition", "format-version": "2"}
     schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
-    table = engine.load_catalog(str(place)).create_table("db.t", schema, properties=given)
+    table = icebench.load_catalog(str(place)).create_table("db.t", schema, properties=given)
     table.append(pa.table({"id": range(2000), "x": [f"text {i * 7919}" for i in range(2000)]}))
     for start in range(6):
         table.delete(f"id = {start}", "merge-on-read")
@@ -149,7 +149,7 @@ def test_delete_files_that_a_rewrite_leaves_are_not_due(
     """Which it takes depends on how many a partition has; what is due is rewritten, and is not due again."""
     given = {"read.split.open-file-cost": "1000000", "write.delete.granularity": "partition", "format-version": "2"}
     schema = pa.schema([("id", pa.int64()), ("part", pa.int64())])
-    table = engine.load_catalog(str(tmp_path)).create_table(
+    table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.t", schema, partition_spec=[("part", "identity")], properties=given
     )
     table.append(pa.table({"id": range(600), "part": [i % partitions for i in range(600)]}))
@@ -172,7 +172,7 @@ def test_delete_files_that_a_rewrite_leaves_are_not_due(
 
 def test_statistics_are_due_where_they_are_asked_for_and_stale(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=[("x", "identity")])
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=[("x", "identity")])
     policy = {"actions": {"table_statistics": True, "partition_statistics": True}, "statistics": {"changed_share": 0.2}}
     assert {each.decision for each in decide(table, policy, execute=True).values()} == {"skip"}
 

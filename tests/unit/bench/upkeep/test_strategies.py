@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-import engine
-from bench.measure.histories import commit_by_position, compact
-from bench.upkeep.passes import run_pass
-from bench.upkeep.policy import Policy
-from bench.workloads.events import Events
+import icebench
+from icebench.bench.measure.histories import commit_by_position, compact
+from icebench.bench.upkeep.passes import run_pass
+from icebench.bench.upkeep.policy import Policy
+from icebench.bench.workloads.events import Events
 
 # A thousandth of a large table: its files, and what opening one costs.
 PROPERTIES = {
     "format-version": "3", "write.target-file-size-bytes": str(512 << 10), "read.split.open-file-cost": str(4 << 10),
     "history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "20",
 }  # fmt: skip
-Keep = Callable[[engine.Table, int], int]
+Keep = Callable[[icebench.Table, int], int]
 """Takes a table after a commit of that number, and gives the bytes of data files that this moved."""
 
 
 def compacted_every(commits: int) -> Keep:
-    def keep(table: engine.Table, commit: int) -> int:
+    def keep(table: icebench.Table, commit: int) -> int:
         if commit % commits:
             return 0
         before = live_bytes(table)
@@ -36,11 +36,11 @@ def compacted_every(commits: int) -> Keep:
     return keep
 
 
-def by_policy(table: engine.Table, _commit: int) -> int:
+def by_policy(table: icebench.Table, _commit: int) -> int:
     return sum(each.work_bytes for each in run_pass(table, Policy.load(), execute=True) if each.decision == "done")
 
 
-def live_bytes(table: engine.Table) -> int:
+def live_bytes(table: icebench.Table) -> int:
     return sum(table.inspect.files()["file_size_in_bytes"].to_pylist())
 
 
@@ -50,14 +50,14 @@ TITLES = ("bytes read by four queries", "requests of four queries", "files of a 
 def history(place: Path, events: Events, keep: Keep) -> np.ndarray[Any, Any]:
     """A row after every tenth commit: rows, bytes read and requests of four queries by a fresh process, files of the
     table, bytes moved by upkeep so far."""
-    table = engine.load_catalog(str(place)).create_table("db.t", events.schema, properties=PROPERTIES)
+    table = icebench.load_catalog(str(place)).create_table("db.t", events.schema, properties=PROPERTIES)
     told, moved = [], 0
     for batch in range(events.batches + 1):
         commit_by_position(table, events, batch)
         moved += keep(table, batch) if batch else 0
         table.refresh()
         if batch % 10 == 0:
-            counters, fresh = engine.Counters(), engine.load_table(table.metadata_location)
+            counters, fresh = icebench.Counters(), icebench.load_table(table.metadata_location)
             queries = [fresh.scan(filter=f, counters=counters) for f in (None, *events.filters.values())]
             rows = sum(query.to_arrow().num_rows for query in queries)
             found = counters.as_dict()

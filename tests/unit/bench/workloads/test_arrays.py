@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.arrays import BatchBuilder, chosen, fixed_texts, null_masks, numbered
+from icebench.bench.workloads.arrays import BatchBuilder, chosen, fixed_texts, null_masks, numbered
 
 DECIMAL = pa.schema([pa.field("d", pa.decimal128(15, 2))])
 

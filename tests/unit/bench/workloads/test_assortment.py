@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.assortment import assortment
-from bench.workloads.draws import words
-from bench.workloads.popularity import CIRCLE, zipf_arcs
-from bench.workloads.revisions import key_count
+from icebench.bench.workloads.assortment import assortment
+from icebench.bench.workloads.draws import words
+from icebench.bench.workloads.popularity import CIRCLE, zipf_arcs
+from icebench.bench.workloads.revisions import key_count
 
 SIXTEENTH = CIRCLE // 16
 

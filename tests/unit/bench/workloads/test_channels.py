@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.revisions import key_count
-from bench.workloads.scaling import WEEKS, row_count
-from bench.workloads.schemas import TABLES
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.revisions import key_count
+from icebench.bench.workloads.scaling import WEEKS, row_count
+from icebench.bench.workloads.schemas import TABLES
+from icebench.bench.workloads.tpcds import Tpcds
 
 WORKLOAD = Tpcds(0.02, seed=5)
 NUMBERS = {

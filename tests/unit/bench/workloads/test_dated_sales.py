@@ -5,13 +5,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bench.definition import Definition
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.definitions import KINDS, RowsWorkload
-from bench.workloads.rows import SPREADS, KeyRange
-from bench.workloads.sales_calendar import date_key
-from bench.workloads.tpcds import Tpcds
-from bench.workloads.wide import Wide
+from icebench.bench.definition import Definition
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.definitions import KINDS, RowsWorkload
+from icebench.bench.workloads.rows import SPREADS, KeyRange
+from icebench.bench.workloads.sales_calendar import date_key
+from icebench.bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.wide import Wide
 
 SALES = DatedSales.of(Tpcds(scale=0.05, seed=2))
 WIDE = Wide(columns=3, rows=20_000)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from bench.workloads.sales_calendar import UNIX_DAY_0
-from bench.workloads.schemas import TABLES
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.sales_calendar import UNIX_DAY_0
+from icebench.bench.workloads.schemas import TABLES
+from icebench.bench.workloads.tpcds import Tpcds
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

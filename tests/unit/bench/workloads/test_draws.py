@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.draws import below, below_wide, draw, shuffled, words
+from icebench.bench.workloads.draws import below, below_wide, draw, shuffled, words
 
 MASK = (1 << 64) - 1
 

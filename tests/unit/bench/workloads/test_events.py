@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engines.checksum import checksum_of
-from bench.workloads.events import DELETE, INSERT, START, UPDATE, Events
-from bench.workloads.popularity import CIRCLE, zipf_arcs
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.workloads.events import DELETE, INSERT, START, UPDATE, Events
+from icebench.bench.workloads.popularity import CIRCLE, zipf_arcs
 
 EVENTS = Events(keys=10_000, batches=4, changes=20_000)
 TOTAL = 10_000 + 4 * 20_000

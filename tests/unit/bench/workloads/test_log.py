@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engines.checksum import checksum_of
-from bench.workloads.log import STATUSES, Log
-from bench.workloads.popularity import CIRCLE, zipf_arcs
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.workloads.log import STATUSES, Log
+from icebench.bench.workloads.popularity import CIRCLE, zipf_arcs
 
 ROWS = 50_000
 LOG = Log(rows=ROWS)

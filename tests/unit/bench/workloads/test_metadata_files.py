@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from bench.workloads.metadata_files import (
+import icebench
+from icebench.bench.workloads.metadata_files import (
     DATE,
     DELETES,
     FIRST_MONTH,
@@ -34,7 +34,7 @@ def bound(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def ranges(table: MetadataFiles, files: list[engine.DataFile], column: str) -> list[tuple[int, int]]:
+def ranges(table: MetadataFiles, files: list[icebench.DataFile], column: str) -> list[tuple[int, int]]:
     number = table.schema().get_field_index(column) + 1
     return [(bound(f.lower_bounds[number]), bound(f.upper_bounds[number])) for f in files]
 

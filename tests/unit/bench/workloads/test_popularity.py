@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.draws import words
-from bench.workloads.popularity import CIRCLE, popular, zipf_arcs
+from icebench.bench.workloads.draws import words
+from icebench.bench.workloads.popularity import CIRCLE, popular, zipf_arcs
 
 SIXTEENTH = CIRCLE // 16
 

@@ -2,7 +2,7 @@ from decimal import ROUND_DOWN, Decimal
 
 import numpy as np
 
-from bench.workloads.pricing import prices
+from icebench.bench.workloads.pricing import prices
 
 CENT = Decimal("0.01")
 

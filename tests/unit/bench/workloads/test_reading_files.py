@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.workloads.reading_files import (
+from icebench.bench.workloads.reading_files import (
     KEY,
     PATTERNS,
     PLACE,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bench.definition import Definition
-from bench.errors import ConfigError
-from bench.workloads.dated_sales import DatedSales
-from bench.workloads.definitions import KINDS
-from bench.workloads.refreshes import Refreshes
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.definition import Definition
+from icebench.bench.errors import ConfigError
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.definitions import KINDS
+from icebench.bench.workloads.refreshes import Refreshes
+from icebench.bench.workloads.tpcds import Tpcds
 
 SALES = DatedSales.of(Tpcds(scale=0.003, seed=5))
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.workloads.revisions import ERAS, era_of, key_count, row_valid_in
-from bench.workloads.sales_calendar import date_key
+from icebench.bench.workloads.revisions import ERAS, era_of, key_count, row_valid_in
+from icebench.bench.workloads.sales_calendar import date_key
 
 LAST_DAYS: tuple[list[date], ...] = ([], [date(2000, 12, 31)], [date(2000, 1, 1), date(2001, 12, 31)])
 """Of the revisions of things that have one, two and three, but for the last."""

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.sales_calendar import SEASONS, date_key, delete_ranges, sold_dates, sold_times
+from icebench.bench.workloads.sales_calendar import SEASONS, date_key, delete_ranges, sold_dates, sold_times
 
 TICKETS = np.arange(200_000)
 

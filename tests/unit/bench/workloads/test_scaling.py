@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.scaling import LARGEST_SCALE, row_count
-from bench.workloads.schemas import TABLES
+from icebench.bench.workloads.scaling import LARGEST_SCALE, row_count
+from icebench.bench.workloads.schemas import TABLES
 
 SCALES = (1, 10, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from bench.workloads.schemas import TABLES, schema
+from icebench.bench.workloads.schemas import TABLES, schema
 
 
 def test_store_sales_is_as_specified() -> None:

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bench.workloads.sales_calendar import date_key
-from bench.workloads.scaling import row_count
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.sales_calendar import date_key
+from icebench.bench.workloads.scaling import row_count
+from icebench.bench.workloads.tpcds import Tpcds
 
 WORKLOAD = Tpcds(0.05, seed=11, wide_decimals=True)
 BEGIN, END = date(1998, 1, 1), date(2002, 12, 31)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.tickets import LARGEST_TICKET, SMALLEST_TICKET, TicketLayout
+from icebench.bench.workloads.tickets import LARGEST_TICKET, SMALLEST_TICKET, TicketLayout
 
 
 def sizes_of(layout: TicketLayout) -> np.ndarray:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.schemas import TABLES
-from bench.workloads.tpcds import Tpcds
+from icebench.bench.workloads.schemas import TABLES
+from icebench.bench.workloads.tpcds import Tpcds
 
 WORKLOADS = (Tpcds(0.002, seed=7), Tpcds(0.002, seed=8, skew=0.8, wide_decimals=True))
 
@@ -99,7 +99,7 @@ def test_delete_ranges_depend_on_seed_and_refresh() -> None:
 
 def test_rows_are_made_without_spark() -> None:
     program = (
-        "import bench.workloads.tpcds as t, sys\n"
+        "import icebench.bench.workloads.tpcds as t, sys\n"
         "t.Tpcds(0.01).batch('store_sales', 0, 10)\n"
         "assert 'pyspark' not in sys.modules\n"
     )

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engines.checksum import checksum_of
-from bench.workloads.wide import KINDS, Wide
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.workloads.wide import KINDS, Wide
 
 ROWS = 600
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.catalog.rest_session import Session, open_session
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.retry import Waiting
-from engine.spec.metadata import TableMetadata
+from icebench.engine.catalog.rest_session import Session, open_session
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.spec.metadata import TableMetadata
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
 
 CONFIG: dict[str, object] = {"defaults": {}, "overrides": {}}

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from pyiceberg.utils.config import Config
 
-import engine
-from engine.catalog.addresses import is_name
-from engine.errors import EngineError, Invalid, StorageFailed, Unsupported
+import icebench
+from icebench.engine.catalog.addresses import is_name
+from icebench.errors import EngineError, Invalid, StorageFailed, Unsupported
 from tests.unit.bench.cli.test_main import exit_code
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -39,33 +39,37 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.interop
 def test_one_file_opens_the_same_catalog_for_both(configured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = engine.load_catalog("prod")
+    ours = icebench.load_catalog("prod")
     assert ours.name == "prod"
     ours.create_table("db.t", ROWS.schema).append(ROWS)
     monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
     theirs = pyiceberg.catalog.load_catalog("prod")
     assert theirs.load_table("db.t").scan().to_arrow() == ROWS
     theirs.create_table("db.u", ROWS.schema).append(ROWS)
-    assert engine.load_catalog("PROD", name="prod").load_table("db.u").scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
+    assert icebench.load_catalog("PROD", name="prod").load_table("db.u").scan().to_arrow()["id"].to_pylist() == [
+        1,
+        2,
+        3,
+    ]
     theirs.engine.dispose()  # type: ignore[attr-defined]
     ours.close()
 
 
 def test_arguments_stand_above_what_is_configured(configured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", f"sqlite:///{configured}/other.db")
-    engine.load_catalog("prod", name="mine", warehouse=str(configured / "elsewhere")).create_table("a.t", ROWS.schema)
+    icebench.load_catalog("prod", name="mine", warehouse=str(configured / "elsewhere")).create_table("a.t", ROWS.schema)
     assert (configured / "other.db").exists()
     assert not (configured / "prod.db").exists()
     assert (configured / "elsewhere" / "a" / "t").exists()
     given = {"uri": f"sqlite:///{configured}/third.db", "warehouse": str(configured)}
-    assert engine.load_catalog("unheard-of", properties=given).name == "unheard-of"
+    assert icebench.load_catalog("unheard-of", properties=given).name == "unheard-of"
     assert (configured / "third.db").exists()
 
 
 def test_a_directory_by_name(configured: Path) -> None:
-    table = engine.load_catalog("local").create_table("db.t", ROWS.schema)
+    table = icebench.load_catalog("local").create_table("db.t", ROWS.schema)
     assert table.location == f"{configured}/directory/db/t"
-    engine.load_catalog("./local").create_table("db.u", ROWS.schema)
+    icebench.load_catalog("./local").create_table("db.u", ROWS.schema)
     assert (configured / "local" / "db" / "u").is_dir()
 
 
@@ -84,7 +88,7 @@ def test_what_cannot_be_opened_tells_no_secret(
     configured: Path, capsys: pytest.CaptureFixture[str], name: str, kind: type[EngineError], said: str
 ) -> None:
     with pytest.raises(kind, match=said) as caught:
-        engine.load_catalog(name).load_table("db.t")
+        icebench.load_catalog(name).load_table("db.t")
     assert "hidden" not in str(caught.value)
     assert exit_code("profile", "--catalog", name, "db.t") == 2
     captured = capsys.readouterr()
@@ -107,7 +111,7 @@ def test_commands_take_a_configured_metastore(
     (tmp_path / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": catalogs}))
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     monkeypatch.setenv("PYICEBERG_CATALOG__METASTORE__TABLE_DEFAULT__OWNER", "ann")
-    catalog = engine.load_catalog("metastore")
+    catalog = icebench.load_catalog("metastore")
     made = catalog.create_table("db.t", ROWS.schema)
     made.append(ROWS)
     assert made.metadata.properties["owner"] == "ann"
@@ -119,7 +123,7 @@ def test_commands_take_a_configured_metastore(
 
 
 def test_commands_take_a_configured_name(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    engine.load_catalog("prod").create_table("db.t", ROWS.schema).append(ROWS)
+    icebench.load_catalog("prod").create_table("db.t", ROWS.schema).append(ROWS)
     for command in (
         ["profile", "--catalog", "prod", "db.t"],
         ["profile", "prod", "db.t"],

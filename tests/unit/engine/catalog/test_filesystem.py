@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-import engine
-from engine.catalog.filesystem import FileSystemCatalog
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.committer import Committed, Conflicted, Outcome, TableState, Unknown
-from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
-from engine.spec.creation import new_table_metadata
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, NestedField
-from engine.spec.updates import SetLocation, SetProperties
-from engine.storage.arrow import ArrowStore
-from engine.storage.memory import MemoryStore
+import icebench
+from icebench.engine.catalog.filesystem import FileSystemCatalog
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.committer import Committed, Conflicted, Outcome, TableState, Unknown
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, NestedField
+from icebench.engine.spec.updates import SetLocation, SetProperties
+from icebench.engine.storage.arrow import ArrowStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import AlreadyExists, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
 from tests.services.faulty_store import Fault, FaultyStore, Moment
 
 NAME = ("db", "t")
@@ -119,7 +119,7 @@ class Cut(MemoryStore):
 def test_a_version_of_the_same_name_is_not_a_lost_one(change: str, is_forgotten: bool) -> None:
     """Where neither the writing of a version nor its reading was answered, and another writer made that version."""
     store, rows = MemoryStore(), pa.table({"n": [1]})
-    theirs = engine.Catalog(FileSystemCatalog("memory://wh", store)).create_table("db.t", rows.schema)
+    theirs = icebench.Catalog(FileSystemCatalog("memory://wh", store)).create_table("db.t", rows.schema)
 
     def others() -> None:
         theirs.append(rows)
@@ -128,7 +128,7 @@ def test_a_version_of_the_same_name_is_not_a_lost_one(change: str, is_forgotten:
             store.delete(f"{PLACE}/v2.metadata.json")
 
     changed = {"append": 2, "set_properties": 1}[change] + is_forgotten
-    ours = engine.Catalog(FileSystemCatalog("memory://wh", Cut(store, 2, others))).load_table("db.t")
+    ours = icebench.Catalog(FileSystemCatalog("memory://wh", Cut(store, 2, others))).load_table("db.t")
     if is_forgotten and change == "set_properties":
         # Nothing is left that tells whose version it was.
         with pytest.raises(CommitStateUnknown):

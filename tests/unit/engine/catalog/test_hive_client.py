@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from engine.catalog.hive_client import Metastore, RequestPending
-from engine.errors import StorageFailed
+from icebench.engine.catalog.hive_client import Metastore, RequestPending
+from icebench.errors import StorageFailed
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
-from engine.errors import Invalid
+from icebench.engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
+from icebench.errors import Invalid
 
 
 def test_names_are_tuples() -> None:

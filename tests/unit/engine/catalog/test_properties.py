@@ -10,14 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.catalog import properties as rules
-from engine.catalog.glue import GLUE_PROPERTIES
-from engine.catalog.hive import HIVE_PROPERTIES
-from engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
-from engine.catalog.rest import REST_PROPERTIES
-from engine.errors import IgnoredPropertyWarning, Unsupported
-from engine.storage.object_stores import STORAGE_PROPERTIES
+import icebench
+from icebench.engine.catalog import properties as rules
+from icebench.engine.catalog.glue import GLUE_PROPERTIES
+from icebench.engine.catalog.hive import HIVE_PROPERTIES
+from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
+from icebench.engine.catalog.rest import REST_PROPERTIES
+from icebench.engine.storage.object_stores import STORAGE_PROPERTIES
+from icebench.errors import IgnoredPropertyWarning, Unsupported
 from tests.tidy.source import REPOSITORY
 
 _PAGE = "docs/guide/catalogs.md"
@@ -95,21 +95,21 @@ def test_the_guide_lists_every_name() -> None:
 def test_what_nobody_reads_is_refused(tmp_path: Path, name: str, value: str, said: str) -> None:
     for address in (str(tmp_path), f"sqlite:///{tmp_path}/c.db"):
         with pytest.raises(Unsupported, match=said) as caught:
-            engine.load_catalog(address, properties={name: value})
+            icebench.load_catalog(address, properties={name: value})
         assert "hidden" not in str(caught.value)
     with pytest.raises(Unsupported, match=said):
-        engine.load_table(str(tmp_path), properties={name: value})
+        icebench.load_table(str(tmp_path), properties={name: value})
 
 
 def test_what_changes_nothing_passes(tmp_path: Path) -> None:
-    engine.load_catalog(str(tmp_path), properties={"s3.sse.type": "none", "s3.delete-enabled": "TRUE"})
+    icebench.load_catalog(str(tmp_path), properties={"s3.sse.type": "none", "s3.delete-enabled": "TRUE"})
     with pytest.warns(IgnoredPropertyWarning, match="cache-enabled"):
-        engine.load_catalog(str(tmp_path), properties={"cache-enabled": "true"})
+        icebench.load_catalog(str(tmp_path), properties={"cache-enabled": "true"})
 
 
 def test_properties_of_new_tables(tmp_path: Path) -> None:
     given = {"table-default.owner": "ann", "table-default.tier": "1", "table-override.format-version": "3"}
-    catalog = engine.load_catalog(str(tmp_path), properties=given)
+    catalog = icebench.load_catalog(str(tmp_path), properties=given)
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties={"tier": "2"})
     assert table.metadata.properties == {"owner": "ann", "tier": "2"}
     assert table.metadata.format_version == 3

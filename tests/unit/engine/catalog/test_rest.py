@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.catalog.rest import RestCatalog
-from engine.errors import (
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.errors import (
     AlreadyExists,
     CommitConflict,
     CommitStateUnknown,

@@ -10,11 +10,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_auth import BearerToken, ClientCredentials
-from engine.catalog.rest_http import HttpClient
-from engine.commit.retry import Waiting
-from engine.errors import EngineError, Invalid, StorageFailed
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_auth import BearerToken, ClientCredentials
+from icebench.engine.catalog.rest_http import HttpClient
+from icebench.engine.commit.retry import Waiting
+from icebench.errors import EngineError, Invalid, StorageFailed
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG, error, opened
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.catalog.rest_confirmed import check_confirmed, check_nessie_carries_out
-from engine.errors import CommitStateUnknown, Unsupported
-from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
-from engine.spec.updates import (
+from icebench.engine.catalog.rest_confirmed import check_confirmed, check_nessie_carries_out
+from icebench.engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from icebench.engine.spec.updates import (
     AddSnapshot,
     RemoveSnapshotRef,
     RemoveSnapshots,
@@ -19,6 +18,7 @@ from engine.spec.updates import (
     TableUpdate,
     UpgradeFormatVersion,
 )
+from icebench.errors import CommitStateUnknown, Unsupported
 from tests.unit.engine.commit.tables import metadata
 
 BASE = metadata()

@@ -19,13 +19,13 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-import engine
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_auth import ExchangedToken, jwt_ends_at_ms
-from engine.catalog.rest_credentials import authentication_of, transport_of
-from engine.catalog.rest_http import HttpClient
-from engine.catalog.rest_session import open_session
-from engine.errors import EngineError, Invalid, NotInstalled, PlainTextWarning, StorageFailed, Unsupported
+import icebench
+from icebench.engine.catalog.rest import RestCatalog
+from icebench.engine.catalog.rest_auth import ExchangedToken, jwt_ends_at_ms
+from icebench.engine.catalog.rest_credentials import authentication_of, transport_of
+from icebench.engine.catalog.rest_http import HttpClient
+from icebench.engine.catalog.rest_session import open_session
+from icebench.errors import EngineError, Invalid, NotInstalled, PlainTextWarning, StorageFailed, Unsupported
 from tests.services.scripted_http import Reply, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG
 
@@ -68,7 +68,7 @@ def test_requests_are_signed_as_aws_expects(how: dict[str, str]) -> None:
     verifying = Verifying()
     with scripted_server(verifying) as server:
         verifying.address = server.address
-        catalog = engine.load_catalog(server.address, token="t0k3n", properties={**how, **KEYS})
+        catalog = icebench.load_catalog(server.address, token="t0k3n", properties={**how, **KEYS})
         assert catalog.list_namespaces() == ["db"]
         catalog.create_namespace("new ns", {"owner": "ann"})
         assert catalog.list_tables("a+b ü") == []
@@ -82,7 +82,7 @@ def test_a_wrong_key_is_refused_without_showing_it() -> None:
     with scripted_server(verifying) as server:
         verifying.address = server.address
         with pytest.raises(EngineError, match="signature") as caught:
-            engine.load_catalog(server.address, properties={**SIGNED, **KEYS})
+            icebench.load_catalog(server.address, properties={**SIGNED, **KEYS})
     assert "hidden" not in str(caught.value)
 
 
@@ -95,7 +95,7 @@ def test_what_signing_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     enabled = {"rest.sigv4-enabled": "true"}
 
     def load(properties: dict[str, str]) -> None:
-        engine.load_catalog("http://127.0.0.1:9", properties={**enabled, **properties})
+        icebench.load_catalog("http://127.0.0.1:9", properties={**enabled, **properties})
 
     with pytest.raises(Invalid, match=r"rest\.signing-region"):
         load({})
@@ -116,7 +116,7 @@ def sent(properties: dict[str, str], **more: Any) -> list[str | None]:
     with scripted_server(
         lambda seen: Reply(body=CONFIG if seen.path == "/v1/config" else {"namespaces": []})
     ) as server:
-        engine.load_catalog(server.address, properties=properties, **more).list_namespaces()
+        icebench.load_catalog(server.address, properties=properties, **more).list_namespaces()
         return [seen.headers.get("authorization") for seen in server.seen]
 
 
@@ -141,7 +141,7 @@ def test_a_function_gives_tokens_until_they_are_refused() -> None:
         return Reply(body={"namespaces": []}) if is_good else Reply(status=401, body={"error": {"message": "first"}})
 
     with scripted_server(answer) as server:
-        catalog = engine.load_catalog(server.address, token=lambda: next(given))
+        catalog = icebench.load_catalog(server.address, token=lambda: next(given))
         assert catalog.list_namespaces() == []
         assert catalog.list_namespaces() == []
         assert len(server.seen) == 4

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Timeouts, Transport, Unreachable
-from engine.commit.retry import Waiting
-from engine.errors import CorruptTable, Invalid, TooLarge
+from icebench.engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Timeouts, Transport, Unreachable
+from icebench.engine.commit.retry import Waiting
+from icebench.errors import CorruptTable, Invalid, TooLarge
 from tests.services.processes import free_port
 from tests.services.scripted_http import Reply, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import Script

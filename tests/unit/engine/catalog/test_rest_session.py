@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from engine.catalog.rest import HAS_TABLE, LOAD_TABLE, RestCatalog
-from engine.catalog.rest_http import Answer
-from engine.catalog.rest_session import open_session
-from engine.catalog.rest_views import LIST_VIEWS, RestViewCatalog
-from engine.errors import CorruptTable, Invalid, NotFound, StorageFailed, Unsupported
+from icebench.engine.catalog.rest import HAS_TABLE, LOAD_TABLE, RestCatalog
+from icebench.engine.catalog.rest_http import Answer
+from icebench.engine.catalog.rest_session import open_session
+from icebench.engine.catalog.rest_views import LIST_VIEWS, RestViewCatalog
+from icebench.errors import CorruptTable, Invalid, NotFound, StorageFailed, Unsupported
 from tests.services.scripted_http import Reply, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG, Script, error, loaded, opened
 from tests.unit.engine.commit.tables import metadata

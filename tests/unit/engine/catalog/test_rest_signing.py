@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.catalog.rest_signing import SIGN, RemoteSigner, remote_signer
-from engine.codec.metadata_json.rest import RemoteSigning
-from engine.errors import StorageFailed, Unsupported
-from engine.storage.signed_s3 import S3Request
+from icebench.engine.catalog.rest_signing import SIGN, RemoteSigner, remote_signer
+from icebench.engine.codec.metadata_json.rest import RemoteSigning
+from icebench.engine.storage.signed_s3 import S3Request
+from icebench.errors import StorageFailed, Unsupported
 from tests.services.scripted_http import Reply
 from tests.unit.engine.catalog.rest_answers import error, opened
 

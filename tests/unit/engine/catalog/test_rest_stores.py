@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from engine.catalog.rest import LOAD_CREDENTIALS, LOAD_TABLE, RestCatalog
-from engine.catalog.rest_stores import TableStores, Vended
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.rest import LoadedTable, table_from_json
-from engine.errors import EngineError, Invalid, StorageFailed, Unsupported
-from engine.storage.local import LocalStore
-from engine.storage.signed_s3 import S3Request, SignedS3Store
-from engine.storage.store import Store
+from icebench.engine.catalog.rest import LOAD_CREDENTIALS, LOAD_TABLE, RestCatalog
+from icebench.engine.catalog.rest_stores import TableStores, Vended
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.rest import LoadedTable, table_from_json
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.storage.signed_s3 import S3Request, SignedS3Store
+from icebench.engine.storage.store import Store
+from icebench.errors import EngineError, Invalid, StorageFailed, Unsupported
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG, error, loaded, opened
 from tests.unit.engine.commit.tables import metadata

@@ -10,21 +10,21 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
-from engine.catalog.lost_changes import AnswerLost, CatalogBusy
-from engine.catalog.sql import SqlCatalog
-from engine.catalog.sql_database import Database
-from engine.catalog.sql_tables import overlapping
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.committer import Committed, Conflicted, Unknown
-from engine.errors import AlreadyExists, CommitStateUnknown, CorruptTable, Invalid, NotFound, StorageFailed
-from engine.spec.creation import new_table_metadata
-from engine.spec.locations import lies_inside
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MetadataLogEntry
-from engine.spec.types import LONG, NestedField
-from engine.spec.updates import SetProperties
-from engine.storage.memory import MemoryStore
+from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy
+from icebench.engine.catalog.sql import SqlCatalog
+from icebench.engine.catalog.sql_database import Database
+from icebench.engine.catalog.sql_tables import overlapping
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.committer import Committed, Conflicted, Unknown
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.locations import lies_inside
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MetadataLogEntry
+from icebench.engine.spec.types import LONG, NestedField
+from icebench.engine.spec.updates import SetProperties
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import AlreadyExists, CommitStateUnknown, CorruptTable, Invalid, NotFound, StorageFailed
 
 NAME = ("db", "t")
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.catalog.versions import current_metadata_file, current_version, next_version, version_of
-from engine.errors import Invalid, NotFound
-from engine.storage.memory import MemoryStore
+from icebench.engine.catalog.versions import current_metadata_file, current_version, next_version, version_of
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import Invalid, NotFound
 
 T = "memory://t"
 

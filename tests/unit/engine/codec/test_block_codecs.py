@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.block_codecs import (
+from icebench.engine.codec.block_codecs import (
     AVRO_NAMES,
     BadBlockError,
     Buffer,
@@ -23,7 +23,7 @@ from engine.codec.block_codecs import (
     compress_block,
     inflate_lz4,
 )
-from engine.errors import TooLarge, Unsupported
+from icebench.errors import TooLarge, Unsupported
 
 LIMIT = 64 << 20
 CODECS = sorted(AVRO_NAMES.values())

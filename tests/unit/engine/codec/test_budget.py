@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.codec.avro import columns as avro_columns
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.budget import DEFAULT_BYTES, Budget, budget_of, piece_limit, too_large
-from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.manifests.reader import decode_columns
-from engine.errors import Invalid, TooLarge
-from engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.codec.avro import columns as avro_columns
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.budget import DEFAULT_BYTES, Budget, budget_of, piece_limit, too_large
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_columns
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.errors import Invalid, TooLarge
 from tests.property.manifest_batches import metrics_of
 from tests.property.manifest_strategies import WrittenManifest, manifests
 

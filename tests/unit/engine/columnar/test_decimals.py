@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from engine.columnar.decimals import widen
+from icebench.engine.columnar.decimals import widen
 
 NARROW = {7: pa.decimal32(7, 2), 15: pa.decimal64(15, 2)}
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.digests import ColumnDigest
+from icebench.engine.columnar.digests import ColumnDigest
 
 TYPE = pa.struct(
     [

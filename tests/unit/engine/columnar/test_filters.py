@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.filters import outcomes, row_mask
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import to_arrow_field, to_arrow_schema
-from engine.errors import Invalid
-from engine.expressions.binding import bind
-from engine.expressions.bound import (
+from icebench.engine.columnar.filters import outcomes, row_mask
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_field, to_arrow_schema
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import (
     BoundAnd,
     BoundCompare,
     BoundConstant,
@@ -24,11 +23,12 @@ from engine.expressions.bound import (
     BoundStartsWith,
     Column,
 )
-from engine.expressions.parse import parse
-from engine.expressions.predicate import Operator
-from engine.spec.schema import Schema
-from engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType, StructType
-from engine.spec.values import Value
+from icebench.engine.expressions.parse import parse
+from icebench.engine.expressions.predicate import Operator
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType, StructType
+from icebench.engine.spec.values import Value
+from icebench.errors import Invalid
 from tests.property.evaluate import evaluate, is_nan, ordering
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 

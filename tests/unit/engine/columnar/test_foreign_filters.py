@@ -11,15 +11,15 @@ import pytest
 from pyiceberg import expressions
 from pyiceberg.expressions.parser import parse as parse_pyiceberg
 
-import engine
-from engine.columnar.foreign_filters import to_predicate
-from engine.errors import Invalid, Unsupported
-from engine.expressions.parse import parse
-from engine.plan.scan import as_predicate
-from engine.spec.schema import Schema
-from engine.spec.types import TIMESTAMPTZ, NestedField
+import icebench
+from icebench.engine.columnar.foreign_filters import to_predicate
+from icebench.engine.expressions.parse import parse
+from icebench.engine.plan.scan import as_predicate
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import TIMESTAMPTZ, NestedField
+from icebench.errors import Invalid, Unsupported
 
-col, field = engine.col, pc.field
+col, field = icebench.col, pc.field
 pyiceberg: Any = expressions
 SCHEMA = Schema((NestedField(field_id=1, name="zoned", type=TIMESTAMPTZ),))
 
@@ -38,7 +38,7 @@ SCHEMA = Schema((NestedField(field_id=1, name="zoned", type=TIMESTAMPTZ),))
         (1 - col("a") * 2 < col("b") % 3, "1 - a * 2 < b % 3"),
         ((col("a") / 2 >= -col("b").abs()), "a / 2 >= -abs(b)"),
         ((col("day").year() == 2020) | (col("ts").hour() != 3), "year(day) = 2020 or hour(ts) != 3"),
-        (col("a").cast(engine.LONG) == col("b").coalesce(0), "cast(a as bigint) = coalesce(b, 0)"),
+        (col("a").cast(icebench.LONG) == col("b").coalesce(0), "cast(a as bigint) = coalesce(b, 0)"),
         (col("flag") & ~col("other.flag"), "flag and not other.flag"),
         (col("day") >= dt.date(2020, 2, 29), "day >= date '2020-02-29'"),
         (col("s").length().isin([1, col("a")]), "length(s) = 1 or length(s) = a"),

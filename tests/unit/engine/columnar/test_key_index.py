@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.columnar.key_index import KeyIndex
-from engine.columnar.scalars import to_arrow_array
-from engine.spec.types import DecimalType, PrimitiveType
-from engine.spec.values import Value, decimal_of
+from icebench.engine.columnar.key_index import KeyIndex
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.spec.values import Value, decimal_of
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.matching import find_uncancelled, row_codes, update_pairs
+from icebench.engine.columnar.matching import find_uncancelled, row_codes, update_pairs
 
 CHANGES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans()), max_size=12)
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.partitions import group_rows
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import to_arrow_schema
-from engine.errors import Unsupported
-from engine.spec.partitioning import PartitionField, PartitionSpec, partition_key, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Identity, Transform, Truncate
-from engine.spec.types import DOUBLE, INT, STRING, DecimalType, NestedField, StructType
-from engine.spec.values import Value
+from icebench.engine.columnar.partitions import group_rows
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, partition_key, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Identity, Transform, Truncate
+from icebench.engine.spec.types import DOUBLE, INT, STRING, DecimalType, NestedField, StructType
+from icebench.engine.spec.values import Value
+from icebench.errors import Unsupported
 from tests.unit.engine.columnar.value_strategies import values
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]

@@ -3,12 +3,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.columnar.projection import MissingValues, Projector
-from engine.columnar.schemas import leaves, to_arrow_field, to_arrow_schema
-from engine.errors import CorruptTable
-from engine.formats.file_columns import FileColumns
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.columnar.projection import MissingValues, Projector
+from icebench.engine.columnar.schemas import leaves, to_arrow_field, to_arrow_schema
+from icebench.engine.formats.file_columns import FileColumns
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     DATE,
     DOUBLE,
@@ -28,6 +27,7 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
+from icebench.errors import CorruptTable
 
 
 def field(field_id: int, name: str, type_: Type, *, required: bool = False, default: object = None) -> NestedField:

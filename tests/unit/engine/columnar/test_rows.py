@@ -4,12 +4,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.columnar.columns import map_entries
-from engine.columnar.rows import table_rows
-from engine.columnar.schemas import to_arrow_schema
-from engine.errors import Invalid
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.columnar.columns import map_entries
+from icebench.engine.columnar.rows import table_rows
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -29,6 +28,7 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
+from icebench.errors import Invalid
 
 
 def one(type_: PrimitiveType, *, required: bool = False) -> Schema:

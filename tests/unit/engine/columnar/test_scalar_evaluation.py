@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.columnar.scalar_evaluation import evaluate
-from engine.errors import Invalid
-from engine.expressions.parse_scalar import sql
+from icebench.engine.columnar.scalar_evaluation import evaluate
+from icebench.engine.expressions.parse_scalar import sql
+from icebench.errors import Invalid
 
 MOST = (1 << 63) - 1
 ROWS = pa.RecordBatch.from_pydict(

@@ -1,10 +1,16 @@
 import pyarrow as pa
 import pytest
 
-from engine.columnar.schemas import child_fields, field_id_of, from_arrow_schema, leaves, to_arrow_schema, to_arrow_type
-from engine.errors import Unsupported
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.columnar.schemas import (
+    child_fields,
+    field_id_of,
+    from_arrow_schema,
+    leaves,
+    to_arrow_schema,
+    to_arrow_type,
+)
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     INT,
     LONG,
     STRING,
@@ -21,6 +27,7 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
+from icebench.errors import Unsupported
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES
 
 NESTED = Schema(

@@ -3,14 +3,14 @@
 import pyarrow as pa
 import pytest
 
-from engine.columnar.schemas import to_arrow_schema
-from engine.columnar.sorting import sorted_table
-from engine.errors import Unsupported
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Identity, Truncate
-from engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.columnar.sorting import sorted_table
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Bucket, Identity, Truncate
+from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.errors import Unsupported
 
 SCHEMA = Schema((NestedField(field_id=1, name="id", type=LONG), NestedField(field_id=2, name="name", type=STRING)))
 BY_NAME = PartitionSpec((PartitionField(source_ids=(2,), field_id=1000, name="name", transform=Identity()),))

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from engine.columnar.scalars import from_arrow_array, to_arrow_array
-from engine.columnar.schemas import to_arrow_type
-from engine.columnar.transforms import transform_array
-from engine.errors import Invalid, Unsupported
-from engine.spec.transforms import (
+from icebench.engine.columnar.scalars import from_arrow_array, to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_type
+from icebench.engine.columnar.transforms import transform_array
+from icebench.engine.spec.transforms import (
     Bucket,
     Day,
     Hour,
@@ -22,8 +21,9 @@ from engine.spec.transforms import (
     Year,
     parse_transform,
 )
-from engine.spec.types import BINARY, DATE, INT, LONG, STRING, DecimalType, FixedType, PrimitiveType
-from engine.spec.values import Value, decimal_of
+from icebench.engine.spec.types import BINARY, DATE, INT, LONG, STRING, DecimalType, FixedType, PrimitiveType
+from icebench.engine.spec.values import Value, decimal_of
+from icebench.errors import Invalid, Unsupported
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, same, values
 
 TRANSFORMS: tuple[Transform, ...] = (

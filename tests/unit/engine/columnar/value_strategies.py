@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from engine.spec.types import (
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -25,7 +25,7 @@ from engine.spec.types import (
     FixedType,
     PrimitiveType,
 )
-from engine.spec.values import Value, decimal_of
+from icebench.engine.spec.values import Value, decimal_of
 
 PRIMITIVES: tuple[PrimitiveType, ...] = (
     BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS, STRING, UUID,

@@ -7,27 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
-from engine.commit.manifests import load_manifests
-from engine.commit.retry import Waiting
-from engine.commit.staging import Staging
-from engine.commit.transaction import Transaction
-from engine.errors import CommitConflict, StorageFailed
-from engine.runtime.local import LocalRunner
-from engine.spec.creation import new_table_metadata
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import EntryStatus
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
-from engine.spec.requirements import TableRequirement, check_requirements
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN
-from engine.spec.transforms import Identity
-from engine.spec.types import LONG, STRING, NestedField
-from engine.spec.updates import TableUpdate, apply_updates
-from engine.storage.memory import MemoryStore
-from engine.storage.store import Store
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.transaction import Transaction
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import EntryStatus
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
+from icebench.engine.spec.requirements import TableRequirement, check_requirements
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.spec.updates import TableUpdate, apply_updates
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.store import Store
+from icebench.errors import CommitConflict, StorageFailed
 
 NAME = ("db", "t")
 SCHEMA = Schema(

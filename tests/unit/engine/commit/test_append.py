@@ -4,21 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from engine.codec.avro.file import read_header
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.changes.append import Append
-from engine.commit.changes.merge_append import MergeAppend
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.commit.manifests import load_manifests
-from engine.errors import Invalid, ValidationFailed
-from engine.runtime.counters import FILES_WRITTEN
-from engine.spec.manifest import EntryStatus, ManifestContent
-from engine.spec.partitioning import UNPARTITIONED, partition_spec
-from engine.spec.snapshots import SnapshotRef
-from engine.spec.transforms import Identity
-from engine.spec.updates import AddPartitionSpec, RemovePartitionSpecs, SetSnapshotRef, UpgradeFormatVersion
+from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.merge_append import MergeAppend
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.runtime.counters import FILES_WRITTEN
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent
+from icebench.engine.spec.partitioning import UNPARTITIONED, partition_spec
+from icebench.engine.spec.snapshots import SnapshotRef
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.updates import AddPartitionSpec, RemovePartitionSpecs, SetSnapshotRef, UpgradeFormatVersion
+from icebench.errors import Invalid, ValidationFailed
 from tests.unit.engine.commit.tables import BY_DAY, SCHEMA, data_file, deletes_of, metadata, world
 
 

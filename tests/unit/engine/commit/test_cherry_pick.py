@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.cherry_pick import CherryPick
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.errors import Invalid, NotFound, Unsupported
-from engine.spec.updates import RemoveSnapshots
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.cherry_pick import CherryPick
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.spec.updates import RemoveSnapshots
+from icebench.errors import Invalid, NotFound, Unsupported
 from tests.unit.engine.commit.tables import World, data_file, world
 
 A, B, C = data_file("a"), data_file("b"), data_file("c")

@@ -8,22 +8,22 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.commit.committed_batches import BatchEntry, batch_entries, updates_to_entries
-from engine.errors import Invalid, ValidationFailed
-from engine.spec.updates import RemoveProperties, SetProperties
+import icebench
+from icebench.engine.commit.committed_batches import BatchEntry, batch_entries, updates_to_entries
+from icebench.engine.spec.updates import RemoveProperties, SetProperties
+from icebench.errors import Invalid, ValidationFailed
 from tests.contract.test_restarted_streams import SCHEMA, compact, expire, forget_metadata, ids, send
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[engine.Table]:
+def local(tmp_path: Path) -> Iterator[icebench.Table]:
     """A table in one kind of catalog, for what does not depend on it."""
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=f"{tmp_path}/wh")
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=f"{tmp_path}/wh")
     yield catalog.create_table("db.t", SCHEMA)
     catalog.close()
 
 
-def test_all_batches_were_rolled_back(local: engine.Table) -> None:
+def test_all_batches_were_rolled_back(local: icebench.Table) -> None:
     local.append(pa.table({"id": [100]}, schema=SCHEMA))
     first = local.history()[0].snapshot_id
     send(local, 0)
@@ -37,7 +37,7 @@ def test_all_batches_were_rolled_back(local: engine.Table) -> None:
     assert ids(local) == [0, 1, 100, 101]
 
 
-def test_a_fast_forward_brings_batches_along(local: engine.Table) -> None:
+def test_a_fast_forward_brings_batches_along(local: icebench.Table) -> None:
     send(local, 0)
     local.create_branch("audit")
     send(local, 1, branch="audit")
@@ -51,7 +51,7 @@ def test_a_fast_forward_brings_batches_along(local: engine.Table) -> None:
     assert ids(local) == [0, 1, 2, 100, 101]
 
 
-def test_a_tag_brings_back_what_was_rolled_back(local: engine.Table) -> None:
+def test_a_tag_brings_back_what_was_rolled_back(local: icebench.Table) -> None:
     for batch_id in range(3):
         send(local, batch_id)
     local.append(pa.table({"id": [100]}, schema=SCHEMA))
@@ -66,7 +66,7 @@ def test_a_tag_brings_back_what_was_rolled_back(local: engine.Table) -> None:
     assert ids(local) == [0, 1, 2, 100]
 
 
-def test_snapshots_in_the_middle_expire(local: engine.Table) -> None:
+def test_snapshots_in_the_middle_expire(local: icebench.Table) -> None:
     """Older ones are kept, but the history no longer leads to them."""
     for batch_id in range(3):
         send(local, batch_id)
@@ -83,7 +83,7 @@ def test_snapshots_in_the_middle_expire(local: engine.Table) -> None:
     assert send(local, 3)
 
 
-def test_an_entry_is_removed_where_its_branch_has_not_moved(local: engine.Table) -> None:
+def test_an_entry_is_removed_where_its_branch_has_not_moved(local: icebench.Table) -> None:
     """A REST server does not compare properties: the stream could commit to its branch meanwhile."""
     send(local, 0)
     local.create_branch("audit")
@@ -97,9 +97,9 @@ def test_an_entry_is_removed_where_its_branch_has_not_moved(local: engine.Table)
     assert updates_to_entries(metadata, [fresh], fresh.timestamp_ms + 1)[0] == [SetProperties({fresh.name: fresh.text})]
 
 
-def test_a_replaced_table_has_no_batches(local: engine.Table, tmp_path: Path) -> None:
+def test_a_replaced_table_has_no_batches(local: icebench.Table, tmp_path: Path) -> None:
     send(local, 0)
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=f"{tmp_path}/wh")
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=f"{tmp_path}/wh")
     with catalog.replace_table_transaction("db.t", SCHEMA):
         pass
     catalog.close()
@@ -107,7 +107,7 @@ def test_a_replaced_table_has_no_batches(local: engine.Table, tmp_path: Path) ->
     assert ids(local) == [0]
 
 
-def test_what_cannot_be_known_is_refused_by_name(local: engine.Table) -> None:
+def test_what_cannot_be_known_is_refused_by_name(local: icebench.Table) -> None:
     """Foreign commits and an expiry, and no former metadata: the last batch may have been rolled back, or not."""
     for batch_id in range(3):
         send(local, batch_id)
@@ -131,7 +131,7 @@ def test_what_cannot_be_known_is_refused_by_name(local: engine.Table) -> None:
     assert not send(local, 2)
 
 
-def strip_entries(table: engine.Table) -> None:
+def strip_entries(table: icebench.Table) -> None:
     """As if batches had been committed by an engine that kept no entries."""
     names = [name for name in table.refresh().properties if name.startswith("icebench.stream-batch.")]
     assert names
@@ -139,7 +139,7 @@ def strip_entries(table: engine.Table) -> None:
     table.refresh()
 
 
-def test_a_table_of_an_engine_that_kept_no_entries(local: engine.Table) -> None:
+def test_a_table_of_an_engine_that_kept_no_entries(local: icebench.Table) -> None:
     for batch_id in range(3):
         send(local, batch_id)
     strip_entries(local)
@@ -160,7 +160,7 @@ def test_a_table_of_an_engine_that_kept_no_entries(local: engine.Table) -> None:
     assert ids(local) == [0, 1, 2, 3, 100]
 
 
-def test_a_new_stream_into_an_expired_table(local: engine.Table) -> None:
+def test_a_new_stream_into_an_expired_table(local: icebench.Table) -> None:
     """Its first batches have no rows, which Spark commits, too."""
     for number in (100, 101):
         local.append(pa.table({"id": [number]}, schema=SCHEMA))
@@ -183,7 +183,7 @@ def test_a_new_stream_into_an_expired_table(local: engine.Table) -> None:
     assert ids(local) == [0, 2, 7, 17, 100, 101]
 
 
-def test_a_keyed_batch_outlives_the_expiry_of_its_snapshot(local: engine.Table) -> None:
+def test_a_keyed_batch_outlives_the_expiry_of_its_snapshot(local: icebench.Table) -> None:
     for batch_id in range(2):
         stream = local.keyed_stream(["id"], stream_id="s")
         stream.update(pa.table({"id": [batch_id]}, schema=SCHEMA))
@@ -198,7 +198,7 @@ def test_a_keyed_batch_outlives_the_expiry_of_its_snapshot(local: engine.Table) 
     assert ids(local) == [0]
 
 
-def test_a_damaged_entry_is_named(local: engine.Table) -> None:
+def test_a_damaged_entry_is_named(local: icebench.Table) -> None:
     send(local, 0)
     (name,) = [name for name in local.refresh().properties if name.startswith("icebench.stream-batch.")]
     for text in ("", "[]", "{}", '{"stream-id": "s"}', local.properties[name].replace(": 0", ': "0"')):

@@ -10,31 +10,31 @@ from dataclasses import replace
 
 import pytest
 
-from engine.codec.manifests.manifest_list import encode_manifest_list
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.changes.append import Append
-from engine.commit.changes.change import Change
-from engine.commit.changes.evolution import UpdateSpec
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileRef, ref_to
-from engine.commit.manifests import load_manifests, write_manifests
-from engine.commit.snapshot_producer import SnapshotProducer
-from engine.commit.snapshots import Staged, stage_snapshot
-from engine.commit.staging import Staging
-from engine.errors import Invalid, ValidationFailed
-from engine.expressions.predicate import Predicate, equal
-from engine.spec.creation import new_table_metadata
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import Partition, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DOUBLE, LONG, NestedField
-from engine.spec.values import encode_value
+from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.evolution import UpdateSpec
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import FileRef, ref_to
+from icebench.engine.commit.manifests import load_manifests, write_manifests
+from icebench.engine.commit.snapshot_producer import SnapshotProducer
+from icebench.engine.commit.snapshots import Staged, stage_snapshot
+from icebench.engine.commit.staging import Staging
+from icebench.engine.expressions.predicate import Predicate, equal
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import Partition, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DOUBLE, LONG, NestedField
+from icebench.engine.spec.values import encode_value
+from icebench.errors import Invalid, ValidationFailed
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]

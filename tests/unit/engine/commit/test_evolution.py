@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.evolution import (
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.evolution import (
     ReplaceSortOrder,
     UpdateProperties,
     UpdateSchema,
     UpdateSpec,
     UpgradeFormat,
 )
-from engine.commit.committer import Unknown
-from engine.errors import Invalid, StorageFailed
-from engine.spec.name_mapping import parse_name_mapping
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Identity
-from engine.spec.types import LONG, STRING
+from icebench.engine.commit.committer import Unknown
+from icebench.engine.spec.name_mapping import parse_name_mapping
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Bucket, Identity
+from icebench.engine.spec.types import LONG, STRING
+from icebench.errors import Invalid, StorageFailed
 from tests.unit.engine.commit.tables import BY_DAY, data_file, lost, metadata, world
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.expire_snapshots import ExpireSnapshots
-from engine.spec.requirements import AssertRefSnapshotId
-from engine.spec.snapshots import SnapshotRef
-from engine.spec.updates import SetSnapshotRef
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
+from icebench.engine.spec.requirements import AssertRefSnapshotId
+from icebench.engine.spec.snapshots import SnapshotRef
+from icebench.engine.spec.updates import SetSnapshotRef
 from tests.unit.engine.commit.tables import World, data_file, metadata, world
 
 DAY = 86_400_000

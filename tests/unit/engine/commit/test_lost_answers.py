@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.changes.append import Append
-from engine.commit.changes.change import Change
-from engine.commit.changes.evolution import UpdateProperties
-from engine.commit.changes.references import CreateRef, RemoveRef, Rollback
-from engine.commit.changes.replace_table import ReplaceTable
-from engine.commit.committer import Outcome, TableState, Unknown
-from engine.commit.lost_answers import LostAttempt
-from engine.errors import CommitStateUnknown, FileNotFound, StorageFailed
-from engine.spec.partitioning import UNPARTITIONED
-from engine.spec.requirements import TableRequirement
-from engine.spec.sorting import UNSORTED
-from engine.spec.updates import RemoveSnapshots, TableUpdate
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.evolution import UpdateProperties
+from icebench.engine.commit.changes.references import CreateRef, RemoveRef, Rollback
+from icebench.engine.commit.changes.replace_table import ReplaceTable
+from icebench.engine.commit.committer import Outcome, TableState, Unknown
+from icebench.engine.commit.lost_answers import LostAttempt
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.requirements import TableRequirement
+from icebench.engine.spec.sorting import UNSORTED
+from icebench.engine.spec.updates import RemoveSnapshots, TableUpdate
+from icebench.errors import CommitStateUnknown, FileNotFound, StorageFailed
 from tests.unit.engine.commit.tables import SCHEMA, World, data_file, world
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from engine.commit.manifests import write_manifests
-from engine.commit.staging import Staging
-from engine.errors import StorageFailed
-from engine.runtime.local import LocalRunner
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.storage.memory import MemoryStore
+from icebench.engine.commit.manifests import write_manifests
+from icebench.engine.commit.staging import Staging
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import StorageFailed
 from tests.services.faulty_store import Fault, FaultyStore, Moment
 from tests.unit.engine.commit.tables import data_file, metadata
 

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.changes.append import Append
-from engine.commit.changes.merge_append import MergeAppend
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.commit.manifests import load_manifests
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.updates import AddPartitionSpec, SetDefaultSpec
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.merge_append import MergeAppend
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.updates import AddPartitionSpec, SetDefaultSpec
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 

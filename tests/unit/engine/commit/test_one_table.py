@@ -11,12 +11,12 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import ValidationFailed
+import icebench
+from icebench.errors import ValidationFailed
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 CATALOGS = {"sql": "sqlite:///{0}/catalog.db", "directory": "{0}/wh"}
-CHANGES: dict[str, Callable[[engine.Table, int], object]] = {
+CHANGES: dict[str, Callable[[icebench.Table, int], object]] = {
     "append": lambda table, n: table.append(numbers(4)),
     "delete": lambda table, n: table.delete(f"id = {n}", "merge-on-read"),
     "rewrite": lambda table, n: table.maintenance.rewrite_data_files(rewrite_all=True),
@@ -30,11 +30,11 @@ def numbers(start: int, count: int = 4) -> pa.Table:
 
 
 @pytest.fixture(params=CATALOGS)
-def catalogs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[engine.Catalog, engine.Catalog]]:
+def catalogs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[icebench.Catalog, icebench.Catalog]]:
     """Ours and theirs."""
     address = CATALOGS[request.param].format(tmp_path)
     warehouse = f"{tmp_path}/wh" if request.param == "sql" else None
-    made = [engine.load_catalog(address, warehouse=warehouse) for _ in "ab"]
+    made = [icebench.load_catalog(address, warehouse=warehouse) for _ in "ab"]
     yield made[0], made[1]
     for catalog in made:
         catalog.close()
@@ -43,7 +43,7 @@ def catalogs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[e
 # A property is set on the table that is loaded: nothing was prepared before.
 @pytest.mark.parametrize(("change", "method"), [*product(FILES, ("load_state", "commit")), ("property", "commit")])
 def test_the_change_is_not_made_to_the_other_table(
-    change: str, method: str, catalogs: tuple[engine.Catalog, engine.Catalog]
+    change: str, method: str, catalogs: tuple[icebench.Catalog, icebench.Catalog]
 ) -> None:
     ours, theirs = catalogs
     table = ours.create_table("db.t", SCHEMA)
@@ -65,7 +65,7 @@ def test_the_change_is_not_made_to_the_other_table(
     assert table.scan().count() == 8
 
 
-def count_of_calls(table: engine.Table, method: str, change: Callable[[engine.Table, int], object]) -> int:
+def count_of_calls(table: icebench.Table, method: str, change: Callable[[icebench.Table, int], object]) -> int:
     """How many calls the change makes."""
     with acting_before(table, method, 0, lambda: None) as calls:
         change(table, 0)
@@ -75,7 +75,7 @@ def count_of_calls(table: engine.Table, method: str, change: Callable[[engine.Ta
 class acting_before:  # noqa: N801 - reads as a clause
     """Somebody acts before the catalog is called for the n-th time."""
 
-    def __init__(self, table: engine.Table, method: str, number: int, act: Callable[[], object]) -> None:
+    def __init__(self, table: icebench.Table, method: str, number: int, act: Callable[[], object]) -> None:
         committer = table._committer
         assert committer is not None
         inner = getattr(committer, method)

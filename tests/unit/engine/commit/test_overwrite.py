@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.changes.append import Append
-from engine.commit.changes.overwrite import Overwrite
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileRef, ref_to
-from engine.commit.manifests import load_manifests
-from engine.errors import Invalid, ValidationFailed
-from engine.spec.data_file import DataFile
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestEntry
-from engine.spec.updates import UpgradeFormatVersion
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.overwrite import Overwrite
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import FileRef, ref_to
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
+from icebench.engine.spec.updates import UpgradeFormatVersion
+from icebench.errors import Invalid, ValidationFailed
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 A, B, C = data_file("a"), data_file("b"), data_file("c")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.read import Read
-from engine.commit.changes.references import CreateRef
-from engine.commit.conflicts import Validation
-from engine.spec.requirements import AssertRefSnapshotId
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.read import Read
+from icebench.engine.commit.changes.references import CreateRef
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.spec.requirements import AssertRefSnapshotId
 from tests.unit.engine.commit.tables import data_file, world
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
-from engine.errors import AlreadyExists, Invalid, NotFound
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
+from icebench.errors import AlreadyExists, Invalid, NotFound
 from tests.unit.engine.commit.tables import data_file, metadata, world
 
 

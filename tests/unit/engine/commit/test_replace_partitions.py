@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.evolution import UpdateSpec
-from engine.commit.changes.replace_partitions import ReplacePartitions
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.errors import Invalid, ValidationFailed
-from engine.spec.transforms import Truncate
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.evolution import UpdateSpec
+from icebench.engine.commit.changes.replace_partitions import ReplacePartitions
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.spec.transforms import Truncate
+from icebench.errors import Invalid, ValidationFailed
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 X, Y = data_file("x1", day="x"), data_file("y1", day="y")

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from engine.commit.retry import Backoff, Waiting
-from engine.errors import Invalid
+from icebench.engine.commit.retry import Backoff, Waiting
+from icebench.errors import Invalid
 
 
 class Clock:

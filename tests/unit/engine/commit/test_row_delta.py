@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.commit.manifests import AddedManifests, load_manifests, write_manifests
-from engine.commit.snapshots import Staged, branch_head, stage_snapshot
-from engine.commit.staging import Staging
-from engine.errors import Invalid, ValidationFailed
-from engine.expressions.parse import parse
-from engine.expressions.predicate import TRUE
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
-from engine.spec.snapshots import Operation, SnapshotRef
-from engine.spec.updates import RemoveSnapshots, SetSnapshotRef
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.commit.manifests import AddedManifests, load_manifests, write_manifests
+from icebench.engine.commit.snapshots import Staged, branch_head, stage_snapshot
+from icebench.engine.commit.staging import Staging
+from icebench.engine.expressions.parse import parse
+from icebench.engine.expressions.predicate import TRUE
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.engine.spec.snapshots import Operation, SnapshotRef
+from icebench.engine.spec.updates import RemoveSnapshots, SetSnapshotRef
+from icebench.errors import Invalid, ValidationFailed
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 A, B = data_file("a"), data_file("b")

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.codec.columns import number_array
-from engine.codec.manifests.data_file_columns import DataFileColumns
-from engine.codec.manifests.partition_columns import DistinctColumn
-from engine.codec.manifests.schema import FILE_SIZE_IN_BYTES, RECORD_COUNT
-from engine.commit.summary import FileCounts, summarize
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.snapshots import Snapshot
+from icebench.engine.codec.columns import number_array
+from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
+from icebench.engine.codec.manifests.partition_columns import DistinctColumn
+from icebench.engine.codec.manifests.schema import FILE_SIZE_IN_BYTES, RECORD_COUNT
+from icebench.engine.commit.summary import FileCounts, summarize
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.snapshots import Snapshot
 from tests.unit.engine.commit.tables import BY_DAY, data_file, deletes_of, metadata
 
 A = data_file("a", rows=10)

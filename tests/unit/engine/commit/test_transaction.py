@@ -6,24 +6,37 @@ from typing import Any
 
 import pytest
 
-from engine.commit.changes.append import Append
-from engine.commit.changes.change import Change
-from engine.commit.changes.references import CreateRef
-from engine.commit.changes.rewrite_files import RewriteFiles
-from engine.commit.changes.rewrite_manifests import RewriteManifests
-from engine.commit.committer import Conflicted, Outcome, TableState, Unknown
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_to
-from engine.commit.snapshots import Staged
-from engine.commit.staging import Staging
-from engine.commit.transaction import stage_all
-from engine.errors import CommitConflict, CommitStateUnknown, Invalid, NotFound, StorageFailed, ValidationFailed
-from engine.runtime.counters import COMMIT_ATTEMPTS
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
-from engine.spec.snapshots import SnapshotRef
-from engine.spec.updates import RemoveSnapshots, SetProperties, SetSnapshotRef, TableUpdate, UpgradeFormatVersion
-from engine.storage.memory import MemoryStore
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.references import CreateRef
+from icebench.engine.commit.changes.rewrite_files import RewriteFiles
+from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
+from icebench.engine.commit.committer import Conflicted, Outcome, TableState, Unknown
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_to
+from icebench.engine.commit.snapshots import Staged
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.transaction import stage_all
+from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
+from icebench.engine.spec.snapshots import SnapshotRef
+from icebench.engine.spec.updates import (
+    RemoveSnapshots,
+    SetProperties,
+    SetSnapshotRef,
+    TableUpdate,
+    UpgradeFormatVersion,
+)
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import (
+    CommitConflict,
+    CommitStateUnknown,
+    Invalid,
+    NotFound,
+    StorageFailed,
+    ValidationFailed,
+)
 from tests.services.faulty_store import Fault, FaultyStore, Moment
 from tests.unit.engine.commit.tables import World, data_file, lost, metadata, world
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.deletes.cache import DeleteCache
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
-from engine.runtime.counters import DELETE_FILES_LOADED, Counters
-from engine.runtime.local import LocalRunner
-from engine.table import Table
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.read.plans import planned_files, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.runtime.counters import DELETE_FILES_LOADED, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.table import Table
 from tests.spark.deleted_tables import with_every_delete
 
 

@@ -3,19 +3,19 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.cache import DeleteCache
-from engine.deletes.equality import GLOBAL, EqualityGroup, compared_columns, key_schema, load_equality, scopes
-from engine.deletes.files import DeleteFile
-from engine.errors import CorruptTable, FileNotFound
-from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.schema import Schema
-from engine.spec.types import INT, LONG, STRING, NestedField, StructType
-from engine.storage.counting import CountingStore
-from engine.storage.memory import MemoryStore
-from engine.write.delete_files import write_equality_deletes
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.equality import GLOBAL, EqualityGroup, compared_columns, key_schema, load_equality, scopes
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import INT, LONG, STRING, NestedField, StructType
+from icebench.engine.storage.counting import CountingStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.delete_files import write_equality_deletes
+from icebench.errors import CorruptTable, FileNotFound
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 OLD = Schema((NestedField(field_id=1, name="id", type=INT), NestedField(field_id=2, name="gone", type=STRING)))

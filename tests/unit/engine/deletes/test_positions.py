@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.deletes.cache import DeleteCache
-from engine.deletes.files import DeleteFile
-from engine.deletes.positions import DataFilePlaces, load_positions
-from engine.errors import CorruptTable, FileNotFound
-from engine.runtime.counters import DELETE_FILES_LOADED, Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.locations import same_place
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID
-from engine.storage.memory import MemoryStore
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.deletes.positions import DataFilePlaces, load_positions
+from icebench.engine.runtime.counters import DELETE_FILES_LOADED, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.locations import same_place
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import CorruptTable, FileNotFound
 
 RUN = LocalRunner(1)
 

@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile, FileRead
-from engine.deletes.loaded_deletes import load_deletes
-from engine.deletes.vectors import load_vectors, vector_blob
-from engine.errors import CorruptTable
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, NestedField
-from engine.storage.counting import CountingStore
-from engine.storage.memory import MemoryStore
-from engine.write.delete_files import write_equality_deletes
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.deletes.loaded_deletes import load_deletes
+from icebench.engine.deletes.vectors import load_vectors, vector_blob
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, NestedField
+from icebench.engine.storage.counting import CountingStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.delete_files import write_equality_deletes
+from icebench.errors import CorruptTable
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 RUN = LocalRunner(1)
@@ -71,7 +71,7 @@ def test_a_request_is_not_longer_than_what_fits(monkeypatch: pytest.MonkeyPatch)
     store = MemoryStore()
     chosen = vectors(store, "memory://a", *([n] for n in range(6)))
     size = chosen[0].content_size_in_bytes or 0
-    monkeypatch.setattr("engine.deletes.vectors._REQUEST_BYTES", 2 * size)
+    monkeypatch.setattr("icebench.engine.deletes.vectors._REQUEST_BYTES", 2 * size)
     assert requests(store, chosen) == ([[n] for n in range(6)], 3)
 
 

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.binding import bind, bound_column
-from engine.expressions.bound import BOUND_FALSE, BOUND_TRUE, BoundIn, leaves
-from engine.expressions.parse import parse
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.expressions.binding import bind, bound_column
+from icebench.engine.expressions.bound import BOUND_FALSE, BOUND_TRUE, BoundIn, leaves
+from icebench.engine.expressions.parse import parse
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -30,6 +29,7 @@ from engine.spec.types import (
     Type,
     list_type,
 )
+from icebench.errors import Invalid, Unsupported
 
 TYPES: dict[str, Type] = {
     "i": INT, "l": LONG, "f": FLOAT, "d": DOUBLE, "dec": DecimalType(4, 2), "b": BOOLEAN, "day": DATE, "clock": TIME,

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.expressions.binding import bind
-from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.literal_intervals import FALSE, NULL, TRUE
-from engine.expressions.parse import parse
-from engine.expressions.vectors import NumberVector, vector_of
-from engine.spec.schema import Schema
-from engine.spec.types import DOUBLE, INT, STRING, TIME, NestedField, PrimitiveType
-from engine.spec.values import Value
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE
+from icebench.engine.expressions.parse import parse
+from icebench.engine.expressions.vectors import NumberVector, vector_of
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import DOUBLE, INT, STRING, TIME, NestedField, PrimitiveType
+from icebench.engine.spec.values import Value
 
 SCHEMA = Schema(
     (

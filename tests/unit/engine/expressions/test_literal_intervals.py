@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.expressions.binding import bind
-from engine.expressions.bound import BoundLeaf
-from engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, intervals_of
-from engine.expressions.parse import parse
-from engine.spec.schema import Schema
-from engine.spec.types import BINARY, BOOLEAN, DOUBLE, INT, STRING, DecimalType, NestedField, PrimitiveType
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import BoundLeaf
+from icebench.engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, intervals_of
+from icebench.engine.expressions.parse import parse
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import BINARY, BOOLEAN, DOUBLE, INT, STRING, DecimalType, NestedField, PrimitiveType
 
 
 def prepared(type_: PrimitiveType, text: str) -> LiteralIntervals:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.errors import Invalid
-from engine.expressions.literals import INTEGER_RANGES, Place, place
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
-from engine.spec.types import (
+from icebench.engine.expressions.literals import INTEGER_RANGES, Place, place
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
+from icebench.engine.spec.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -28,6 +27,7 @@ from engine.spec.types import (
     FixedType,
     PrimitiveType,
 )
+from icebench.errors import Invalid
 
 
 @given(st.fractions(-10, 10, max_denominator=1 << 40))

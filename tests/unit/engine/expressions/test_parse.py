@@ -6,9 +6,8 @@ from decimal import Decimal
 import pytest
 from sqlglot.tokens import Tokenizer
 
-from engine.errors import Invalid, Unsupported
-from engine.expressions.parse import parse
-from engine.expressions.predicate import (
+from icebench.engine.expressions.parse import parse
+from icebench.engine.expressions.predicate import (
     FALSE,
     TRUE,
     Compare,
@@ -27,8 +26,9 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
-from engine.expressions.scalar import LiteralValue
-from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
+from icebench.engine.expressions.scalar import LiteralValue
+from icebench.engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
+from icebench.errors import Invalid, Unsupported
 
 UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 

@@ -8,14 +8,14 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from engine.expressions.binding import bind
-from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.literal_intervals import FALSE, NULL, TRUE
-from engine.expressions.parse import parse
-from engine.expressions.partitions import _add_big_endian, source_evidence
-from engine.expressions.vectors import BytesVector, NumberVector, vector_of
-from engine.spec.schema import Schema
-from engine.spec.transforms import (
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE
+from icebench.engine.expressions.parse import parse
+from icebench.engine.expressions.partitions import _add_big_endian, source_evidence
+from icebench.engine.expressions.vectors import BytesVector, NumberVector, vector_of
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import (
     Bucket,
     Day,
     Hour,
@@ -28,7 +28,7 @@ from engine.spec.transforms import (
     Year,
     hash_value,
 )
-from engine.spec.types import (
+from icebench.engine.spec.types import (
     BINARY,
     DATE,
     DOUBLE,
@@ -42,7 +42,7 @@ from engine.spec.types import (
     NestedField,
     PrimitiveType,
 )
-from engine.spec.values import Value
+from icebench.engine.spec.values import Value
 
 T, F, N = TRUE, FALSE, NULL
 BUCKET = (hash_value(INT, 34) & 0x7FFFFFFF) % 16

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import Invalid
-from engine.expressions.predicate import (
+from icebench.engine.expressions.predicate import (
     FALSE,
     MIRRORED,
     NEGATED,
@@ -33,7 +32,8 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
-from engine.expressions.temporal_literals import TemporalLiteral
+from icebench.engine.expressions.temporal_literals import TemporalLiteral
+from icebench.errors import Invalid
 
 
 def test_combining_flattens_and_folds() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import Invalid
-from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal, to_temporal
-from engine.spec.calendar import days_of
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal, to_temporal
+from icebench.engine.spec.calendar import days_of
+from icebench.errors import Invalid
 
 SECOND = 1_000_000_000
 

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.expressions.uuid_bounds import uuid_bounds
-from engine.expressions.vectors import BytesVector, Vector, vector_of
-from engine.spec.types import UUID
+from icebench.engine.expressions.uuid_bounds import uuid_bounds
+from icebench.engine.expressions.vectors import BytesVector, Vector, vector_of
+from icebench.engine.spec.types import UUID
 
 HALF = st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]) | st.integers(0, 2**64 - 1)
 UUIDS = st.builds(lambda high, low: uuid.UUID(int=high << 64 | low), HALF, HALF)

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from engine.expressions import vectors
-from engine.expressions.vectors import (
+from icebench.engine.expressions import vectors
+from icebench.engine.expressions.vectors import (
     BytesVector,
     NumberVector,
     cuts_of,
@@ -20,7 +20,7 @@ from engine.expressions.vectors import (
     representation,
     vector_of,
 )
-from engine.spec.types import (
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -36,7 +36,7 @@ from engine.spec.types import (
     DecimalType,
     PrimitiveType,
 )
-from engine.spec.values import Value
+from icebench.engine.spec.values import Value
 
 WIDE = DecimalType(38, 1)
 

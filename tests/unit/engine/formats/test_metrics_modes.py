@@ -1,11 +1,19 @@
 import pytest
 
-from engine.errors import Invalid
-from engine.formats.metrics_modes import COUNTS, FULL, NONE, TRUNCATE_16, MetricsMode, metrics_modes, parse_mode
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Identity
-from engine.spec.types import INT, STRING, NestedField, StructType, list_type
+from icebench.engine.formats.metrics_modes import (
+    COUNTS,
+    FULL,
+    NONE,
+    TRUNCATE_16,
+    MetricsMode,
+    metrics_modes,
+    parse_mode,
+)
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Bucket, Identity
+from icebench.engine.spec.types import INT, STRING, NestedField, StructType, list_type
+from icebench.errors import Invalid
 
 WIDE = Schema(
     (

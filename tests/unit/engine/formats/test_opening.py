@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from engine.errors import FileNotFound, Unsupported
-from engine.formats.opening import FORMATS, open_source
-from engine.spec.name_mapping import MappedField, NameMapping
-from engine.storage.local import LocalStore
+from icebench.engine.formats.opening import FORMATS, open_source
+from icebench.engine.spec.name_mapping import MappedField, NameMapping
+from icebench.engine.storage.local import LocalStore
+from icebench.errors import FileNotFound, Unsupported
 
 MAPPING = NameMapping((MappedField(names=("id",), field_id=1),))
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-import engine
-from engine.spec.data_file import NO_METRICS, DataFile
+import icebench
+from icebench.engine.spec.data_file import NO_METRICS, DataFile
 
 
 def test_a_partition_field_whose_source_was_dropped_keeps_its_values(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("n", pa.int32())])
     spec = [("id", "identity"), ("n", "identity")]
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=spec)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=spec)
     table.append(pa.table({"id": [1, 2], "n": [10, None]}, schema))
     table.update_spec(lambda s: s.drop_field("n")).update_schema(lambda s: s.drop_column("n"))
     table.append(pa.table({"id": [3]}))
@@ -24,7 +24,7 @@ def test_a_partition_field_whose_source_was_dropped_keeps_its_values(tmp_path: P
 
 
 def test_metrics_that_a_manifest_lacks_are_null_and_not_empty(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("id", pa.int64())]))
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": [1]}))
     table.add_files(
         [DataFile(file_path=f"{table.location}/f", file_format="parquet", record_count=1, file_size_in_bytes=1)]

@@ -7,21 +7,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
+import icebench
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int32())])
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
-    return engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
+def table(tmp_path: Path) -> icebench.Table:
+    return icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
 
 
 def rows(*ids: int) -> pa.Table:
     return pa.table({"id": ids, "n": [2 * i for i in ids]}, SCHEMA)
 
 
-def test_what_was_rolled_back_is_no_ancestor(table: engine.Table) -> None:
+def test_what_was_rolled_back_is_no_ancestor(table: icebench.Table) -> None:
     first, second = table.append(rows(1)), table.append(rows(2))
     table.rollback(snapshot_id=first.snapshot_id)
     third = table.append(rows(3))
@@ -34,7 +34,7 @@ def test_what_was_rolled_back_is_no_ancestor(table: engine.Table) -> None:
     ]
 
 
-def test_references_and_their_ages(table: engine.Table) -> None:
+def test_references_and_their_ages(table: icebench.Table) -> None:
     first = table.append(rows(1))
     table.create_branch("b", max_ref_age_ms=7_000, max_snapshot_age_ms=5_000, min_snapshots_to_keep=3)
     table.create_tag("t", max_ref_age_ms=9_000)
@@ -46,7 +46,7 @@ def test_references_and_their_ages(table: engine.Table) -> None:
     }
 
 
-def test_files_by_what_they_hold(table: engine.Table) -> None:
+def test_files_by_what_they_hold(table: icebench.Table) -> None:
     table.append(rows(1, 2, 3))
     table.delete("id = 1", "merge-on-read")
     stream = table.keyed_stream(["id"])
@@ -71,7 +71,7 @@ def test_files_by_what_they_hold(table: engine.Table) -> None:
     assert [whole[kind] for kind in kinds] == [3, 1, 1, 1]
 
 
-def test_deletion_vectors_are_delete_files_of_a_partition(table: engine.Table) -> None:
+def test_deletion_vectors_are_delete_files_of_a_partition(table: icebench.Table) -> None:
     table.upgrade_format(3)
     table.append(rows(1, 2, 3))
     table.delete("id = 1", "merge-on-read")
@@ -80,7 +80,7 @@ def test_deletion_vectors_are_delete_files_of_a_partition(table: engine.Table) -
 
 
 def test_a_partition_is_of_the_spec_of_its_newest_file(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, partition_spec=[("id", "identity")])
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, partition_spec=[("id", "identity")])
     table.append(rows(1))
     table.update_spec(lambda spec: spec.add_field("n", "identity"))
     table.append(pa.table({"id": [1], "n": [None]}, SCHEMA))
@@ -91,9 +91,9 @@ def test_a_partition_is_of_the_spec_of_its_newest_file(tmp_path: Path) -> None:
 
 
 def test_partitions_of_two_specs_with_the_same_values_are_one(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.p", SCHEMA, partition_spec=[("id", "identity")])
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.p", SCHEMA, partition_spec=[("id", "identity")])
     table.append(rows(1, 1, 2))
-    table.update_spec(lambda s: s.add_field("n", engine.parse_transform("identity")))
+    table.update_spec(lambda s: s.add_field("n", icebench.parse_transform("identity")))
     table.append(pa.table({"id": [1, None], "n": [None, 1]}, SCHEMA))
     names = ["partition", "record_count", "file_count"]
     table.append(pa.table({"id": [None, 2], "n": [2, None]}, SCHEMA))

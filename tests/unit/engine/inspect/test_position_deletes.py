@@ -5,12 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
+import icebench
 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_deleted_position_is_a_row(tmp_path: Path, version: int) -> None:
-    catalog = engine.load_catalog(str(tmp_path))
+    catalog = icebench.load_catalog(str(tmp_path))
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
     table = catalog.create_table(
         "db.t", schema, partition_spec=[("day", "identity")], properties={"format-version": str(version)}

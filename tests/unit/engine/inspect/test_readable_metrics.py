@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import CorruptTable
-from engine.inspect.readable_metrics import readable_metrics
-from engine.spec.data_file import DataFile
-from engine.spec.schema import Schema
-from engine.spec.types import STRING, NestedField
+from icebench.engine.inspect.readable_metrics import readable_metrics
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import STRING, NestedField
+from icebench.errors import CorruptTable
 
 SCHEMA = Schema((NestedField(field_id=3, name="name", type=STRING),))
 

@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from engine.expressions import kernels
-from engine.kernels import policy
-from engine.kernels.compiling import jit, kernel
-from engine.plan.location_hashes import hash_locations
+from icebench.engine.expressions import kernels
+from icebench.engine.kernels import policy
+from icebench.engine.kernels.compiling import jit, kernel
+from icebench.engine.plan.location_hashes import hash_locations
 
 STRINGS = [
     b"",
@@ -83,9 +83,9 @@ def test_without_a_place_for_compiled_code_it_is_compiled_anyway(monkeypatch):
 INTERRUPTED = """
 import os, signal, sys
 import numpy as np
-from engine.codec.avro.machine_kernels import GATHER
-from engine.kernels import policy
-from engine.plan.location_hashes import hash_locations
+from icebench.engine.codec.avro.machine_kernels import GATHER
+from icebench.engine.kernels import policy
+from icebench.engine.plan.location_hashes import hash_locations
 
 class Interrupt:
     def find_spec(self, name, *_):

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.kernels import machine_code
-from engine.kernels.machine_code import Function, MachineCode, numba_directories
+from icebench.engine.kernels import machine_code
+from icebench.engine.kernels.machine_code import Function, MachineCode, numba_directories
 
 FACTOR = 3
 
@@ -91,7 +91,7 @@ def test_nothing_kept(code: MachineCode):
 
 def test_a_process_that_loads_it_needs_no_numba(again, source: Path, place: Path):
     script = (
-        "import sys; from pathlib import Path; from engine.kernels.machine_code import MachineCode\n"
+        "import sys; from pathlib import Path; from icebench.engine.kernels.machine_code import MachineCode\n"
         f"function = MachineCode('tripled', [Path({str(source)!r})], [Path({str(place)!r})]).load()\n"
         "assert function(7) == 21\n"
         "assert 'numba' not in sys.modules, 'Numba was loaded'\n"
@@ -182,7 +182,7 @@ def test_sources_that_changed_after_import_are_not_kept_as_what_was_compiled(cod
         ("llvmlite.binding.get_host_cpu_name", lambda: "another"),
         ("llvmlite.binding.get_process_triple", lambda: "another"),
         ("struct.calcsize", lambda _: 4),
-        ("engine.kernels.machine_code._numba_version", lambda: b"0.1"),
+        ("icebench.engine.kernels.machine_code._numba_version", lambda: b"0.1"),
     ],
 )
 def test_code_that_was_made_elsewhere_is_not_run(again, monkeypatch, target: str, value: object):

@@ -10,22 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.codec.avro import compiled as avro_compiled
-from engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
-from engine.codec.taking import gather
-from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
-from engine.kernels import policy
-from engine.kernels.compiling import jit
-from engine.kernels.machine_kernel import MachineKernel
+import icebench
+from icebench import engine
+from icebench.engine.codec.avro import compiled as avro_compiled
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
+from icebench.engine.codec.taking import gather
+from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.kernels import policy
+from icebench.engine.kernels.compiling import jit
+from icebench.engine.kernels.machine_kernel import MachineKernel
 
 FILES = 10_000
 COLUMNS = 8
 
 PLAN = """
 import sys
-import engine
-table = engine.load_table(sys.argv[1])
+import icebench
+table = icebench.load_table(sys.argv[1])
 assert table.scan().plan().files.num_rows == int(sys.argv[2])
 assert table.scan(filter="c3 = 17").plan().files.num_rows == 1
 assert "llvmlite" in sys.modules, "the kernels were interpreted"
@@ -41,7 +42,7 @@ def fresh(monkeypatch) -> None:
 
 
 def gather_kernel(**options) -> MachineKernel:
-    module, sources = "engine.codec.avro.compiled", ("codec/avro/compiled.py",)
+    module, sources = "icebench.engine.codec.avro.compiled", ("codec/avro/compiled.py",)
     return MachineKernel("gather_at", "BqqB", module=module, sources=sources, ns_per_byte=100, **options)
 
 
@@ -55,7 +56,7 @@ def test_a_first_plan_needs_no_numba(tmp_path: Path):
     DECODE_CHUNK.load()
     GATHER.load()
     schema = pa.schema([pa.field(f"c{number}", pa.int32()) for number in range(COLUMNS)])
-    catalog = engine.load_catalog(str(tmp_path))
+    catalog = icebench.load_catalog(str(tmp_path))
     table = catalog.create_table("a.b", schema)
     table.add_files([described(f"/nowhere/{ordinal}.parquet", ordinal) for ordinal in range(FILES)])
     root = Path(engine.__file__).parents[1]
@@ -63,10 +64,10 @@ def test_a_first_plan_needs_no_numba(tmp_path: Path):
     subprocess.run(command, check=True, cwd=root)
 
 
-def described(path: str, ordinal: int) -> engine.DataFile:
+def described(path: str, ordinal: int) -> icebench.DataFile:
     bounds = {number + 1: ordinal.to_bytes(4, "little") for number in range(COLUMNS)}
     counts = dict.fromkeys(bounds, 5)
-    return engine.DataFile(
+    return icebench.DataFile(
         file_path=path, file_format="parquet", record_count=5, file_size_in_bytes=900, value_counts=counts,
         null_value_counts=dict.fromkeys(bounds, 0), lower_bounds=bounds, upper_bounds=bounds,
     )  # fmt: skip
@@ -161,5 +162,5 @@ def test_one_array_too_few_is_refused():
 
 
 def test_kernels_can_be_loaded_before_they_are_needed(fresh: None) -> None:
-    engine.prepare_kernels()
+    icebench.prepare_kernels()
     assert all(kernel.should_use(1) for kernel in (DECODE_CHUNK, GATHER, WRITE_ROWS, LIST_CHUNKS, SLIM_FOOTER))

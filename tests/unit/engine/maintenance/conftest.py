@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import engine
+import icebench
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
+def catalog(tmp_path: Path) -> Iterator[icebench.Catalog]:
+    opened = icebench.load_catalog(f"{tmp_path}/wh")
     yield opened
     opened.close()

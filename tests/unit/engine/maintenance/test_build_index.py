@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.codec.puffin.file import NewBlob, read_blob, read_footer, write_puffin
-from engine.commit.changes.statistics import UpdateStatistics
-from engine.commit.committer import Outcome, TableState
-from engine.errors import CorruptTable, Invalid, Unsupported, ValidationFailed
-from engine.file_indexes.blob import FILE_INDEX, build_index, decode_index, encode_index
-from engine.file_indexes.lookup import HASHED_AS, INDEXES_UNUSABLE
-from engine.runtime.counters import ENTRIES_SKIPPED_BY_INDEX, FILES_PLANNED, STORAGE_REQUESTS_RANGE_READ
-from engine.spec.statistics import BlobMetadata, StatisticsFile
-from engine.table import Table
+import icebench
+from icebench.engine.codec.puffin.file import NewBlob, read_blob, read_footer, write_puffin
+from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.commit.committer import Outcome, TableState
+from icebench.engine.file_indexes.blob import FILE_INDEX, build_index, decode_index, encode_index
+from icebench.engine.file_indexes.lookup import HASHED_AS, INDEXES_UNUSABLE
+from icebench.engine.runtime.counters import ENTRIES_SKIPPED_BY_INDEX, FILES_PLANNED, STORAGE_REQUESTS_RANGE_READ
+from icebench.engine.spec.statistics import BlobMetadata, StatisticsFile
+from icebench.engine.table import Table
+from icebench.errors import CorruptTable, Invalid, Unsupported, ValidationFailed
 
 ROWS = pa.schema(
     [
@@ -28,7 +28,7 @@ ROWS = pa.schema(
 
 
 @pytest.fixture
-def table(catalog: engine.Catalog) -> engine.Table:
+def table(catalog: icebench.Catalog) -> icebench.Table:
     """Four files whose ranges overlap: ids i, i + 10, i + 20."""
     made = catalog.create_table("db.t", ROWS)
     for i in range(4):
@@ -36,19 +36,19 @@ def table(catalog: engine.Catalog) -> engine.Table:
     return made
 
 
-def append(table: engine.Table, start: int) -> None:
+def append(table: icebench.Table, start: int) -> None:
     ids = [start, start + 10, start + 20]
     rows = [{"id": i, "s": {"x": f"x{i}"}, "l": [i]} for i in ids]
     table.append(pa.Table.from_pylist(rows, schema=ROWS))
 
 
-def planned(table: engine.Table, filter: str, **options: Any) -> tuple[int, int]:
+def planned(table: icebench.Table, filter: str, **options: Any) -> tuple[int, int]:
     """Files that are planned, and files that an index excluded."""
     counters = table.scan(filter, **options).plan().counters
     return counters[FILES_PLANNED], counters[ENTRIES_SKIPPED_BY_INDEX]
 
 
-def test_rows_that_are_deleted_now_are_in_an_index(table: engine.Table) -> None:
+def test_rows_that_are_deleted_now_are_in_an_index(table: icebench.Table) -> None:
     before = table.metadata.current_snapshot_id
     table.delete("id = 11", "merge-on-read")
     table.maintenance.build_index("id", kind="values")
@@ -59,7 +59,7 @@ def test_rows_that_are_deleted_now_are_in_an_index(table: engine.Table) -> None:
     assert table.scan("id = 11").to_arrow()["id"].to_pylist() == [11]
 
 
-def test_all_row_groups_of_a_file_are_in_an_index(catalog: engine.Catalog) -> None:
+def test_all_row_groups_of_a_file_are_in_an_index(catalog: icebench.Catalog) -> None:
     schema = pa.schema([pa.field("id", pa.int64())])
     made = catalog.create_table("db.g", schema, properties={"write.parquet.row-group-size-bytes": "64"})
     for start in (0, 1):
@@ -68,7 +68,7 @@ def test_all_row_groups_of_a_file_are_in_an_index(catalog: engine.Catalog) -> No
     assert {planned(made, f"id = {i}") for i in range(1, 199)} == {(1, 1)}
 
 
-def test_files_beside_those_that_are_skipped_keep_their_residuals(catalog: engine.Catalog) -> None:
+def test_files_beside_those_that_are_skipped_keep_their_residuals(catalog: icebench.Catalog) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())])
     made = catalog.create_table("db.p", schema, partition_spec=[("p", "identity")])
     made.append(pa.table({"id": [1, 21, 2, 22, 11, 31], "p": ["a", "a", "b", "b", "c", "c"]}, schema=schema))
@@ -81,7 +81,7 @@ def test_files_beside_those_that_are_skipped_keep_their_residuals(catalog: engin
 
 
 @pytest.mark.parametrize("kind", ["bloom", "values"])
-def test_files_without_the_value_are_skipped(table: engine.Table, kind: Any) -> None:
+def test_files_without_the_value_are_skipped(table: icebench.Table, kind: Any) -> None:
     assert planned(table, "id = 11") == (4, 0)
     built = table.maintenance.build_index("id", kind=kind, fpp=0.0001)
     assert (built.files, built.files_read) == (4, 4)
@@ -96,13 +96,13 @@ def test_files_without_the_value_are_skipped(table: engine.Table, kind: Any) -> 
     assert planned(table, "s.x = 'x12'") == (1, 2)
 
 
-def test_what_is_not_sought_does_not_exclude_a_file(table: engine.Table) -> None:
+def test_what_is_not_sought_does_not_exclude_a_file(table: icebench.Table) -> None:
     table.maintenance.build_index("id", kind="values")
     assert planned(table, "id not in (1, 2)") == (4, 0)
     assert table.scan("id not in (1, 2)").to_arrow().num_rows == 10
 
 
-def test_what_is_left_of_the_filter_is_that_of_the_files_that_are_left(catalog: engine.Catalog) -> None:
+def test_what_is_left_of_the_filter_is_that_of_the_files_that_are_left(catalog: icebench.Catalog) -> None:
     table = catalog.create_table("db.other", pa.schema([pa.field("id", pa.int64()), pa.field("n", pa.int64())]))
     table.append(pa.table({"id": [1, 3], "n": [0, 1]}))
     table.append(pa.table({"id": [2, 4], "n": [0, 9]}))
@@ -112,7 +112,7 @@ def test_what_is_left_of_the_filter_is_that_of_the_files_that_are_left(catalog: 
     assert table.scan("id in (2, 4) and n < 5").to_arrow().num_rows == 1
 
 
-def test_later_files_are_kept_until_the_index_is_built_again(table: engine.Table) -> None:
+def test_later_files_are_kept_until_the_index_is_built_again(table: icebench.Table) -> None:
     table.maintenance.build_index("id", kind="values")
     append(table, 4)
     assert planned(table, "id = 11") == (2, 3)
@@ -128,17 +128,17 @@ def test_later_files_are_kept_until_the_index_is_built_again(table: engine.Table
     assert table.maintenance.build_index("id", kind="bloom").files_read == 1  # another kind, anew
 
 
-def test_an_index_is_loaded_once(table: engine.Table) -> None:
+def test_an_index_is_loaded_once(table: icebench.Table) -> None:
     table.maintenance.build_index("id")
     reads = []
     for _ in range(2):
-        counters = engine.Counters()
+        counters = icebench.Counters()
         assert table.scan("id = 15", counters=counters).count() == 0
         reads.append(counters[STORAGE_REQUESTS_RANGE_READ])
     assert reads == [2, 0]
 
 
-def test_other_statistics_stay(table: engine.Table) -> None:
+def test_other_statistics_stay(table: icebench.Table) -> None:
     snapshot = table.current_snapshot
     assert snapshot is not None
     sketch = NewBlob(type="apache-datasketches-theta-v1", data=b"sketch", fields=(1,), properties={"ndv": "12"})
@@ -164,13 +164,13 @@ def test_other_statistics_stay(table: engine.Table) -> None:
     assert footer.blobs[0].properties == {"ndv": "12"}
 
 
-def reopened(table: engine.Table, **changes: Any) -> Table:
+def reopened(table: icebench.Table, **changes: Any) -> Table:
     """The table with other metadata, and nothing cached."""
     metadata = replace(table.metadata, **changes)
     return Table(("t",), TableState(metadata=metadata, metadata_location="x"), table.store, None)
 
 
-def test_an_index_that_is_gone_or_damaged_is_done_without(table: engine.Table) -> None:
+def test_an_index_that_is_gone_or_damaged_is_done_without(table: icebench.Table) -> None:
     built = table.maintenance.build_index("id")
     data = table.store.read(built.statistics_path)
     for place in (20, len(data) - 3):
@@ -185,7 +185,7 @@ def test_an_index_that_is_gone_or_damaged_is_done_without(table: engine.Table) -
     assert planned(table, "id = 11")[0] == 1
 
 
-def test_an_index_of_values_that_are_read_otherwise_now_is_not_used(table: engine.Table) -> None:
+def test_an_index_of_values_that_are_read_otherwise_now_is_not_used(table: icebench.Table) -> None:
     table.maintenance.build_index("id", kind="values")
     assert planned(reopened(table), "id = 11") == (1, 3)
     properties = {"schema.name-mapping.default": '[{"field-id": 1, "names": ["other"]}]'}
@@ -195,11 +195,11 @@ def test_an_index_of_values_that_are_read_otherwise_now_is_not_used(table: engin
     retyped = replace(blob, properties={**blob.properties, HASHED_AS: "date"})
     assert planned(reopened(table, statistics=(replace(file, blob_metadata=(retyped,)),)), "id = 11") == (4, 0)
     table.update_schema(lambda s: s.drop_column("id"))
-    table.update_schema(lambda s: s.add_column("id", engine.LONG))
+    table.update_schema(lambda s: s.add_column("id", icebench.LONG))
     assert planned(table, "id = 11")[1] == 0
 
 
-def test_another_file_of_the_same_name_is_kept(table: engine.Table) -> None:
+def test_another_file_of_the_same_name_is_kept(table: icebench.Table) -> None:
     table.maintenance.build_index("id", kind="values")
     index = decode_index(_blob(table))
     other = replace(index, sizes=index.sizes + 1)
@@ -215,12 +215,12 @@ def test_another_file_of_the_same_name_is_kept(table: engine.Table) -> None:
     assert planned(reopened(table, statistics=(moved,)), "id = 11") == (4, 0)
 
 
-def _blob(table: engine.Table) -> bytes:
+def _blob(table: icebench.Table) -> bytes:
     data = table.store.read(table.metadata.statistics[0].statistics_path)
     return read_blob(data, read_footer(data).blobs[0])
 
 
-def test_what_cannot_be_indexed(catalog: engine.Catalog, table: engine.Table) -> None:
+def test_what_cannot_be_indexed(catalog: icebench.Catalog, table: icebench.Table) -> None:
     maintenance = table.maintenance
     with pytest.raises(Invalid, match="no_such"):
         maintenance.build_index("no_such")
@@ -260,7 +260,7 @@ def test_a_damaged_blob_is_told() -> None:
 
 
 def test_an_index_that_another_writer_builds_meanwhile_is_not_lost(
-    table: engine.Table, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch
+    table: icebench.Table, catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     committer, theirs = table._committer, catalog.load_table("db.t")
     assert committer is not None

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid
-from engine.maintenance.cluster import ClusteringPass
+import icebench
+from icebench.engine.maintenance.cluster import ClusteringPass
+from icebench.errors import Invalid
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("m", pa.map_(pa.string(), pa.int64()))])
 
@@ -30,9 +30,9 @@ def rows(seed: int, count: int = 200, part: str | None = None) -> pa.Table:
     )
 
 
-def table_of(place: Path, appends: int = 4, spec: tuple[str, ...] = (), **clustering: str) -> engine.Table:
+def table_of(place: Path, appends: int = 4, spec: tuple[str, ...] = (), **clustering: str) -> icebench.Table:
     properties = {f"icebench.clustering.{name.replace('_', '-')}": value for name, value in clustering.items()}
-    table = engine.load_catalog(str(place)).create_table(
+    table = icebench.load_catalog(str(place)).create_table(
         "db.t",
         SCHEMA,
         partition_spec=[(column, "identity") for column in spec],
@@ -107,9 +107,9 @@ def test_files_without_a_place_stay(tmp_path: Path) -> None:
 
 def test_descending_keys_of_the_tables_own_order(tmp_path: Path) -> None:
     table = table_of(tmp_path, 0, strategy="sort")
-    identity = engine.parse_transform("identity")
-    first = engine.SortField(source_ids=(2,), transform=identity, direction="desc")
-    table.replace_sort_order(engine.SortOrder((first, engine.SortField(source_ids=(1,), transform=identity)), 1))
+    identity = icebench.parse_transform("identity")
+    first = icebench.SortField(source_ids=(2,), transform=identity, direction="desc")
+    table.replace_sort_order(icebench.SortOrder((first, icebench.SortField(source_ids=(1,), transform=identity)), 1))
     for seed in range(4):
         table.append(rows(seed, 400))
     table.maintenance.cluster()
@@ -153,7 +153,7 @@ def test_rows_are_rewritten_a_logarithmic_number_of_times(tmp_path: Path, strate
     chance, schema, appends = np.random.default_rng(1), pa.schema([(name, pa.int64()) for name in "abx"]), 200
     clustering = {"icebench.clustering.strategy": strategy, "icebench.clustering.keys": keys}
     properties = {**clustering, "write.target-file-size-bytes": str(128 << 10)}
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, properties=properties)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", schema, properties=properties)
     rewritten = resorted = size = 0
     depths = []
     for _ in range(appends):

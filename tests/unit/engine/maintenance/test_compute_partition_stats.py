@@ -9,42 +9,42 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.columnar.schemas import field_id_of, to_arrow_schema
-from engine.commit.changes.statistics import UpdateStatistics
-from engine.errors import CorruptTable, Invalid, NotFound, Unsupported
-from engine.formats.partition_statistics import partition_rows_schema
-from engine.formats.writer import open_writer, write_options
-from engine.maintenance.compute_partition_stats import read_partition_stats
-from engine.spec.statistics import PartitionStatisticsFile
-from engine.spec.types import INT, STRING, NestedField, StructType
+import icebench
+from icebench.engine.columnar.schemas import field_id_of, to_arrow_schema
+from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.formats.partition_statistics import partition_rows_schema
+from icebench.engine.formats.writer import open_writer, write_options
+from icebench.engine.maintenance.compute_partition_stats import read_partition_stats
+from icebench.engine.spec.statistics import PartitionStatisticsFile
+from icebench.engine.spec.types import INT, STRING, NestedField, StructType
+from icebench.errors import CorruptTable, Invalid, NotFound, Unsupported
 from tests.unit.bench.cli.test_main import exit_code
 
 COLUMNS = pa.schema([("n", pa.int32()), ("t", pa.string())])
 
 
 @pytest.fixture
-def table(catalog: engine.Catalog) -> engine.Table:
+def table(catalog: icebench.Catalog) -> icebench.Table:
     made = catalog.create_table("db.t", COLUMNS, partition_spec=[("n", "identity"), ("t", "identity")])
     append(made, (2, "b"), (1, None), (1, "b"), (None, "z"), (1, "a"))
     return made
 
 
-def append(table: engine.Table, *rows: tuple[int | None, str | None]) -> None:
+def append(table: icebench.Table, *rows: tuple[int | None, str | None]) -> None:
     table.append(pa.Table.from_pylist([{"n": n, "t": t} for n, t in rows], schema=COLUMNS))
 
 
-def newest(table: engine.Table) -> PartitionStatisticsFile:
+def newest(table: icebench.Table) -> PartitionStatisticsFile:
     return table.refresh().metadata.partition_statistics[-1]
 
 
-def rows(table: engine.Table) -> list[dict[str, Any]]:
+def rows(table: icebench.Table) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = read_partition_stats(table.metadata, newest(table), table.store).to_pylist()
     return found
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_the_file_has_the_schema_of_the_specification(table: engine.Table, version: int) -> None:
+def test_the_file_has_the_schema_of_the_specification(table: icebench.Table, version: int) -> None:
     if version == 3:
         table.upgrade_format(3)
     table.maintenance.compute_partition_stats()
@@ -60,13 +60,13 @@ def test_the_file_has_the_schema_of_the_specification(table: engine.Table, versi
     assert {f.name for f in schema if f.type == pa.int32()} == ints & set(schema.names)
 
 
-def test_rows_are_in_order_nulls_first(table: engine.Table) -> None:
+def test_rows_are_in_order_nulls_first(table: icebench.Table) -> None:
     table.maintenance.compute_partition_stats()
     found = [(row["partition"]["n"], row["partition"]["t"]) for row in rows(table)]
     assert found == [(None, "z"), (1, None), (1, "a"), (1, "b"), (2, "b")]
 
 
-def test_only_manifests_since_an_ancestor_are_read(table: engine.Table) -> None:
+def test_only_manifests_since_an_ancestor_are_read(table: icebench.Table) -> None:
     assert table.maintenance.compute_partition_stats().manifests_read == 1
     append(table, (1, "a"), (7, "a"))
     append(table, (1, "a"))
@@ -79,7 +79,7 @@ def test_only_manifests_since_an_ancestor_are_read(table: engine.Table) -> None:
     assert (again.statistics_path, again.manifests_read) == (newest(table).statistics_path, 0)
 
 
-def test_removed_files_leave_their_partition_with_its_last_change(table: engine.Table) -> None:
+def test_removed_files_leave_their_partition_with_its_last_change(table: icebench.Table) -> None:
     table.delete("n = 2", "copy-on-write")
     snapshot = table.current_snapshot
     assert snapshot is not None
@@ -90,7 +90,7 @@ def test_removed_files_leave_their_partition_with_its_last_change(table: engine.
     assert {row["total_record_count"] for row in rows(table)} == {None}
 
 
-def test_deletes_and_evolved_specs_are_computed_on(catalog: engine.Catalog, table: engine.Table) -> None:
+def test_deletes_and_evolved_specs_are_computed_on(catalog: icebench.Catalog, table: icebench.Table) -> None:
     """From the manifests since the ancestor, among which is one that carries files over and removes one."""
     table.upgrade_format(3)
     append(table, (1, "x"), (2, "x"))
@@ -109,14 +109,14 @@ def test_deletes_and_evolved_specs_are_computed_on(catalog: engine.Catalog, tabl
     assert (*found, row["dv_count"]) == (2, 1, 0, 1)
 
 
-def replaced(table: engine.Table, data: bytes) -> None:
+def replaced(table: icebench.Table, data: bytes) -> None:
     path = newest(table).statistics_path
     table.store.delete(path)
     table.store.write(path, data)
 
 
 @pytest.mark.parametrize("damage", ["no parquet", "other columns", "no counts", "gone", "wrong counts"])
-def test_a_damaged_file_is_computed_anew(table: engine.Table, damage: str) -> None:
+def test_a_damaged_file_is_computed_anew(table: icebench.Table, damage: str) -> None:
     table.maintenance.compute_partition_stats()
     file = newest(table)
     if damage == "no parquet":
@@ -145,7 +145,7 @@ def test_a_damaged_file_is_computed_anew(table: engine.Table, damage: str) -> No
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
-def test_files_of_other_formats_are_read(table: engine.Table, file_format: str) -> None:
+def test_files_of_other_formats_are_read(table: icebench.Table, file_format: str) -> None:
     table.maintenance.compute_partition_stats()
     found, file = rows(table), newest(table)
     path = f"{file.statistics_path}.{file_format}"
@@ -161,7 +161,7 @@ def test_files_of_other_formats_are_read(table: engine.Table, file_format: str) 
     assert table.maintenance.compute_partition_stats().manifests_read == 0
 
 
-def test_files_of_unknown_formats_are_computed_anew(table: engine.Table) -> None:
+def test_files_of_unknown_formats_are_computed_anew(table: icebench.Table) -> None:
     snapshot = table.current_snapshot
     assert snapshot is not None
     file = PartitionStatisticsFile(snapshot_id=snapshot.snapshot_id, statistics_path="/x.csv", file_size_in_bytes=1)
@@ -172,7 +172,7 @@ def test_files_of_unknown_formats_are_computed_anew(table: engine.Table) -> None
     assert len(rows(table)) == 5
 
 
-def test_tables_without_partitions_are_refused(catalog: engine.Catalog, table: engine.Table) -> None:
+def test_tables_without_partitions_are_refused(catalog: icebench.Catalog, table: icebench.Table) -> None:
     whole = catalog.create_table("db.u", COLUMNS)
     append(whole, (1, "a"))
     with pytest.raises(Invalid, match="not partitioned"):
@@ -183,7 +183,7 @@ def test_tables_without_partitions_are_refused(catalog: engine.Catalog, table: e
         catalog.create_table("db.e", COLUMNS, partition_spec=[("n", "identity")]).maintenance.compute_partition_stats()
 
 
-def test_files_go_with_their_snapshots(table: engine.Table) -> None:
+def test_files_go_with_their_snapshots(table: icebench.Table) -> None:
     table.maintenance.compute_partition_stats()
     old = newest(table).statistics_path
     append(table, (1, "a"))
@@ -196,7 +196,7 @@ def test_files_go_with_their_snapshots(table: engine.Table) -> None:
 
 
 def test_the_command_and_the_portrait_tell_of_it(
-    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exit_code("maintain", "compute-partition-stats", tmp_path / "wh", "db.t") == 0
     shown = capsys.readouterr().out

@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.codec.puffin.file import NewBlob, read_blob, read_footer, write_puffin
-from engine.codec.puffin.theta import NDV, SEED, THETA_SKETCH, ThetaSketch, decode_theta, encode_theta
-from engine.columnar.single_values import single_value_hashes
-from engine.commit.changes.statistics import UpdateStatistics
-from engine.errors import CorruptTable, Invalid, NotFound, Unsupported, ValidationFailed
-from engine.maintenance.statistics_file import commit_blobs
-from engine.read.reader import read_files
-from engine.spec.statistics import BlobMetadata, StatisticsFile
-from engine.spec.types import VARIANT
+import icebench
+from icebench.engine.codec.puffin.file import NewBlob, read_blob, read_footer, write_puffin
+from icebench.engine.codec.puffin.theta import NDV, SEED, THETA_SKETCH, ThetaSketch, decode_theta, encode_theta
+from icebench.engine.columnar.single_values import single_value_hashes
+from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.maintenance.statistics_file import commit_blobs
+from icebench.engine.read.reader import read_files
+from icebench.engine.spec.statistics import BlobMetadata, StatisticsFile
+from icebench.engine.spec.types import VARIANT
+from icebench.errors import CorruptTable, Invalid, NotFound, Unsupported, ValidationFailed
 
-MODULE = "engine.maintenance.compute_table_stats"
+MODULE = "icebench.engine.maintenance.compute_table_stats"
 ROWS = pa.schema(
     [
         pa.field("id", pa.int64()),
@@ -30,22 +30,22 @@ ROWS = pa.schema(
 
 
 @pytest.fixture
-def table(catalog: engine.Catalog) -> engine.Table:
+def table(catalog: icebench.Catalog) -> icebench.Table:
     made = catalog.create_table("db.t", ROWS)
     append(made, range(10))
     return made
 
 
-def append(table: engine.Table, ids: range) -> None:
+def append(table: icebench.Table, ids: range) -> None:
     rows = [{"id": i, "t": f"t{i % 3}" if i % 4 else None, "s": {"x": i % 2}, "l": [i]} for i in ids]
     table.append(pa.Table.from_pylist(rows, schema=ROWS))
 
 
-def newest(table: engine.Table) -> StatisticsFile:
+def newest(table: icebench.Table) -> StatisticsFile:
     return table.refresh().metadata.statistics[-1]
 
 
-def blobs(table: engine.Table) -> dict[tuple[str, tuple[int, ...]], bytes]:
+def blobs(table: icebench.Table) -> dict[tuple[str, tuple[int, ...]], bytes]:
     data = table.store.read(newest(table).statistics_path)
     return {(blob.type, blob.fields): read_blob(data, blob) for blob in read_footer(data).blobs}
 
@@ -65,7 +65,7 @@ def test_what_data_sketches_makes_of_the_same_texts() -> None:
         assert encode_theta(sketch).hex() == expected
 
 
-def test_columns_on_the_top_level_are_counted_by_default(table: engine.Table) -> None:
+def test_columns_on_the_top_level_are_counted_by_default(table: icebench.Table) -> None:
     done = table.maintenance.compute_table_stats()
     assert (done.distinct_values, done.files, done.files_read) == ({"id": 10, "t": 3}, 1, 1)
     file = newest(table)
@@ -81,14 +81,14 @@ def test_columns_on_the_top_level_are_counted_by_default(table: engine.Table) ->
     assert decode_theta(blobs(table)[THETA_SKETCH, (1,)]).estimate == 10
 
 
-def test_columns_in_structs_are_counted_if_they_are_named(table: engine.Table) -> None:
+def test_columns_in_structs_are_counted_if_they_are_named(table: icebench.Table) -> None:
     done = table.maintenance.compute_table_stats(["s.x", "id", "s.x"])
     assert done.distinct_values == {"s.x": 2, "id": 10}
 
 
-def test_former_snapshots_are_counted_with_their_columns(table: engine.Table) -> None:
+def test_former_snapshots_are_counted_with_their_columns(table: icebench.Table) -> None:
     first = table.metadata.current_snapshot_id
-    table.update_schema(lambda schema: schema.rename_column("id", "number").add_column("new", engine.INT))
+    table.update_schema(lambda schema: schema.rename_column("id", "number").add_column("new", icebench.INT))
     append_more = pa.table({"number": pa.array([77], pa.int64())})
     table.append(append_more)
     done = table.maintenance.compute_table_stats(snapshot_id=first)
@@ -96,7 +96,7 @@ def test_former_snapshots_are_counted_with_their_columns(table: engine.Table) ->
     assert table.maintenance.compute_table_stats().distinct_values == {"number": 11, "t": 3, "new": 0}
 
 
-def test_only_new_files_are_read(table: engine.Table) -> None:
+def test_only_new_files_are_read(table: icebench.Table) -> None:
     table.maintenance.compute_table_stats()
     append(table, range(5, 20))
     append(table, range(30, 40))
@@ -108,30 +108,30 @@ def test_only_new_files_are_read(table: engine.Table) -> None:
     assert (done.distinct_values, done.files_read) == ({"t": 3, "id": 30}, 2)
 
 
-def with_deletes(table: engine.Table) -> None:
+def with_deletes(table: icebench.Table) -> None:
     table.delete("id < 3", "merge-on-read")
 
 
-def with_fewer_files(table: engine.Table) -> None:
+def with_fewer_files(table: icebench.Table) -> None:
     table.delete("id >= 50", "copy-on-write")
 
 
-def promoted(table: engine.Table) -> None:
-    table.update_schema(lambda schema: schema.promote_column("s.x", engine.LONG))
+def promoted(table: icebench.Table) -> None:
+    table.update_schema(lambda schema: schema.promote_column("s.x", icebench.LONG))
 
 
-def damaged(table: engine.Table) -> None:
+def damaged(table: icebench.Table) -> None:
     path = newest(table).statistics_path
     data = table.store.read(path)
     table.store.delete(path)
     table.store.write(path, data[:20] + bytes(20) + data[40:])
 
 
-def deleted(table: engine.Table) -> None:
+def deleted(table: icebench.Table) -> None:
     table.store.delete(newest(table).statistics_path)
 
 
-def of_another_writer(table: engine.Table) -> None:
+def of_another_writer(table: icebench.Table) -> None:
     old = newest(table)
     encoded = write_puffin(
         [NewBlob(type=kind, fields=fields, data=data) for (kind, fields), data in blobs(table).items()],
@@ -145,7 +145,7 @@ def of_another_writer(table: engine.Table) -> None:
     "change", [with_deletes, with_fewer_files, promoted, damaged, deleted, of_another_writer]
 )  # fmt: skip
 def test_all_files_are_read_where_former_sketches_cannot_be_used(
-    table: engine.Table, change: Callable[[engine.Table], None]
+    table: icebench.Table, change: Callable[[icebench.Table], None]
 ) -> None:
     append(table, range(50, 60))
     table.maintenance.compute_table_stats(["id", "s.x"])
@@ -157,7 +157,7 @@ def test_all_files_are_read_where_former_sketches_cannot_be_used(
     assert done.distinct_values == {"id": len(set(rows["id"].to_pylist())), "s.x": 2}
 
 
-def test_other_blobs_of_the_snapshot_stay(table: engine.Table) -> None:
+def test_other_blobs_of_the_snapshot_stay(table: icebench.Table) -> None:
     table.maintenance.build_index("id")
     table.maintenance.compute_table_stats(["t"])
     table.maintenance.compute_table_stats(["id"])
@@ -171,7 +171,7 @@ def test_other_blobs_of_the_snapshot_stay(table: engine.Table) -> None:
     assert len(table.metadata.statistics) == 1
 
 
-def test_blobs_that_are_set_while_values_are_read_stay(table: engine.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blobs_that_are_set_while_values_are_read_stay(table: icebench.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     def and_index(*args: Any, **options: Any) -> Iterator[Any]:
         yield from read_files(*args, **options)
         table.maintenance.build_index("id")
@@ -182,7 +182,7 @@ def test_blobs_that_are_set_while_values_are_read_stay(table: engine.Table, monk
 
 
 def test_a_file_that_is_set_at_the_same_moment_is_a_conflict(
-    table: engine.Table, monkeypatch: pytest.MonkeyPatch
+    table: icebench.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def after_another(*args: Any) -> Any:
         monkeypatch.undo()
@@ -195,7 +195,7 @@ def test_a_file_that_is_set_at_the_same_moment_is_a_conflict(
     assert [kind for kind, _ in blobs(table)] == ["icebench-file-index-v1"]
 
 
-def test_what_cannot_be_counted_is_refused(table: engine.Table, catalog: engine.Catalog) -> None:
+def test_what_cannot_be_counted_is_refused(table: icebench.Table, catalog: icebench.Catalog) -> None:
     compute = table.maintenance.compute_table_stats
     with pytest.raises(Invalid, match="inside a list or map"):
         compute(["l.element"])
@@ -235,7 +235,7 @@ def test_damaged_sketches_are_told(data: bytes, error: type[Exception]) -> None:
         decode_theta(data)
 
 
-def test_the_portrait_has_the_newest_sketch_of_each_column(table: engine.Table) -> None:
+def test_the_portrait_has_the_newest_sketch_of_each_column(table: icebench.Table) -> None:
     table.maintenance.compute_table_stats()
     first = table.metadata.current_snapshot_id
     append(table, range(10, 20))
@@ -255,14 +255,14 @@ def test_the_portrait_has_the_newest_sketch_of_each_column(table: engine.Table) 
     assert before.changed_share == 0
 
 
-def told(table: engine.Table, snapshot_id: int | None = None) -> dict[str, int]:
+def told(table: icebench.Table, snapshot_id: int | None = None) -> dict[str, int]:
     columns = table.maintenance.profile(snapshot_id=snapshot_id).columns
     return {column.name: column.distinct_values for column in columns if column.distinct_values is not None}
 
 
 @pytest.mark.parametrize(("properties", "fields"), [({}, (1,)), ({NDV: "-1"}, (1,)), ({NDV: "7"}, (1, 2))])
 def test_sketches_that_tell_no_number_of_a_column_are_passed_over(
-    table: engine.Table, properties: dict[str, str], fields: tuple[int, ...]
+    table: icebench.Table, properties: dict[str, str], fields: tuple[int, ...]
 ) -> None:
     snapshot = table.current_snapshot
     assert snapshot is not None

@@ -7,16 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.errors import CorruptTable, FileNotFound
-from engine.spec.data_file import FileContent
+import icebench
+from icebench.engine.spec.data_file import FileContent
+from icebench.errors import CorruptTable, FileNotFound
 
 ROWS = pa.table({"id": range(40)})
 
 
 @pytest.fixture(params=[2, 3])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Table:
-    catalog = engine.load_catalog(str(tmp_path))
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> icebench.Table:
+    catalog = icebench.load_catalog(str(tmp_path))
     table = catalog.create_table("db.t", ROWS.schema, properties={"format-version": str(request.param)})
     for start in range(0, 40, 10):
         table.append(ROWS.slice(start, 10))
@@ -29,14 +29,14 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Table:
     return table
 
 
-def places(table: engine.Table, *contents: FileContent) -> list[str]:
+def places(table: icebench.Table, *contents: FileContent) -> list[str]:
     found = table.inspect.files()
     names = zip(found["content"].to_pylist(), found["file_path"].to_pylist(), strict=True)
     return sorted({path for content, path in names if content in {int(each) for each in contents}})
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_file_that_cannot_be_read_is_named_once(table: engine.Table, seed: int) -> None:
+def test_every_file_that_cannot_be_read_is_named_once(table: icebench.Table, seed: int) -> None:
     assert table.maintenance.examine_files().unreadable == ()
     rng = random.Random(seed)
     data = places(table, FileContent.DATA)
@@ -51,7 +51,7 @@ def test_every_file_that_cannot_be_read_is_named_once(table: engine.Table, seed:
     other = next(path for path in data if path not in lost)
     pq.write_table(pq.read_table(other), other, compression="none", use_dictionary=False)
 
-    examined = engine.load_table(table.metadata_location).maintenance.examine_files()
+    examined = icebench.load_table(table.metadata_location).maintenance.examine_files()
     assert all(isinstance(error, FileNotFound | CorruptTable) for error in examined.unreadable)
     assert sorted(next(path for path in lost if path in str(error)) for error in examined.unreadable) == sorted(lost)
     assert all("table" in str(error) and "snapshot" in str(error) for error in examined.unreadable)
@@ -60,8 +60,8 @@ def test_every_file_that_cannot_be_read_is_named_once(table: engine.Table, seed:
         table.maintenance.contradictions()
 
 
-def test_without_a_manifest_nothing_is_known(table: engine.Table) -> None:
+def test_without_a_manifest_nothing_is_known(table: icebench.Table) -> None:
     manifest = table.inspect.manifests()["path"].to_pylist()[0]
     Path(manifest).unlink()
     with pytest.raises(FileNotFound, match=Path(manifest).name):
-        engine.load_table(table.metadata_location).maintenance.examine_files()
+        icebench.load_table(table.metadata_location).maintenance.examine_files()

@@ -15,33 +15,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.committer import Unknown
-from engine.commit.manifests import load_manifests
-from engine.commit.target import Target
-from engine.errors import CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound, StorageFailed
-from engine.maintenance import expire_snapshots as operation
-from engine.spec.manifest import EntryStatus
-from engine.spec.snapshots import MAIN, SnapshotRef
-from engine.spec.updates import AddSnapshot, SetSnapshotRef
-from engine.storage.local import LocalStore
+import icebench
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.committer import Unknown
+from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.target import Target
+from icebench.engine.maintenance import expire_snapshots as operation
+from icebench.engine.spec.manifest import EntryStatus
+from icebench.engine.spec.snapshots import MAIN, SnapshotRef
+from icebench.engine.spec.updates import AddSnapshot, SetSnapshotRef
+from icebench.engine.storage.local import LocalStore
+from icebench.errors import CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound, StorageFailed
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 NEVER = "2999-01-01T00:00:00Z"
 """Everything is older than this."""
 
 
-def new_table(place: Path | str, version: int = 2) -> engine.Table:
+def new_table(place: Path | str, version: int = 2) -> icebench.Table:
     given = {"format-version": str(version), "commit.manifest.min-count-to-merge": "3"}
-    return engine.load_catalog(str(place)).create_table("db.t", SCHEMA, properties=given)
+    return icebench.load_catalog(str(place)).create_table("db.t", SCHEMA, properties=given)
 
 
 def numbers(start: int, count: int = 4) -> pa.Table:
     return pa.table({"id": range(start, start + count)}, schema=SCHEMA)
 
 
-def files_of(table: engine.Table, snapshot_ids: Any = None) -> set[str]:
+def files_of(table: icebench.Table, snapshot_ids: Any = None) -> set[str]:
     """All files that snapshots lead to, one after the other."""
     found: set[str] = set()
     for snapshot in table.snapshots:
@@ -57,7 +57,7 @@ def files_of(table: engine.Table, snapshot_ids: Any = None) -> set[str]:
     return found
 
 
-def stored(table: engine.Table) -> set[str]:
+def stored(table: icebench.Table) -> set[str]:
     """All files but those with the metadata itself."""
     return {
         info.location
@@ -66,7 +66,7 @@ def stored(table: engine.Table) -> set[str]:
     }
 
 
-def ids(table: engine.Table, **which: Any) -> list[int]:
+def ids(table: icebench.Table, **which: Any) -> list[int]:
     found: list[int] = table.scan(**which).to_arrow()["id"].to_pylist()
     return sorted(found)
 
@@ -258,7 +258,7 @@ def test_where_files_are_shared_with_other_tables(tmp_path: Path) -> None:
 
 
 class TestFailures:
-    def two(self, tmp_path: Path) -> engine.Table:
+    def two(self, tmp_path: Path) -> icebench.Table:
         table = new_table(tmp_path)
         for n in range(3):
             table.append(numbers(4 * n))
@@ -271,7 +271,7 @@ class TestFailures:
         with patch.object(operation, "_deleted", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
             table.maintenance.expire_snapshots(older_than=NEVER)
         assert (stored(table), len(table.snapshots)) == (before, 1)
-        again = engine.load_catalog(str(tmp_path)).load_table("db.t")
+        again = icebench.load_catalog(str(tmp_path)).load_table("db.t")
         assert ids(again) == list(range(4, 12))
         again.append(numbers(50))
         found = again.maintenance.remove_orphan_files(older_than=NEVER, dry_run=False)
@@ -345,7 +345,7 @@ class TestFailures:
 
 @dataclass
 class Built:
-    table: engine.Table
+    table: icebench.Table
     next_id: int = 0
     names: list[str] = field(default_factory=lambda: ["main"])
 

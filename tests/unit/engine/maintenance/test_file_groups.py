@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from engine.deletes.files import DeleteFile, FileRead
-from engine.errors import Invalid
-from engine.maintenance.file_groups import Selection
-from engine.spec.data_file import FileContent
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.maintenance.file_groups import Selection
+from icebench.engine.spec.data_file import FileContent
+from icebench.errors import Invalid
 
 
 def file(name: str, size: int, **more: Any) -> FileRead:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import Invalid
-from engine.maintenance.hilbert import hilbert_indexes, hilbert_values
-from engine.maintenance.z_order import z_values
+from icebench.engine.maintenance.hilbert import hilbert_indexes, hilbert_values
+from icebench.engine.maintenance.z_order import z_values
+from icebench.errors import Invalid
 
 SIZES = [(dimensions, bits) for dimensions in range(1, 7) for bits in range(1, 7) if dimensions * bits <= 12]
 

@@ -5,24 +5,24 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid, NotFound
+import icebench
+from icebench.errors import Invalid, NotFound
 
 ROWS = pa.table({"id": [1, 2, 3]})
 
 
 @pytest.fixture(params=["sql", "directory"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Catalog:
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> icebench.Catalog:
     if request.param == "directory":
-        return engine.load_catalog(str(tmp_path / "wh"))
-    return engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+        return icebench.load_catalog(str(tmp_path / "wh"))
+    return icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
 
 
 def files_of(tmp_path: Path) -> set[str]:
     return {p.name for p in tmp_path.rglob("*") if p.suffix in (".parquet", ".avro", ".json", ".puffin")}
 
 
-def test_nothing_of_the_table_is_left_and_all_of_others(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_nothing_of_the_table_is_left_and_all_of_others(catalog: icebench.Catalog, tmp_path: Path) -> None:
     kept = catalog.create_table("db.kept", ROWS.schema, properties={"write.data.path": str(tmp_path / "shared")})
     kept.append(ROWS)
     before = files_of(tmp_path)
@@ -40,7 +40,7 @@ def test_nothing_of_the_table_is_left_and_all_of_others(catalog: engine.Catalog,
         catalog.drop_table("db.t", purge=True)
 
 
-def test_files_that_others_may_need_stay_with_the_table(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_files_that_others_may_need_stay_with_the_table(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = catalog.create_table("db.t", ROWS.schema, properties={"gc.enabled": "false"})
     table.append(ROWS)
     before = files_of(tmp_path)

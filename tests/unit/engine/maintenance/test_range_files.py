@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.errors import StorageFailed
-from engine.maintenance.range_files import RangeFiles
-from engine.storage.memory import MemoryStore
+from icebench.engine.maintenance.range_files import RangeFiles
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import StorageFailed
 from tests.services.faulty_store import FaultyStore
 
 PLACE = "memory://ranges/sorting"

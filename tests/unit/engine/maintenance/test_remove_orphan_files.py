@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.codec.metadata_json.table import encode_metadata
-from engine.commit.committer import Committed
-from engine.errors import Invalid
-from engine.maintenance.reachable_files import Reach
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from engine.spec.updates import SetLocation, SetPartitionStatistics, SetProperties, SetStatistics, TableUpdate
-from engine.storage.local import LocalStore
-from engine.storage.store import FileInfo
+import icebench
+from icebench.engine.codec.metadata_json.table import encode_metadata
+from icebench.engine.commit.committer import Committed
+from icebench.engine.maintenance.reachable_files import Reach
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from icebench.engine.spec.updates import SetLocation, SetPartitionStatistics, SetProperties, SetStatistics, TableUpdate
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.storage.store import FileInfo
+from icebench.errors import Invalid
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 NEVER = "2999-01-01T00:00:00Z"
@@ -35,33 +35,33 @@ def numbers(start: int, count: int = 4) -> pa.Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
-    made = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA)
+def table(tmp_path: Path) -> icebench.Table:
+    made = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA)
     made.append(numbers(0))
     return made
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> engine.Catalog:
+def catalog(tmp_path: Path) -> icebench.Catalog:
     """One whose tables can be anywhere."""
-    return engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+    return icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
 
 
-def ids(table: engine.Table) -> list[int]:
+def ids(table: icebench.Table) -> list[int]:
     found: list[int] = table.refresh().scan().to_arrow()["id"].to_pylist()
     return sorted(found)
 
 
-def stored(table: engine.Table) -> set[str]:
+def stored(table: icebench.Table) -> set[str]:
     return {info.location for info in table.store.list(table.location)}
 
 
-def remove(table: engine.Table, older_than: str = NEVER) -> set[str]:
+def remove(table: icebench.Table, older_than: str = NEVER) -> set[str]:
     """What was removed."""
     return set(table.maintenance.remove_orphan_files(older_than=older_than, dry_run=False).locations)
 
 
-def commit(table: engine.Table, *updates: TableUpdate) -> None:
+def commit(table: icebench.Table, *updates: TableUpdate) -> None:
     committer = table._committer
     assert committer is not None
     base = committer.load_state(table._identifier)
@@ -69,7 +69,7 @@ def commit(table: engine.Table, *updates: TableUpdate) -> None:
     table.refresh()
 
 
-def test_only_old_ones_and_only_when_asked(table: engine.Table) -> None:
+def test_only_old_ones_and_only_when_asked(table: icebench.Table) -> None:
     table.maintenance.build_index("id")
     kept = stored(table)
     orphans = {f"{table.location}/data/x.parquet", f"{table.location}/metadata/y.avro"}
@@ -98,7 +98,7 @@ SPELLINGS: dict[str, Callable[[Path], str]] = {
 @pytest.mark.parametrize("later", [False, True], ids=["first", "later"])
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_live_files_stay_however_they_are_spelled(
-    spelling: str, later: bool, tmp_path: Path, catalog: engine.Catalog
+    spelling: str, later: bool, tmp_path: Path, catalog: icebench.Catalog
 ) -> None:
     spelled = [SPELLINGS[spelling](tmp_path), f"{tmp_path}/wh/t"]
     first, then = reversed(spelled) if later else spelled
@@ -121,7 +121,7 @@ def test_live_files_stay_however_they_are_spelled(
     assert ids(table) == list(range(8))
 
 
-def test_the_age_limit_itself_is_not_old(table: engine.Table) -> None:
+def test_the_age_limit_itself_is_not_old(table: icebench.Table) -> None:
     times = {"older": 1_000_000, "limit": 1_000_001, "younger": 1_000_002}
     for name, modified_ms in times.items():
         path = Path(table.location, "data", name)
@@ -130,8 +130,8 @@ def test_the_age_limit_itself_is_not_old(table: engine.Table) -> None:
     assert remove(table, "1970-01-01T00:16:40.001Z") == {f"{table.location}/data/older"}
 
 
-def test_what_is_committed_while_files_are_listed_stays(table: engine.Table, tmp_path: Path) -> None:
-    real, other = LocalStore.list, engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+def test_what_is_committed_while_files_are_listed_stays(table: icebench.Table, tmp_path: Path) -> None:
+    real, other = LocalStore.list, icebench.load_catalog(str(tmp_path / "wh")).load_table("db.t")
     waiting: list[Callable[[], object]] = [lambda: other.append(numbers(4))]
 
     def listing(store: LocalStore, prefix: str) -> Iterator[FileInfo]:
@@ -144,14 +144,14 @@ def test_what_is_committed_while_files_are_listed_stays(table: engine.Table, tmp
     assert ids(table) == list(range(8))
 
 
-def test_what_is_committed_while_manifests_are_read_stays(table: engine.Table, tmp_path: Path) -> None:
+def test_what_is_committed_while_manifests_are_read_stays(table: icebench.Table, tmp_path: Path) -> None:
     slow = shutil.copy(next(Path(table.location, "data").glob("*.parquet")), f"{table.location}/data/slow.parquet")
     rows = pq.read_metadata(slow).num_rows
     file = DataFile(
         file_path=slow, file_format="parquet", record_count=rows, file_size_in_bytes=Path(slow).stat().st_size
     )
     before = len(ids(table))
-    real, other = Reach.places_of, engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+    real, other = Reach.places_of, icebench.load_catalog(str(tmp_path / "wh")).load_table("db.t")
     waiting: list[Callable[[], object]] = [lambda: other.add_files([file])]
 
     def places_of(reach: Reach, metadata: TableMetadata, location: str) -> set[str]:
@@ -165,7 +165,7 @@ def test_what_is_committed_while_manifests_are_read_stays(table: engine.Table, t
     assert len(ids(table)) == before + rows
 
 
-def test_statistics_of_both_kinds_stay(table: engine.Table) -> None:
+def test_statistics_of_both_kinds_stay(table: icebench.Table) -> None:
     snapshot = table.current_snapshot
     assert snapshot is not None
     paths = [f"{table.location}/metadata/{name}.stats" for name in ("of-table", "of-partitions", "of-none")]
@@ -184,7 +184,7 @@ def test_statistics_of_both_kinds_stay(table: engine.Table) -> None:
     assert remove(table) == {paths[2]}
 
 
-def test_versions_of_a_directory_catalog_stay(table: engine.Table) -> None:
+def test_versions_of_a_directory_catalog_stay(table: icebench.Table) -> None:
     """A name that was free again would let a writer that slept commit an old version."""
     table.set_properties({"write.metadata.previous-versions-max": "1"})
     for n in range(6):
@@ -195,14 +195,14 @@ def test_versions_of_a_directory_catalog_stay(table: engine.Table) -> None:
     assert stored(table) == before
 
 
-def test_only_metadata_files_are_versions(table: engine.Table) -> None:
+def test_only_metadata_files_are_versions(table: icebench.Table) -> None:
     paths = {f"{table.location}/data/version-hint.text", f"{table.location}/metadata/old/version-hint.text"}
     for path in paths:
         table.store.write(path, b"x")
     assert remove(table) == paths
 
 
-def refused(table: engine.Table, reason: str) -> None:
+def refused(table: icebench.Table, reason: str) -> None:
     """Nothing goes, not even orphans, and nothing is told to be one."""
     table.store.write(f"{table.location}/data/orphan", b"x", overwrite=True)
     before = stored(table)
@@ -216,7 +216,7 @@ class TestOwnership:
     """Files of others among those of a table."""
 
     @pytest.mark.parametrize("form", ["plain", "gzip", "uuid beyond the head"])
-    def test_another_table_at_the_same_place(self, form: str, table: engine.Table, catalog: engine.Catalog) -> None:
+    def test_another_table_at_the_same_place(self, form: str, table: icebench.Table, catalog: icebench.Catalog) -> None:
         other = catalog.create_table("db.other", SCHEMA)
         data = encode_metadata(other.metadata)
         if form == "gzip":
@@ -226,20 +226,20 @@ class TestOwnership:
         table.store.write(f"{table.location}/metadata/00000-other.metadata.json", data)
         refused(table, r"00000-other\.metadata\.json is the metadata of another table")
 
-    def test_a_view_at_the_same_place(self, table: engine.Table, catalog: engine.Catalog) -> None:
+    def test_a_view_at_the_same_place(self, table: icebench.Table, catalog: icebench.Catalog) -> None:
         catalog.create_view("db.v", {"spark": "select 1"}, SCHEMA, location=table.location)
         refused(table, "metadata of another table or view")
 
     @pytest.mark.parametrize("inside", ["data/inner", "metadata/inner"])
-    def test_a_table_inside(self, inside: str, table: engine.Table, tmp_path: Path) -> None:
-        inner = engine.load_catalog(f"{table.location}/{inside.split('/', maxsplit=1)[0]}").create_table(
+    def test_a_table_inside(self, inside: str, table: icebench.Table, tmp_path: Path) -> None:
+        inner = icebench.load_catalog(f"{table.location}/{inside.split('/', maxsplit=1)[0]}").create_table(
             "inner.u", SCHEMA
         )
         inner.append(numbers(0))
         refused(table, r"v1\.metadata\.json is the metadata of another table")
         assert ids(inner) == [0, 1, 2, 3]
 
-    def test_a_young_one(self, table: engine.Table, catalog: engine.Catalog) -> None:
+    def test_a_young_one(self, table: icebench.Table, catalog: icebench.Catalog) -> None:
         """Its data may be old all the same."""
         data = encode_metadata(catalog.create_table("db.other", SCHEMA).metadata)
         table.store.write(f"{table.location}/metadata/00000-other.metadata.json", data)
@@ -247,7 +247,7 @@ class TestOwnership:
             remove(table, "1970-01-01T00:16:40Z")
 
     def test_a_copy_of_the_metadata_elsewhere(
-        self, table: engine.Table, tmp_path: Path, catalog: engine.Catalog
+        self, table: icebench.Table, tmp_path: Path, catalog: icebench.Catalog
     ) -> None:
         copy = tmp_path / "copy.metadata.json"
         copy.write_bytes(table.store.read(table.metadata_location))
@@ -256,14 +256,14 @@ class TestOwnership:
         refused(registered, "is not below its location")
         assert ids(table) == list(range(8))
 
-    def test_metadata_of_another_directory(self, tmp_path: Path, catalog: engine.Catalog) -> None:
+    def test_metadata_of_another_directory(self, tmp_path: Path, catalog: icebench.Catalog) -> None:
         table = catalog.create_table("db.t", SCHEMA, properties={"write.metadata.path": f"{tmp_path}/md"})
         table.append(numbers(0))
         orphan = f"{table.location}/data/orphan"
         table.store.write(orphan, b"x")
         assert remove(table) == {orphan}
 
-    def test_own_metadata_and_what_is_none(self, catalog: engine.Catalog) -> None:
+    def test_own_metadata_and_what_is_none(self, catalog: icebench.Catalog) -> None:
         table = catalog.create_table("db.t", SCHEMA, properties={"write.metadata.previous-versions-max": "1"})
         table.append(numbers(0))
         table.append(numbers(4))
@@ -278,7 +278,7 @@ class TestOwnership:
 
 
 def test_metadata_of_a_first_version_without_uuid_is_known_by_its_location(
-    tmp_path: Path, catalog: engine.Catalog
+    tmp_path: Path, catalog: icebench.Catalog
 ) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     own = b'{"format-version":1,"location":"file://' + table.location.encode() + b'/"}'
@@ -289,7 +289,7 @@ def test_metadata_of_a_first_version_without_uuid_is_known_by_its_location(
     refused(table, "metadata of another table")
 
 
-def test_a_name_that_was_given_again(catalog: engine.Catalog) -> None:
+def test_a_name_that_was_given_again(catalog: icebench.Catalog) -> None:
     old = catalog.create_table("db.t", SCHEMA)
     old.append(numbers(0))
     old = catalog.rename_table("db.t", "db.old")
@@ -306,11 +306,13 @@ def test_a_name_that_was_given_again(catalog: engine.Catalog) -> None:
 class TestOutside:
     """Files that a table names and that are not in its own locations."""
 
-    def test_added_files_are_left_when_their_snapshot_expires(self, table: engine.Table, tmp_path: Path) -> None:
+    def test_added_files_are_left_when_their_snapshot_expires(self, table: icebench.Table, tmp_path: Path) -> None:
         theirs = tmp_path / "landing" / "x.parquet"
         theirs.parent.mkdir()
         theirs.write_bytes(b"x")
-        described = engine.DataFile(file_path=str(theirs), file_format="parquet", record_count=1, file_size_in_bytes=1)
+        described = icebench.DataFile(
+            file_path=str(theirs), file_format="parquet", record_count=1, file_size_in_bytes=1
+        )
         table.add_files([described])
         table.overwrite(numbers(4))
         done = table.maintenance.expire_snapshots(older_than=NEVER)
@@ -321,36 +323,36 @@ class TestOutside:
         "spelled",
         ["{wh}/db/t/data/../../../../secret", "file://{wh}/../secret", "{wh}/db/t2/secret", "{wh}/db/t/out/secret"],
     )
-    def test_no_spelling_gets_out(self, spelled: str, table: engine.Table, tmp_path: Path) -> None:
+    def test_no_spelling_gets_out(self, spelled: str, table: icebench.Table, tmp_path: Path) -> None:
         (tmp_path / "wh" / "db" / "t2").mkdir()
         (tmp_path / "wh" / "db" / "t" / "out").symlink_to(tmp_path)
         secrets = [tmp_path / "secret", tmp_path / "wh" / "db" / "t2" / "secret"]
         for secret in secrets:
             secret.write_bytes(b"x")
         path = spelled.format(wh=tmp_path / "wh")
-        described = engine.DataFile(file_path=path, file_format="parquet", record_count=1, file_size_in_bytes=1)
+        described = icebench.DataFile(file_path=path, file_format="parquet", record_count=1, file_size_in_bytes=1)
         table.add_files([described])
         table.overwrite(numbers(4))
         assert table.maintenance.expire_snapshots(older_than=NEVER).outside == (path,)
         assert all(secret.exists() for secret in secrets)
 
     @pytest.mark.parametrize("name", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
-    def test_directories_that_properties_name_are_own(self, name: str, table: engine.Table, tmp_path: Path) -> None:
+    def test_directories_that_properties_name_are_own(self, name: str, table: icebench.Table, tmp_path: Path) -> None:
         path = tmp_path / "elsewhere" / "x.parquet"
         path.parent.mkdir()
         path.write_bytes(b"x")
         commit(table, SetProperties({name: f"file://{tmp_path}//elsewhere/"}))
-        described = engine.DataFile(file_path=str(path), file_format="parquet", record_count=1, file_size_in_bytes=1)
+        described = icebench.DataFile(file_path=str(path), file_format="parquet", record_count=1, file_size_in_bytes=1)
         table.add_files([described])
         table.overwrite(numbers(4))
         done = table.maintenance.expire_snapshots(older_than=NEVER)
         assert (done.outside, done.deleted_data_files, path.exists()) == ((), 2, False)
 
-    def test_nobody_owns_the_root(self, table: engine.Table, tmp_path: Path) -> None:
+    def test_nobody_owns_the_root(self, table: icebench.Table, tmp_path: Path) -> None:
         path = tmp_path / "x.parquet"
         path.write_bytes(b"x")
         commit(table, SetProperties({"write.data.path": "/", "write.object-storage.path": "file:///"}))
-        described = engine.DataFile(file_path=str(path), file_format="parquet", record_count=1, file_size_in_bytes=1)
+        described = icebench.DataFile(file_path=str(path), file_format="parquet", record_count=1, file_size_in_bytes=1)
         table.add_files([described])
         table.delete("true", "copy-on-write")
         assert table.maintenance.expire_snapshots(older_than=NEVER).outside == (str(path),)

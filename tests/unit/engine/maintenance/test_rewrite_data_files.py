@@ -13,11 +13,11 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import CommitStateUnknown, Invalid, StorageFailed, ValidationFailed
-from engine.maintenance import rewrite_data_files as operation
-from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
-from engine.write.partitioned import FanoutWriter
+import icebench
+from icebench.engine.maintenance import rewrite_data_files as operation
+from icebench.engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
+from icebench.engine.write.partitioned import FanoutWriter
+from icebench.errors import CommitStateUnknown, Invalid, StorageFailed, ValidationFailed
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string()), pa.field("x", pa.int32())])
 
@@ -28,9 +28,9 @@ def rows(start: int, count: int = 10) -> pa.Table:
     return pa.table({"id": ids, "p": ["ab"[i % 2] for i in ids], "x": [chance.randrange(1000) for _ in ids]}, SCHEMA)
 
 
-def filled(place: Path, version: int = 2, spec: tuple[str, ...] = (), **properties: str) -> engine.Table:
+def filled(place: Path, version: int = 2, spec: tuple[str, ...] = (), **properties: str) -> icebench.Table:
     """Eight appends of ten rows."""
-    table = engine.load_catalog(str(place)).create_table(
+    table = icebench.load_catalog(str(place)).create_table(
         "db.t",
         SCHEMA,
         partition_spec=[(column, "identity") for column in spec],
@@ -41,11 +41,11 @@ def filled(place: Path, version: int = 2, spec: tuple[str, ...] = (), **properti
     return table
 
 
-def stored(table: engine.Table) -> set[str]:
+def stored(table: icebench.Table) -> set[str]:
     return {info.location for info in table.store.list(f"{table.location}/data")}
 
 
-def contents(table: engine.Table) -> list[dict[str, Any]]:
+def contents(table: icebench.Table) -> list[dict[str, Any]]:
     lineage = ["_row_id", "_last_updated_sequence_number"] if table.metadata.format_version == 3 else []
     found: list[dict[str, Any]] = table.scan(columns=["id", "p", "x", *lineage]).to_arrow().sort_by("id").to_pylist()
     return found
@@ -90,7 +90,7 @@ def test_deletes_are_applied(tmp_path: Path, version: int) -> None:
 
 def test_later_equality_deletes_apply_and_earlier_ones_do_not(tmp_path: Path) -> None:
     table = filled(tmp_path)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
 
     def meanwhile() -> None:
         stream = other.keyed_stream(["id"])
@@ -109,7 +109,7 @@ def test_later_equality_deletes_apply_and_earlier_ones_do_not(tmp_path: Path) ->
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_rows_deleted_meanwhile_do_not_come_back(tmp_path: Path, version: int, mode: Any) -> None:
     table = filled(tmp_path, version)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
     before = stored(table)
     with before_the_commit(lambda: other.delete("id = 5", mode)), pytest.raises(ValidationFailed):
         table.maintenance.rewrite_data_files()
@@ -121,7 +121,7 @@ def test_rows_deleted_meanwhile_do_not_come_back(tmp_path: Path, version: int, m
 
 def test_an_upgrade_meanwhile_fails_it(tmp_path: Path) -> None:
     table = filled(tmp_path)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
 
     def meanwhile() -> None:
         other.upgrade_format(3)
@@ -138,7 +138,7 @@ def test_an_upgrade_meanwhile_fails_it(tmp_path: Path) -> None:
 
 def test_rows_deleted_before_another_group_was_committed_do_not_come_back(tmp_path: Path) -> None:
     table = filled(tmp_path, spec=("p",))
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
     with before_the_commit(lambda: other.delete("id = 5", "merge-on-read")):
         done = table.maintenance.rewrite_data_files(partial_progress=True)
     assert (done.groups, len(done.failed)) == (1, 1)
@@ -187,7 +187,7 @@ def test_that_dangling_deletes_stay_does_not_undo_a_rewrite(tmp_path: Path) -> N
 
 def test_rows_added_meanwhile_stay(tmp_path: Path) -> None:
     table = filled(tmp_path)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
     with before_the_commit(lambda: other.append(rows(80))):
         table.maintenance.rewrite_data_files()
     assert [row["id"] for row in contents(table)] == list(range(90))
@@ -243,7 +243,7 @@ class TestProgressInParts:
 
     def test_a_conflict_is_of_its_groups_alone(self, tmp_path: Path) -> None:
         table = filled(tmp_path, 2, ("p",))
-        other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+        other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
         commits: list[int] = []
 
         def meanwhile() -> None:
@@ -268,7 +268,7 @@ class TestProgressInParts:
 
     def test_all_groups_have_the_number_of_the_plan(self, tmp_path: Path) -> None:
         table = filled(tmp_path, 2, ("p",))
-        stream = engine.load_catalog(str(tmp_path)).load_table("db.t").keyed_stream(["id", "p"])
+        stream = icebench.load_catalog(str(tmp_path)).load_table("db.t").keyed_stream(["id", "p"])
         commits: list[int] = []
 
         def meanwhile() -> None:
@@ -311,7 +311,7 @@ class TestOrder:
     @pytest.mark.parametrize("memory", [1 << 30, 5_000])
     @pytest.mark.parametrize(("how", "by"), [(how, ["x", "id"]) for how in ("sort", "zorder", "hilbert")])
     def test_fewer_files_are_planned(self, tmp_path: Path, how: Any, by: list[str], memory: int) -> None:
-        table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties=SMALL)
+        table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties=SMALL)
         chance = random.Random(0)
         for _ in range(10):
             ids = [chance.randrange(10**6) for _ in range(1000)]
@@ -338,8 +338,8 @@ class TestOrder:
         table = filled(tmp_path)
         with pytest.raises(Invalid, match="no sort order"):
             table.maintenance.rewrite_data_files("sort")
-        field = engine.SortField(source_ids=(3,), transform=engine.parse_transform("identity"), direction="desc")
-        table.replace_sort_order(engine.SortOrder((field,), 1))
+        field = icebench.SortField(source_ids=(3,), transform=icebench.parse_transform("identity"), direction="desc")
+        table.replace_sort_order(icebench.SortOrder((field,), 1))
         table.maintenance.rewrite_data_files("sort")
         plan = table.scan().plan()
         assert plan.files["sort_order_id"].to_pylist() == [table.sort_order.order_id]
@@ -348,8 +348,8 @@ class TestOrder:
 
     def test_another_order_is_not_recorded_as_the_tables(self, tmp_path: Path) -> None:
         table = filled(tmp_path)
-        field = engine.SortField(source_ids=(3,), transform=engine.parse_transform("identity"), direction="desc")
-        table.replace_sort_order(engine.SortOrder((field,), 1))
+        field = icebench.SortField(source_ids=(3,), transform=icebench.parse_transform("identity"), direction="desc")
+        table.replace_sort_order(icebench.SortOrder((field,), 1))
         table.maintenance.rewrite_data_files("sort", sort_order=["id"])
         assert table.scan().plan().files["sort_order_id"].to_pylist() != [table.sort_order.order_id]
         assert table.scan().to_arrow()["id"].to_pylist() == list(range(80))
@@ -388,9 +388,9 @@ def test_deletes_of_rows_that_the_filter_leaves_out_are_applied_too(tmp_path: Pa
 def test_older_specs_and_schemas_become_the_current(tmp_path: Path) -> None:
     table = filled(tmp_path, 3)
     table.delete("id = 7", "merge-on-read")
-    table.update_spec(lambda s: s.add_field("p", engine.parse_transform("identity")))
+    table.update_spec(lambda s: s.add_field("p", icebench.parse_transform("identity")))
     table.update_schema(lambda s: s.drop_column("x"))
-    table.update_schema(lambda s: s.add_column("y", engine.LONG, default=9))
+    table.update_schema(lambda s: s.add_column("y", icebench.LONG, default=9))
     lineage = ["id", "p", "y", "_row_id", "_last_updated_sequence_number"]
     before = table.scan(columns=lineage).to_arrow().sort_by("id")
     done = table.maintenance.rewrite_data_files(output_spec_id=0)
@@ -415,7 +415,7 @@ def test_a_branch(tmp_path: Path) -> None:
 
 
 def test_large_files_are_taken_apart(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
     table.append(rows(0, 50_000))
     (size,) = table.scan().plan().files["file_size_in_bytes"].to_pylist()
     done = table.maintenance.rewrite_data_files(target_file_size_bytes=size // 4)
@@ -440,7 +440,7 @@ def test_large_files_are_taken_apart(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_option(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
     with pytest.raises(Invalid, match=message):
         table.maintenance.rewrite_data_files(**arguments)
 
@@ -491,7 +491,7 @@ SPILLS = 9_000
 def test_rows_of_every_type_are_sorted_by_every_type(tmp_path: Path, memory: int) -> None:
     columns = {**EVERY_TYPE, **NESTED}
     schema = pa.schema([pa.field(name, type_) for name, (type_, _) in columns.items()])
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, properties={"format-version": "3"})
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", schema, properties={"format-version": "3"})
     chance = random.Random(3)
     for _ in range(2):
         arrays = [

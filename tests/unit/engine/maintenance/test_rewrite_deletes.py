@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.commit.target import Target
-from engine.errors import Invalid, ValidationFailed
-from engine.maintenance.rewrite_deletes import RewrittenDeletes
+import icebench
+from icebench.engine.commit.target import Target
+from icebench.engine.maintenance.rewrite_deletes import RewrittenDeletes
+from icebench.errors import Invalid, ValidationFailed
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())])
 
@@ -23,33 +23,33 @@ def rows(start: int, count: int = 10) -> pa.Table:
     return pa.table({"id": range(start, start + count), "p": ["ab"[i % 2] for i in range(count)]}, SCHEMA)
 
 
-def filled(place: Path, version: int, *, files: int = 3, **properties: str) -> engine.Table:
+def filled(place: Path, version: int, *, files: int = 3, **properties: str) -> icebench.Table:
     """Files of ten rows, by partitions of two."""
     spec = [("p", "identity")]
     given = {"format-version": str(version), **{name.replace("_", "."): value for name, value in properties.items()}}
-    table = engine.load_catalog(str(place)).create_table("db.t", SCHEMA, partition_spec=spec, properties=given)
+    table = icebench.load_catalog(str(place)).create_table("db.t", SCHEMA, partition_spec=spec, properties=given)
     for number in range(files):
         table.append(rows(10 * number))
     return table
 
 
-def deletes(table: engine.Table) -> list[dict[str, Any]]:
+def deletes(table: icebench.Table) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = table.inspect.delete_files().to_pylist()
     return found
 
 
-def kinds(table: engine.Table) -> list[tuple[int, str]]:
+def kinds(table: icebench.Table) -> list[tuple[int, str]]:
     return sorted((each["content"], each["file_format"].lower()) for each in deletes(table))
 
 
-def contents(table: engine.Table, snapshot_id: int | None = None) -> list[dict[str, Any]]:
+def contents(table: icebench.Table, snapshot_id: int | None = None) -> list[dict[str, Any]]:
     lineage = ["_row_id", "_last_updated_sequence_number"] if table.metadata.format_version == 3 else []
     scan = table.scan(columns=["id", "p", *lineage], snapshot_id=snapshot_id)
     found: list[dict[str, Any]] = scan.to_arrow().sort_by("id").to_pylist()
     return found
 
 
-def delete_keys(table: engine.Table, *ids: int) -> None:
+def delete_keys(table: icebench.Table, *ids: int) -> None:
     stream = table.keyed_stream(["id", "p"])
     stream.delete(pa.table({"id": ids, "p": ["ab"[i % 2] for i in ids]}, SCHEMA))
     stream.commit()
@@ -193,7 +193,7 @@ def test_keys_of_no_row_are_only_removed(tmp_path: Path, version: int) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_rewrite_that_was_planned_before_the_keys_came_brings_no_row_back(tmp_path: Path, version: int) -> None:
     table = filled(tmp_path, version)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
 
     def meanwhile() -> None:
         delete_keys(other, 3, 13)
@@ -207,7 +207,7 @@ def test_a_rewrite_that_was_planned_before_the_keys_came_brings_no_row_back(tmp_
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_rewrite_of_the_data_files_meanwhile_is_a_conflict(tmp_path: Path, version: int) -> None:
     table = filled(tmp_path, version)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
     delete_keys(table, 3, 13)
     with (
         before_commit(lambda: other.maintenance.rewrite_data_files(rewrite_all=True)),
@@ -220,7 +220,7 @@ def test_a_rewrite_of_the_data_files_meanwhile_is_a_conflict(tmp_path: Path, ver
 @pytest.mark.parametrize("version", [2, 3])
 def test_keys_that_come_meanwhile_stay(tmp_path: Path, version: int) -> None:
     table = filled(tmp_path, version)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
     delete_keys(table, 3)
     with before_commit(lambda: delete_keys(other, 5)):
         table.maintenance.convert_equality_deletes()
@@ -238,7 +238,7 @@ def test_rows_that_are_deleted_meanwhile_stay_deleted(tmp_path: Path, version: i
     delete_keys(table, 11)
     if version == 3:
         table.upgrade_format(3)
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
 
     def rewrite() -> None:
         maintenance = table.maintenance

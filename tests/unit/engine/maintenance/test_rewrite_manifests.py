@@ -7,15 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid
+import icebench
+from icebench.errors import Invalid
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())])
 
 
-def filled(place: Path, version: str) -> engine.Table:
+def filled(place: Path, version: str) -> icebench.Table:
     """Six appends of three partitions each, some rows deleted."""
-    table = engine.load_catalog(str(place)).create_table(
+    table = icebench.load_catalog(str(place)).create_table(
         "db.t",
         SCHEMA,
         partition_spec=[("p", "identity")],
@@ -53,6 +53,6 @@ def test_few_manifests_with_the_same_files(tmp_path: Path, version: str, by_part
 
 
 def test_an_empty_table_has_none(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
     with pytest.raises(Invalid, match="no manifests"):
         table.maintenance.rewrite_manifests()

@@ -18,17 +18,17 @@ import pyarrow.parquet as pq
 import pytest
 from isal import igzip_lib
 
-import engine
-from engine.codec.avro.file import read_blocks, read_header
-from engine.codec.block_codecs import Inflater
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.puffin.file import read_footer
-from engine.deletes.files import DeleteFile
-from engine.deletes.positions import positions_by_path
-from engine.errors import AlreadyExists, Invalid, Unsupported
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestEntry
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+import icebench
+from icebench.engine.codec.avro.file import read_blocks, read_header
+from icebench.engine.codec.block_codecs import Inflater
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.puffin.file import read_footer
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.deletes.positions import positions_by_path
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.errors import AlreadyExists, Invalid, Unsupported
 from tests.property.table_copies import read_list, rewrite_and_copy
 from tests.unit.bench.cli.test_main import exit_code
 from tests.unit.engine.maintenance.test_rewrite_deletes import before_commit
@@ -38,13 +38,13 @@ COLUMNS = pa.schema([("id", pa.int64()), ("part", pa.string())])
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/wh")
+def catalog(tmp_path: Path) -> Iterator[icebench.Catalog]:
+    opened = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/wh")
     yield opened
     opened.close()
 
 
-def filled(catalog: engine.Catalog, properties: Mapping[str, str] | None = None) -> engine.Table:
+def filled(catalog: icebench.Catalog, properties: Mapping[str, str] | None = None) -> icebench.Table:
     """Two files in each of two partitions, with deletes in one of them."""
     table = catalog.create_table("db.table", COLUMNS, partition_spec=[("part", "identity")], properties=properties)
     for start in (0, 10):
@@ -53,22 +53,22 @@ def filled(catalog: engine.Catalog, properties: Mapping[str, str] | None = None)
     return table
 
 
-def ids(table: engine.Table, **which: Any) -> list[int]:
+def ids(table: icebench.Table, **which: Any) -> list[int]:
     return sorted(table.scan(**which).to_arrow()["id"].to_pylist())
 
 
 LIVE = [i for i in range(20) if i not in (2, 3, 12)]
 
 
-def copied(table: engine.Table, target: Path, **versions: Any) -> engine.Table:
+def copied(table: icebench.Table, target: Path, **versions: Any) -> icebench.Table:
     """The copy, read strictly where it says its files are, with nothing left at the old place."""
     done = rewrite_and_copy(table, str(target), f"{target}.staging", **versions)
     shutil.rmtree(table.location)
     (newest,) = target.rglob(done.latest_version)
-    return engine.load_table(str(newest), relocate={}, verify="strict")
+    return icebench.load_table(str(newest), relocate={}, verify="strict")
 
 
-def deletes(table: engine.Table) -> list[ManifestEntry]:
+def deletes(table: icebench.Table) -> list[ManifestEntry]:
     paths = table.inspect.manifests()["path"].to_pylist()
     entries = [each for path in paths for each in decode_entries(table.store.read(path))]
     return [each for each in entries if each.data_file.content]
@@ -77,7 +77,7 @@ def deletes(table: engine.Table) -> list[ManifestEntry]:
 @pytest.mark.parametrize("format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("granularity", ["file", "partition"])
 def test_position_deletes_name_the_new_files(
-    catalog: engine.Catalog, tmp_path: Path, format: str, granularity: str
+    catalog: icebench.Catalog, tmp_path: Path, format: str, granularity: str
 ) -> None:
     """In the file, in its bounds, and in its entry, whose size is that of the new file."""
     own = {"write.delete.format.default": format, "write.delete.granularity": granularity}
@@ -105,7 +105,7 @@ def test_position_deletes_name_the_new_files(
         )
 
 
-def test_deletion_vectors_name_the_new_files(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_deletion_vectors_name_the_new_files(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """In their entries, and in the footer of the Puffin file, which nothing needs and other readers may look at."""
     table = copied(filled(catalog, {"format-version": "3"}), tmp_path / "copy")
     assert ids(table) == LIVE
@@ -122,7 +122,7 @@ def _rest(file: DataFile) -> tuple[object, ...]:
     return file.content, file.partition, file.record_count, file.value_counts, file.spec_id, file.sort_order_id
 
 
-def test_bounds_that_may_not_keep_their_order_are_left_out(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_bounds_that_may_not_keep_their_order_are_left_out(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """A bound that was cut within the prefix, or that spells it otherwise."""
     table = filled(catalog, {"write.delete.granularity": "partition"})
 
@@ -136,14 +136,14 @@ def test_bounds_that_may_not_keep_their_order_are_left_out(catalog: engine.Catal
     manifest = next(m for m in table.inspect.manifests().to_pylist() if m["content"] == 1)["path"]
     rewrite(manifest, lambda entries: [cut(e, table.location[:9].encode()) for e in entries])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", engine.errors.ContradictionWarning)
+        warnings.simplefilter("ignore", icebench.errors.ContradictionWarning)
         moved = copied(table, tmp_path / "copy")
     assert [len(each.data_file.lower_bounds) for each in deletes(moved)] == [1, 1]
     assert [len(each.data_file.upper_bounds) for each in deletes(moved)] == [1, 1]
     assert ids(moved) == LIVE
 
 
-def test_files_keep_the_sequence_numbers_that_they_state(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_files_keep_the_sequence_numbers_that_they_state(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """Rewritten data files are older than equality deletes that came meanwhile: if they inherited, rows came back."""
     table = catalog.create_table("db.table", COLUMNS)
     table.append(pa.table({"id": range(5), "part": ["a"] * 5}))
@@ -159,7 +159,7 @@ def test_files_keep_the_sequence_numbers_that_they_state(catalog: engine.Catalog
     assert ids(copied(table.refresh(), tmp_path / "copy")) == [0, 1, 2, 4]
 
 
-def test_indexes_and_statistics_go_with_the_table(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_indexes_and_statistics_go_with_the_table(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = catalog.create_table("db.table", COLUMNS, partition_spec=[("part", "identity")])
     for start in (0, 1):
         table.append(pa.table({"id": range(start, 10, 2), "part": ["a"] * 5}))
@@ -178,7 +178,7 @@ def test_indexes_and_statistics_go_with_the_table(catalog: engine.Catalog, tmp_p
     assert pq.read_table(partitions.statistics_path).num_rows == 1
 
 
-def test_statistics_that_expired_are_not_listed(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_statistics_that_expired_are_not_listed(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """Earlier versions refer to them still."""
     table = filled(catalog)
     table.maintenance.compute_partition_stats()
@@ -191,7 +191,7 @@ def test_statistics_that_expired_are_not_listed(catalog: engine.Catalog, tmp_pat
     assert len(list(Path(moved.location).glob("metadata/*partition*"))) == 1
 
 
-def test_prefixes_are_whole_segments(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_prefixes_are_whole_segments(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """`/a/t` is no prefix of `/a/t2`, and what is elsewhere is named; nothing stays staged."""
     table = filled(catalog)
     for prefix in (table.location[:-1], f"{table.location}/data", "/nowhere"):
@@ -209,7 +209,7 @@ def test_prefixes_are_whole_segments(catalog: engine.Catalog, tmp_path: Path) ->
     assert read_list(done)[str(elsewhere)] == f"/new/{elsewhere.relative_to(tmp_path)}"
 
 
-def test_properties_move_with_the_table(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_properties_move_with_the_table(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = filled(catalog)
     data = f"{table.location}/rows"
     table.set_properties({"write.data.path": data, "write.metadata.path": f"{table.location}/about"})
@@ -219,7 +219,7 @@ def test_properties_move_with_the_table(catalog: engine.Catalog, tmp_path: Path)
     assert ids(moved) == [*LIVE, 77]
 
 
-def test_a_property_elsewhere_is_named(catalog: engine.Catalog) -> None:
+def test_a_property_elsewhere_is_named(catalog: icebench.Catalog) -> None:
     table = filled(catalog)
     table.set_properties({"write.data.path": "/other/place"})
     with pytest.raises(Invalid, match="/other/place is not below"):
@@ -228,12 +228,12 @@ def test_a_property_elsewhere_is_named(catalog: engine.Catalog) -> None:
     assert left == []
 
 
-def test_versions_are_staged_as_asked_for(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_versions_are_staged_as_asked_for(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = filled(catalog)
     names = [Path(each.metadata_file).name for each in table.metadata.metadata_log]
     done = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging", end_version=names[-1])
     assert done.latest_version == names[-1]
-    older = engine.load_table(f"{tmp_path}/copy/metadata/{names[-1]}", relocate={})
+    older = icebench.load_table(f"{tmp_path}/copy/metadata/{names[-1]}", relocate={})
     assert ids(older) == list(range(20))
     rest = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging", start_version=names[-1])
     assert rest.rewritten_delete_files == 3  # one for each data file with deleted rows
@@ -252,7 +252,7 @@ def test_versions_are_staged_as_asked_for(catalog: engine.Catalog, tmp_path: Pat
         )
 
 
-def test_manifests_that_were_rewritten_list_no_file_again(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_manifests_that_were_rewritten_list_no_file_again(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = filled(catalog)
     start = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging").latest_version
     table.maintenance.rewrite_manifests()
@@ -261,7 +261,7 @@ def test_manifests_that_were_rewritten_list_no_file_again(catalog: engine.Catalo
     assert done.listed_files == done.rewritten_manifests + 2
 
 
-def test_a_later_part_states_the_lengths_that_earlier_parts_have(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_a_later_part_states_the_lengths_that_earlier_parts_have(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """Also of a manifest that lists a delete file as deleted, once no other lists it as live; and with other codecs."""
     table = filled(catalog)
     table.maintenance.rewrite_manifests()
@@ -275,7 +275,7 @@ def test_a_later_part_states_the_lengths_that_earlier_parts_have(catalog: engine
     assert ids(moved) == [i for i in [*LIVE, 99] if i != 4]
 
 
-def test_manifests_are_compressed_alike_on_all_processors(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_manifests_are_compressed_alike_on_all_processors(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """By libdeflate, where other writes use igzip."""
     table = filled(catalog)
     moved = copied(table, tmp_path / "copy")
@@ -287,7 +287,7 @@ def test_manifests_are_compressed_alike_on_all_processors(catalog: engine.Catalo
             assert packed == deflate.deflate_compress(plain, 6) != igzip_lib.compress(plain, 1, igzip_lib.COMP_DEFLATE)
 
 
-def test_what_expired_in_between_is_not_needed(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_what_expired_in_between_is_not_needed(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = filled(catalog)
     start = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging").latest_version
     table.maintenance.rewrite_data_files(rewrite_all=True)
@@ -297,19 +297,19 @@ def test_what_expired_in_between_is_not_needed(catalog: engine.Catalog, tmp_path
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_metadata_files_stay_compressed(catalog: engine.Catalog, tmp_path: Path, codec: str) -> None:
+def test_metadata_files_stay_compressed(catalog: icebench.Catalog, tmp_path: Path, codec: str) -> None:
     table = filled(catalog, {"write.metadata.compression-codec": codec})
     moved = copied(table, tmp_path / "copy")
     data = Path(moved.metadata_location).read_bytes()
     assert (data[:2] == gzip.compress(b"")[:2]) == (codec == "gzip")
 
 
-def test_a_table_that_was_moved_is_made_at_home(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_a_table_that_was_moved_is_made_at_home(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """Its files are read where they are and listed there, though the metadata name another place."""
     table = filled(catalog, {"format-version": "3"})
     old, there = table.location, f"{tmp_path}/there"
     shutil.move(old, there)
-    moved = engine.load_table(there, relocate={old: there})
+    moved = icebench.load_table(there, relocate={old: there})
     with pytest.raises(Unsupported, match="read from"):
         moved.maintenance.rewrite_table_path(old, f"{tmp_path}/home")
     done = moved.maintenance.rewrite_table_path(old, there, staging_location=f"{tmp_path}/staging")
@@ -319,10 +319,10 @@ def test_a_table_that_was_moved_is_made_at_home(catalog: engine.Catalog, tmp_pat
     for source, target in copies.items():
         if source != target:
             shutil.copyfile(source, target)
-    assert ids(engine.load_table(there, relocate={}, verify="strict")) == LIVE
+    assert ids(icebench.load_table(there, relocate={}, verify="strict")) == LIVE
 
 
-def test_the_list_is_plain_where_names_are(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_the_list_is_plain_where_names_are(catalog: icebench.Catalog, tmp_path: Path) -> None:
     """As Iceberg Java writes it; a name with a comma is quoted, so that each line has two."""
     table = filled(catalog)
     plain = table.maintenance.rewrite_table_path(table.location, "/new", staging_location=f"{tmp_path}/plain")
@@ -339,7 +339,7 @@ def test_the_list_is_plain_where_names_are(catalog: engine.Catalog, tmp_path: Pa
     assert not (tmp_path / "none" / "file-list").exists()
 
 
-def test_files_of_another_rewrite_are_not_replaced(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_files_of_another_rewrite_are_not_replaced(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = filled(catalog)
     staging = f"{tmp_path}/staging"
     first = read_list(table.maintenance.rewrite_table_path(table.location, "/new", staging_location=staging))
@@ -352,13 +352,13 @@ def test_files_of_another_rewrite_are_not_replaced(catalog: engine.Catalog, tmp_
 
 
 @pytest.mark.parametrize(("source", "target"), [("", "/b"), ("/", "/b"), ("/a", ""), ("/a", "//a/"), ("/a", "/a")])
-def test_prefixes_that_say_nothing_are_refused(catalog: engine.Catalog, source: str, target: str) -> None:
+def test_prefixes_that_say_nothing_are_refused(catalog: icebench.Catalog, source: str, target: str) -> None:
     with pytest.raises(Invalid, match="prefix"):
         filled(catalog).maintenance.rewrite_table_path(source, target)
 
 
 def test_the_command_line_tells_where_the_list_is(
-    catalog: engine.Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    catalog: icebench.Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = filled(catalog)
     prefixes = ["--source-prefix", table.location, "--target-prefix", "s3://bucket/t"]

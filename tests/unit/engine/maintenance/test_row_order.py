@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.columnar.schemas import to_arrow_schema
-from engine.maintenance.row_order import Ordering, _order
-from engine.spec.partitioning import partition_spec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Identity
-from engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.maintenance.row_order import Ordering, _order
+from icebench.engine.spec.partitioning import partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import LONG, STRING, NestedField
 
 SCHEMA = Schema((NestedField(field_id=1, name="p", type=STRING), NestedField(field_id=2, name="x", type=LONG)))
 BY_P = partition_spec(SCHEMA, [("p", Identity())])

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import Invalid
-from engine.maintenance.z_order import interleave_bits, shares, z_values
+from icebench.engine.maintenance.z_order import interleave_bits, shares, z_values
+from icebench.errors import Invalid
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.data())

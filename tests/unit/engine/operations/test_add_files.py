@@ -10,24 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.commit import new_files
-from engine.errors import AlreadyExists, Invalid, Unsupported
-from engine.operations.staged import StagedTarget
-from engine.operations.transaction import TableTransaction
-from engine.plan import delete_targets as targets
-from engine.runtime.local import available_threads
-from engine.storage.local import LocalStore
+import icebench
+from icebench.engine.commit import new_files
+from icebench.engine.operations.staged import StagedTarget
+from icebench.engine.operations.transaction import TableTransaction
+from icebench.engine.plan import delete_targets as targets
+from icebench.engine.runtime.local import available_threads
+from icebench.engine.storage.local import LocalStore
+from icebench.errors import AlreadyExists, Invalid, Unsupported
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
-    catalog = engine.load_catalog(str(tmp_path))
+def table(tmp_path: Path) -> icebench.Table:
+    catalog = icebench.load_catalog(str(tmp_path))
     return catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64())]))
 
 
-def described(path: str, **more: object) -> engine.DataFile:
-    return engine.DataFile(file_path=path, file_format="parquet", record_count=10, file_size_in_bytes=100, **more)  # type: ignore[arg-type]
+def described(path: str, **more: object) -> icebench.DataFile:
+    return icebench.DataFile(file_path=path, file_format="parquet", record_count=10, file_size_in_bytes=100, **more)  # type: ignore[arg-type]
 
 
 def described_table(**columns: Any) -> pa.Table:
@@ -35,11 +35,11 @@ def described_table(**columns: Any) -> pa.Table:
     return pa.table({**one, **columns})
 
 
-def vectorless_delete(path: str, referenced: str | None) -> engine.DataFile:
-    return described(path, content=engine.FileContent.POSITION_DELETES, referenced_data_file=referenced)
+def vectorless_delete(path: str, referenced: str | None) -> icebench.DataFile:
+    return described(path, content=icebench.FileContent.POSITION_DELETES, referenced_data_file=referenced)
 
 
-def test_files_that_do_not_exist_are_planned_with_their_deletes(table: engine.Table) -> None:
+def test_files_that_do_not_exist_are_planned_with_their_deletes(table: icebench.Table) -> None:
     snapshot = table.add_files([described("/nowhere/a.parquet"), described("/nowhere/b.parquet")])
     assert snapshot.operation == "append"
     table.add_files([vectorless_delete("/nowhere/d.parquet", "/nowhere/b.parquet")])
@@ -50,36 +50,36 @@ def test_files_that_do_not_exist_are_planned_with_their_deletes(table: engine.Ta
     }
 
 
-def test_equality_deletes_concern_files_that_were_there_before(table: engine.Table) -> None:
+def test_equality_deletes_concern_files_that_were_there_before(table: icebench.Table) -> None:
     table.add_files([described("/nowhere/a.parquet")])
-    table.add_files([described("/nowhere/e.parquet", content=engine.FileContent.EQUALITY_DELETES, equality_ids=(1,))])
+    table.add_files([described("/nowhere/e.parquet", content=icebench.FileContent.EQUALITY_DELETES, equality_ids=(1,))])
     table.add_files([described("/nowhere/b.parquet")])
     files = table.scan().plan().files.to_pylist()
     assert {f["file_path"]: len(f["deletes"]) for f in files} == {"/nowhere/a.parquet": 1, "/nowhere/b.parquet": 0}
 
 
-Form = Callable[[list[engine.DataFile]], Any]
+Form = Callable[[list[icebench.DataFile]], Any]
 
 
-def as_table(files: list[engine.DataFile]) -> pa.Table:
+def as_table(files: list[icebench.DataFile]) -> pa.Table:
     columns = ("file_path", "file_format", "record_count", "file_size_in_bytes")
     return pa.table({name: [getattr(file, name) for file in files] for name in columns})
 
 
-def as_stream(files: list[engine.DataFile]) -> pa.RecordBatchReader:
+def as_stream(files: list[icebench.DataFile]) -> pa.RecordBatchReader:
     return as_table(files).to_reader(max_chunksize=1)
 
 
 FORMS: list[Form] = [list, iter, as_table, as_stream]
 
 
-def paths(table: engine.Table) -> list[str]:
+def paths(table: icebench.Table) -> list[str]:
     return sorted(table.refresh().inspect.data_files()["file_path"].to_pylist())
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("again", ["/nowhere/b", "file:/nowhere/b", "file:///nowhere/b"])
-def test_a_file_that_is_there_already_is_refused(table: engine.Table, form: Form, again: str) -> None:
+def test_a_file_that_is_there_already_is_refused(table: icebench.Table, form: Form, again: str) -> None:
     table.add_files(form([described("/nowhere/a"), described("/nowhere/b")]))
     before = table.metadata_location, {info.location for info in table.store.list(table.location)}
     with pytest.raises(AlreadyExists, match="/nowhere/b: the table lists this file already"):
@@ -91,14 +91,14 @@ def test_a_file_that_is_there_already_is_refused(table: engine.Table, form: Form
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("again", ["/nowhere/a", "file:/nowhere/a"])
-def test_a_file_that_is_given_twice_is_refused(table: engine.Table, form: Form, again: str) -> None:
+def test_a_file_that_is_given_twice_is_refused(table: icebench.Table, form: Form, again: str) -> None:
     with pytest.raises(Invalid, match=r"/nowhere/a: this file, or .*, is given twice"):
         table.add_files(form([described("/nowhere/a"), described("/nowhere/b"), described(again)]))
     assert table.refresh().current_snapshot is None
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_files_that_went_may_come_again(table: engine.Table, form: Form) -> None:
+def test_files_that_went_may_come_again(table: icebench.Table, form: Form) -> None:
     table.add_files(form([described("/nowhere/a"), described("/nowhere/b")]))
     table.delete("true", "copy-on-write")
     table.add_files(form([described("/nowhere/a")]))
@@ -109,13 +109,13 @@ def test_files_that_went_may_come_again(table: engine.Table, form: Form) -> None
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_unchecked_files_come_as_often_as_they_are_given(table: engine.Table, form: Form) -> None:
+def test_unchecked_files_come_as_often_as_they_are_given(table: icebench.Table, form: Form) -> None:
     for _ in range(2):
         table.add_files(form([described("/nowhere/a")]), check_duplicate_files=False)
     assert paths(table) == ["/nowhere/a", "/nowhere/a"]
 
 
-def test_a_file_that_the_same_transaction_added_is_refused(table: engine.Table) -> None:
+def test_a_file_that_the_same_transaction_added_is_refused(table: icebench.Table) -> None:
     with table.transaction() as transaction:
         transaction.add_files([described("/nowhere/a")])
         with pytest.raises(AlreadyExists, match="/nowhere/a"):
@@ -124,8 +124,8 @@ def test_a_file_that_the_same_transaction_added_is_refused(table: engine.Table) 
     assert paths(table) == ["/nowhere/a", "/nowhere/b"]
 
 
-def test_a_file_that_another_commit_adds_meanwhile_is_refused(tmp_path: Path, table: engine.Table) -> None:
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+def test_a_file_that_another_commit_adds_meanwhile_is_refused(tmp_path: Path, table: icebench.Table) -> None:
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
     table.add_files([described("/nowhere/old")])
     transaction = table.transaction()
     transaction.add_files([described("/nowhere/a"), described("/nowhere/b")])
@@ -136,8 +136,8 @@ def test_a_file_that_another_commit_adds_meanwhile_is_refused(tmp_path: Path, ta
     assert paths(table) == ["/nowhere/c", "/nowhere/old", "file:///nowhere/b"]
 
 
-def test_manifests_are_looked_at_once_and_not_at_all_by_appends(tmp_path: Path, table: engine.Table) -> None:
-    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+def test_manifests_are_looked_at_once_and_not_at_all_by_appends(tmp_path: Path, table: icebench.Table) -> None:
+    other = icebench.load_catalog(str(tmp_path)).load_table("db.t")
     for name in "abc":
         table.add_files([described(f"/nowhere/{name}")])
     read: list[str] = []
@@ -166,7 +166,9 @@ def test_manifests_are_looked_at_once_and_not_at_all_by_appends(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("same", ["hash", "nothing"])
-def test_files_of_equal_hashes_are_told_apart(table: engine.Table, monkeypatch: pytest.MonkeyPatch, same: str) -> None:
+def test_files_of_equal_hashes_are_told_apart(
+    table: icebench.Table, monkeypatch: pytest.MonkeyPatch, same: str
+) -> None:
     def hashes(offsets: Any, data: Any) -> Any:
         del data
         return np.full(len(offsets) - 1, 7, np.uint64)
@@ -181,15 +183,15 @@ def test_files_of_equal_hashes_are_told_apart(table: engine.Table, monkeypatch: 
         table.add_files([described("/nowhere/e"), described("/nowhere/b")])
 
 
-def vector(puffin: str, referenced: str, offset: int = 4) -> engine.DataFile:
-    return engine.DataFile(
-        content=engine.FileContent.POSITION_DELETES, file_path=puffin, file_format="puffin", record_count=1,
+def vector(puffin: str, referenced: str, offset: int = 4) -> icebench.DataFile:
+    return icebench.DataFile(
+        content=icebench.FileContent.POSITION_DELETES, file_path=puffin, file_format="puffin", record_count=1,
         file_size_in_bytes=100, referenced_data_file=referenced, content_offset=offset, content_size_in_bytes=10,
     )  # fmt: skip
 
 
 def test_delete_files_and_vectors_are_there_once(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(str(tmp_path))
+    catalog = icebench.load_catalog(str(tmp_path))
     rows = pa.schema([pa.field("id", pa.int64())])
     made = catalog.create_table("db.v2", rows, properties={"format-version": "2"})
     made.add_files([described("/nowhere/a"), described("/nowhere/b")])
@@ -207,7 +209,7 @@ def test_delete_files_and_vectors_are_there_once(tmp_path: Path) -> None:
     assert made.scan().plan().files.num_rows == 3
 
 
-def test_bounds_prune(table: engine.Table) -> None:
+def test_bounds_prune(table: icebench.Table) -> None:
     counts = {"value_counts": {1: 10}, "null_value_counts": {1: 0}}
     low = described("/nowhere/low", lower_bounds={1: b"\0" * 8}, upper_bounds={1: (9).to_bytes(8, "little")}, **counts)
     high = described(
@@ -220,25 +222,25 @@ def test_bounds_prune(table: engine.Table) -> None:
     assert table.scan(filter="id = 12").plan().files.column("file_path").to_pylist() == ["/nowhere/high"]
 
 
-def test_nothing_to_add_is_refused(table: engine.Table) -> None:
+def test_nothing_to_add_is_refused(table: icebench.Table) -> None:
     with pytest.raises(Invalid, match="no files"):
         table.add_files([])
 
 
-def test_position_deletes_must_name_their_data_file(table: engine.Table) -> None:
+def test_position_deletes_must_name_their_data_file(table: icebench.Table) -> None:
     with pytest.raises(Unsupported, match="do not name their one data file"):
         table.add_files([vectorless_delete("/nowhere/d.parquet", None)])
 
 
-def test_a_read_only_table_takes_no_files(table: engine.Table) -> None:
+def test_a_read_only_table_takes_no_files(table: icebench.Table) -> None:
     with pytest.raises(Unsupported, match="read-only"):
-        engine.load_table(table.metadata_location).add_files([described("/nowhere/a.parquet")])
+        icebench.load_table(table.metadata_location).add_files([described("/nowhere/a.parquet")])
 
 
-def test_files_as_the_rows_of_a_table(table: engine.Table) -> None:
+def test_files_as_the_rows_of_a_table(table: icebench.Table) -> None:
     """What one table says of its files is what another takes."""
     table.add_files([described(f"/nowhere/{n}.parquet", value_counts={1: n}) for n in range(5)])
-    catalog = engine.load_catalog(table.location.removesuffix("/db/t"))
+    catalog = icebench.load_catalog(table.location.removesuffix("/db/t"))
     other = catalog.create_table("db.other", table.schema())
     snapshot = other.add_files(table.inspect.data_files())
     assert snapshot.operation == "append"
@@ -249,12 +251,12 @@ def test_files_as_the_rows_of_a_table(table: engine.Table) -> None:
     assert other.inspect.data_files().num_rows == 10
 
 
-def test_files_from_an_iterator_are_taken_as_they_come(table: engine.Table) -> None:
+def test_files_from_an_iterator_are_taken_as_they_come(table: icebench.Table) -> None:
     """Manifests are written while files come, so that few are in memory."""
     alive: list[weakref.ref[object]] = []
     most = 0
 
-    def files() -> Iterator[engine.DataFile]:
+    def files() -> Iterator[icebench.DataFile]:
         nonlocal most
         for n in range(6_000):
             counts = Counts({1: n})
@@ -287,11 +289,11 @@ class Counts(dict[int, int]):
         (described_table(content=[1]), Unsupported, "delete files described by column"),
         (described_table().slice(0, 0), Invalid, "no files"),
         (iter([]), Invalid, "no files"),
-        (iter([described("e", content=engine.FileContent.EQUALITY_DELETES)]), Unsupported, "delete files from an"),
+        (iter([described("e", content=icebench.FileContent.EQUALITY_DELETES)]), Unsupported, "delete files from an"),
     ],
 )
 def test_what_is_refused_leaves_nothing(
-    table: engine.Table, files: Any, error: type[Exception], reason: str
+    table: icebench.Table, files: Any, error: type[Exception], reason: str
 ) -> None:  # fmt: skip
     with pytest.raises(error, match=reason):
         table.add_files(files)
@@ -303,14 +305,14 @@ def test_ids_of_columns_and_of_partition_fields_do_not_meet(tmp_path: Path) -> N
     """Partition fields are numbered from 1000, and a wide table has columns of the same numbers (iceberg#6368)."""
     names = [f"c{n}" for n in range(1, 10_001)]
     schema = pa.schema([pa.field(name, pa.int64()) for name in names])
-    table = engine.load_catalog(str(tmp_path)).create_table(
+    table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.wide", schema, partition_spec=[("c1", "identity"), ("c2", "identity")]
     )
     assert [f.field_id for f in table.spec.fields] == [1000, 1001]
     assert table.schema().id_of["c1000"] == 1000
     assert table.schema().id_of["c10000"] == 10_000
 
-    def one(path: str, key: tuple[int, int], values: dict[int, int]) -> engine.DataFile:
+    def one(path: str, key: tuple[int, int], values: dict[int, int]) -> icebench.DataFile:
         bounds = {column: value.to_bytes(8, "little") for column, value in values.items()}
         counts = dict.fromkeys(values, 10)
         return described(
@@ -327,5 +329,5 @@ def test_ids_of_columns_and_of_partition_fields_do_not_meet(tmp_path: Path) -> N
     widened = table.inspect.data_files().select(["partition", "lower_bounds"]).to_pylist(maps_as_pydicts="strict")
     assert [row["partition"] for row in widened] == [{"c1": 1, "c2": 5}, {"c1": 2, "c2": 6}]
     assert sorted(widened[0]["lower_bounds"]) == [1000, 1001, 9_999]
-    table.update_schema(lambda schema: schema.add_column("late", engine.LONG))
+    table.update_schema(lambda schema: schema.add_column("late", icebench.LONG))
     assert table.schema().id_of["late"] == 10_001

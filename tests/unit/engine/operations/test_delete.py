@@ -3,18 +3,18 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid, Unsupported, ValidationFailed
-from engine.operations import row_changes as operation
-from engine.operations.row_changes import Mode
-from engine.read.matches import matched_rows
-from engine.runtime.counters import COMMIT_ATTEMPTS, FILES_WRITTEN, Counters
-from engine.spec.updates import UpgradeFormatVersion
+import icebench
+from icebench.engine.operations import row_changes as operation
+from icebench.engine.operations.row_changes import Mode
+from icebench.engine.read.matches import matched_rows
+from icebench.engine.runtime.counters import COMMIT_ATTEMPTS, FILES_WRITTEN, Counters
+from icebench.engine.spec.updates import UpgradeFormatVersion
+from icebench.errors import Invalid, Unsupported, ValidationFailed
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.int32())])
 
 
-def table(catalog: engine.Catalog, rows: int = 10, **properties: str) -> engine.Table:
+def table(catalog: icebench.Catalog, rows: int = 10, **properties: str) -> icebench.Table:
     named = {name.replace("_", "-"): value for name, value in properties.items()}
     made = catalog.create_table("db.t", ROWS, properties=named)
     made.append(numbers(0, rows))
@@ -25,21 +25,21 @@ def numbers(start: int, stop: int) -> pa.Table:
     return pa.table({"id": range(start, stop), "day": [n // 5 for n in range(start, stop)]}, schema=ROWS)
 
 
-def ids(made: engine.Table) -> list[int]:
+def ids(made: icebench.Table) -> list[int]:
     found: list[int] = made.scan(columns=["id"]).to_arrow()["id"].to_pylist()
     return sorted(found)
 
 
-def stored(made: engine.Table) -> set[str]:
+def stored(made: icebench.Table) -> set[str]:
     return {info.location for info in made.store.list(made.location)}
 
 
 class TestMode:
-    def test_it_must_be_said(self, catalog: engine.Catalog) -> None:
+    def test_it_must_be_said(self, catalog: icebench.Catalog) -> None:
         with pytest.raises(Invalid, match=r"mode='merge-on-read' or mode='copy-on-write'.*write\.delete\.mode"):
             table(catalog).delete("id = 1")
 
-    def test_the_property_says_it(self, catalog: engine.Catalog) -> None:
+    def test_the_property_says_it(self, catalog: icebench.Catalog) -> None:
         made = catalog.create_table("db.t", ROWS, properties={"write.delete.mode": "merge-on-read"})
         made.append(numbers(0, 10))
         snapshot = made.delete("id = 1")
@@ -49,11 +49,11 @@ class TestMode:
         assert again is not None
         assert again.summary["deleted-data-files"] == "1"
 
-    def test_another_word_is_refused(self, catalog: engine.Catalog) -> None:
+    def test_another_word_is_refused(self, catalog: icebench.Catalog) -> None:
         with pytest.raises(Invalid, match="'quickly' is neither"):
             table(catalog).delete("id = 1", "quickly")  # type: ignore[arg-type]
 
-    def test_version_1_has_no_delete_files(self, catalog: engine.Catalog) -> None:
+    def test_version_1_has_no_delete_files(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, format_version="1")
         with pytest.raises(Unsupported, match="format version 1"):
             made.delete("id = 1", "merge-on-read")
@@ -61,7 +61,7 @@ class TestMode:
         assert ids(made) == [0, *range(2, 10)]
 
 
-def test_nothing_matched_is_no_snapshot(catalog: engine.Catalog) -> None:
+def test_nothing_matched_is_no_snapshot(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     before = stored(made), made.metadata_location
     assert made.delete("id > 100", "merge-on-read") is None
@@ -71,7 +71,7 @@ def test_nothing_matched_is_no_snapshot(catalog: engine.Catalog) -> None:
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_files_that_are_written_again_keep_deletes_of_rows_outside_the_filter(
-    catalog: engine.Catalog, version: str
+    catalog: icebench.Catalog, version: str
 ) -> None:
     made = table(catalog, format_version=version)
     stream = made.keyed_stream(["id"])
@@ -85,12 +85,12 @@ def test_files_that_are_written_again_keep_deletes_of_rows_outside_the_filter(
     assert ids(made) == [0, *range(2, 7)]
 
 
-def test_an_empty_table(catalog: engine.Catalog) -> None:
+def test_an_empty_table(catalog: icebench.Catalog) -> None:
     made = catalog.create_table("db.t", ROWS)
     assert made.delete("id > 0", "merge-on-read") is None
 
 
-def test_a_file_without_remaining_rows_goes(catalog: engine.Catalog) -> None:
+def test_a_file_without_remaining_rows_goes(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.append(numbers(10, 20))
     for rows in ("id < 4", "id < 10"):
@@ -105,7 +105,7 @@ def test_a_file_without_remaining_rows_goes(catalog: engine.Catalog) -> None:
     assert plan.files["deletes"].to_pylist() == [[]]
 
 
-def test_vectors_replace_each_other(catalog: engine.Catalog) -> None:
+def test_vectors_replace_each_other(catalog: icebench.Catalog) -> None:
     made = table(catalog, format_version="3")
     for n in range(5):
         made.delete(f"id = {n}", "merge-on-read")
@@ -118,7 +118,7 @@ def test_vectors_replace_each_other(catalog: engine.Catalog) -> None:
     assert head.summary["total-position-deletes"] == "5"
 
 
-def test_position_deletes_of_version_2_are_replaced_by_vectors_after_an_upgrade(catalog: engine.Catalog) -> None:
+def test_position_deletes_of_version_2_are_replaced_by_vectors_after_an_upgrade(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.delete("id = 0", "merge-on-read")
     upgraded = catalog.load_table("db.t")
@@ -130,13 +130,13 @@ def test_position_deletes_of_version_2_are_replaced_by_vectors_after_an_upgrade(
     assert ids(upgraded) == list(range(2, 10))
 
 
-def upgrade(made: engine.Table) -> None:
+def upgrade(made: icebench.Table) -> None:
     committer = made._committer
     assert committer is not None
     committer.commit(made._identifier, committer.load_state(made._identifier), [], [UpgradeFormatVersion(3)])
 
 
-def test_the_snapshot_says_who(catalog: engine.Catalog) -> None:
+def test_the_snapshot_says_who(catalog: icebench.Catalog) -> None:
     counters = Counters()
     made = table(catalog)
     snapshot = made.delete("id = 1", "merge-on-read", snapshot_properties={"job": "42"}, counters=counters)
@@ -147,7 +147,7 @@ def test_the_snapshot_says_who(catalog: engine.Catalog) -> None:
     assert counters[FILES_WRITTEN] == 3
 
 
-def test_branches(catalog: engine.Catalog) -> None:
+def test_branches(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.append(numbers(10, 12), branch="audit")
     made.delete("id < 5", "merge-on-read", branch="audit")
@@ -157,7 +157,7 @@ def test_branches(catalog: engine.Catalog) -> None:
     assert sorted(read) == [5, 6, 7, 8, 9, 10, 11]
 
 
-def test_a_new_branch_starts_from_main(catalog: engine.Catalog) -> None:
+def test_a_new_branch_starts_from_main(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.delete("id < 9", "merge-on-read", branch="small")
     assert ids(made) == list(range(10))
@@ -168,7 +168,7 @@ class TestOthersInBetween:
     """Another commit lands between the scan and the commit of a delete."""
 
     def delete_with(
-        self, made: engine.Table, between: list[object], monkeypatch: pytest.MonkeyPatch, rows: str, mode: str
+        self, made: icebench.Table, between: list[object], monkeypatch: pytest.MonkeyPatch, rows: str, mode: str
     ) -> None:
         found = matched_rows
         pending = list(between)
@@ -183,7 +183,9 @@ class TestOthersInBetween:
         made.delete(rows, mode)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-    def test_rows_that_match_fail_it(self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    def test_rows_that_match_fail_it(
+        self, catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str
+    ) -> None:
         made, theirs = table(catalog), catalog.load_table("db.t")
         before = stored(made)
         with pytest.raises(ValidationFailed, match="may hold rows"):
@@ -194,14 +196,14 @@ class TestOthersInBetween:
         assert len([name for name in left if name.endswith(".parquet")]) == 1
 
     @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-    def test_other_rows_stay(self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    def test_other_rows_stay(self, catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
         made, theirs = table(catalog), catalog.load_table("db.t")
         self.delete_with(made, [lambda: theirs.append(numbers(50, 52))], monkeypatch, "id = 4", mode)
         assert ids(made) == [0, 1, 2, 3, 5, 6, 7, 8, 9, 50, 51]
 
     @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
     def test_with_snapshot_isolation_they_stay_even_when_they_match(
-        self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str
+        self, catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str
     ) -> None:
         made = catalog.create_table("db.t", ROWS, properties={"write.delete.isolation-level": "snapshot"})
         made.append(numbers(0, 10))
@@ -209,7 +211,7 @@ class TestOthersInBetween:
         self.delete_with(made, [lambda: theirs.append(numbers(4, 5))], monkeypatch, "id = 4", mode)
         assert ids(made) == list(range(10))
 
-    def test_deletions_of_the_same_row_agree(self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_deletions_of_the_same_row_agree(self, catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
         made, theirs = table(catalog), catalog.load_table("db.t")
         between = [lambda: theirs.delete("id < 5", "merge-on-read")]
         self.delete_with(made, [*between], monkeypatch, "id = 4", "merge-on-read")
@@ -226,7 +228,7 @@ class TestOthersInBetween:
         ],
     )
     def test_deleted_rows_never_come_back(
-        self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, ours: str, theirs_mode: str, version: str
+        self, catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch, ours: str, theirs_mode: str, version: str
     ) -> None:
         made, theirs = table(catalog, format_version=version), catalog.load_table("db.t")
         between = [lambda: theirs.delete("id = 7", theirs_mode)]  # type: ignore[arg-type]
@@ -240,7 +242,7 @@ class TestOthersInBetween:
 class TestMergedPositionDeletes:
     """Version 2: one position-delete file a data file, however often rows of it are deleted."""
 
-    def test_a_file_of_its_own_is_replaced(self, catalog: engine.Catalog) -> None:
+    def test_a_file_of_its_own_is_replaced(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         for n in range(5):
             snapshot = made.delete(f"id = {n}", "merge-on-read")
@@ -254,7 +256,7 @@ class TestMergedPositionDeletes:
         before = made.scan(columns=["id"], snapshot_id=made.snapshots[3].snapshot_id).to_arrow()["id"].to_pylist()
         assert sorted(before) == list(range(3, 10))
 
-    def test_a_file_of_the_partition_stays(self, catalog: engine.Catalog) -> None:
+    def test_a_file_of_the_partition_stays(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         made.append(numbers(10, 20))
         made.set_properties({"write.delete.granularity": "partition"})
@@ -271,7 +273,7 @@ class TestMergedPositionDeletes:
         assert (snapshot.summary.get("removed-delete-files"), snapshot.summary["total-delete-files"]) == (None, "3")
         assert ids(made) == [*range(4, 10), *range(11, 20)]
 
-    def test_updates_and_transactions_too(self, catalog: engine.Catalog) -> None:
+    def test_updates_and_transactions_too(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         made.delete("id = 0", "merge-on-read")
         made.update("id = 1", {"day": 7}, "merge-on-read")
@@ -282,7 +284,7 @@ class TestMergedPositionDeletes:
         assert counts == [4]
         assert ids(made) == [1, *range(4, 10)]
 
-    def test_two_that_merge_the_same_file_meanwhile_agree(self, catalog: engine.Catalog) -> None:
+    def test_two_that_merge_the_same_file_meanwhile_agree(self, catalog: icebench.Catalog) -> None:
         made, theirs = table(catalog), catalog.load_table("db.t")
         made.delete("id = 0", "merge-on-read")
         late = made.transaction()
@@ -294,7 +296,7 @@ class TestMergedPositionDeletes:
         made.delete("id = 3", "merge-on-read")
         assert [each["record_count"] for each in made.inspect.delete_files().to_pylist()] == [4]
 
-    def test_a_rewrite_meanwhile_fails_it(self, catalog: engine.Catalog) -> None:
+    def test_a_rewrite_meanwhile_fails_it(self, catalog: icebench.Catalog) -> None:
         made, theirs = table(catalog), catalog.load_table("db.t")
         made.delete("id = 0", "merge-on-read")
         late = made.transaction()
@@ -306,7 +308,7 @@ class TestMergedPositionDeletes:
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_an_upgrade_meanwhile_fails_what_was_written_for_version_2(catalog: engine.Catalog, mode: Mode) -> None:
+def test_an_upgrade_meanwhile_fails_what_was_written_for_version_2(catalog: icebench.Catalog, mode: Mode) -> None:
     made = table(catalog)
     late = made.transaction()
     late.delete("id = 1", mode)
@@ -318,7 +320,7 @@ def test_an_upgrade_meanwhile_fails_what_was_written_for_version_2(catalog: engi
     assert ids(made.refresh()) == list(range(11))
 
 
-def test_rows_that_get_ids_meanwhile_are_not_written_again_without(catalog: engine.Catalog) -> None:
+def test_rows_that_get_ids_meanwhile_are_not_written_again_without(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     other = catalog.load_table("db.t")
     other.upgrade_format(3)

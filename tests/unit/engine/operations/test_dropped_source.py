@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid
-from engine.operations.row_changes import Mode
+import icebench
+from icebench.engine.operations.row_changes import Mode
+from icebench.errors import Invalid
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("s", pa.string())])
 
@@ -18,7 +18,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("s", pa.string())])
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("transform", ["identity", "truncate[10]", "bucket[4]"])
 def test_rows_are_deleted_updated_and_merged(tmp_path: Path, mode: Mode, version: int, transform: str) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table(
+    table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.t",
         SCHEMA,
         partition_spec=[("n", transform), ("s", "identity")],
@@ -38,7 +38,7 @@ def test_rows_are_deleted_updated_and_merged(tmp_path: Path, mode: Mode, version
 
 @pytest.mark.parametrize("transform", ["identity", "truncate[10]", "bucket[4]"])
 def test_in_version_1_a_source_can_be_dropped_once_its_field_is_void(tmp_path: Path, transform: str) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table(
+    table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.t",
         SCHEMA,
         partition_spec=[("n", transform), ("s", "identity")],

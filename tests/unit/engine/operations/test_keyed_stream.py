@@ -6,18 +6,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.commit.changes.stream_batch import StreamBatch
-from engine.errors import Invalid, Unsupported, ValidationFailed
-from engine.operations.keyed_stream import KeyedStream
-from engine.spec.metadata import TableMetadata
-from engine.spec.partition_evolution import PartitionSpecUpdate
+import icebench
+from icebench.engine.commit.changes.stream_batch import StreamBatch
+from icebench.engine.operations.keyed_stream import KeyedStream
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
+from icebench.errors import Invalid, Unsupported, ValidationFailed
 
 ROWS = pa.schema([pa.field("id", pa.int32()), pa.field("data", pa.string())])
 Change = tuple[str, int, str | None]
 
 
-def table(catalog: engine.Catalog, version: int = 2, spec: list[tuple[str, str]] | None = None) -> engine.Table:
+def table(catalog: icebench.Catalog, version: int = 2, spec: list[tuple[str, str]] | None = None) -> icebench.Table:
     return catalog.create_table("db.t", ROWS, partition_spec=spec or [], properties={"format-version": str(version)})
 
 
@@ -33,12 +33,12 @@ def take(stream: KeyedStream, *changes: Change) -> None:
                 stream.delete(row.select(["id"]))
 
 
-def rows(table: engine.Table) -> list[tuple[int, str | None]]:
+def rows(table: icebench.Table) -> list[tuple[int, str | None]]:
     read = table.scan().to_arrow()
     return sorted(zip(read["id"].to_pylist(), read["data"].to_pylist(), strict=True), key=str)
 
 
-def added(table: engine.Table) -> list[tuple[str, int]]:
+def added(table: icebench.Table) -> list[tuple[str, int]]:
     """The files that the head added: what they hold, and their rows."""
     head = table.current_snapshot
     assert head is not None
@@ -71,7 +71,7 @@ CASES: list[tuple[list[list[Change]], list[tuple[str, int]], list[tuple[int, str
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize(("commits", "files", "left", "manifests"), CASES)
 def test_the_files_of_each_stream(
-    catalog: engine.Catalog,
+    catalog: icebench.Catalog,
     *,
     commits: list[list[Change]],
     files: list[tuple[str, int]],
@@ -93,7 +93,7 @@ def test_the_files_of_each_stream(
         }
 
 
-def test_a_position_delete_is_on_the_row_it_means(catalog: engine.Catalog) -> None:
+def test_a_position_delete_is_on_the_row_it_means(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     stream = made.keyed_stream(["id"])
     take(stream, ("+I", 7, "x"), ("+I", 1, "a"), ("+I", 8, "y"), ("+U", 1, "b"))
@@ -103,7 +103,7 @@ def test_a_position_delete_is_on_the_row_it_means(catalog: engine.Catalog) -> No
     assert [(r["id"], r["data"], r["_pos"]) for r in gone] == [(1, "a", 1)]
 
 
-def test_partitions_and_files_that_roll_over(catalog: engine.Catalog) -> None:
+def test_partitions_and_files_that_roll_over(catalog: icebench.Catalog) -> None:
     made = table(catalog, spec=[("id", "bucket[4]")])
     made.set_properties({"write.target-file-size-bytes": "1"})
     stream = made.keyed_stream(["id"])
@@ -119,12 +119,12 @@ def test_partitions_and_files_that_roll_over(catalog: engine.Catalog) -> None:
     assert len(rows(made)) == len(expected)
 
 
-def test_keys_of_former_partition_specs(catalog: engine.Catalog) -> None:
+def test_keys_of_former_partition_specs(catalog: icebench.Catalog) -> None:
     made = table(catalog, spec=[("id", "bucket[4]")])
     stream = made.keyed_stream(["id"])
     take(stream, ("+I", 1, "a"), ("+I", 2, "b"))
     stream.commit()
-    made.update_spec(lambda s: s.drop_field("id_bucket").add_field("id", engine.parse_transform("bucket[7]")))
+    made.update_spec(lambda s: s.drop_field("id_bucket").add_field("id", icebench.parse_transform("bucket[7]")))
     take(stream, ("+U", 1, "c"), ("-D", 2, None))
     stream.commit()
     assert rows(made) == [(1, "c")]
@@ -145,14 +145,14 @@ def meanwhile(stream: KeyedStream, *acts: Callable[[], object]) -> list[int]:
     return written
 
 
-def evolved(table: engine.Table, *fields: tuple[str, str], id_: int = 1) -> None:
+def evolved(table: icebench.Table, *fields: tuple[str, str], id_: int = 1) -> None:
     """Partition the table by these fields only, and write a row."""
 
     def change(spec: PartitionSpecUpdate) -> PartitionSpecUpdate:
         for field in table.spec.fields:
             spec = spec.drop_field(field.name)
         for column, transform in fields:
-            spec = spec.add_field(column, engine.parse_transform(transform))
+            spec = spec.add_field(column, icebench.parse_transform(transform))
         return spec
 
     table.refresh().update_spec(change)
@@ -162,7 +162,7 @@ def evolved(table: engine.Table, *fields: tuple[str, str], id_: int = 1) -> None
 @pytest.mark.parametrize("stream_id", [None, "s"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_keys_are_deleted_in_specs_that_come_meanwhile(
-    catalog: engine.Catalog, version: int, stream_id: str | None
+    catalog: icebench.Catalog, version: int, stream_id: str | None
 ) -> None:
     made, theirs = table(catalog, version, [("id", "bucket[4]")]), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"], stream_id=stream_id)
@@ -180,7 +180,7 @@ def test_keys_are_deleted_in_specs_that_come_meanwhile(
     assert {path.rpartition("/")[2] for path in named} == {path.rpartition("/")[2] for path in listed}
 
 
-def test_deletes_that_are_global_reach_specs_that_come_meanwhile(catalog: engine.Catalog) -> None:
+def test_deletes_that_are_global_reach_specs_that_come_meanwhile(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"])
     written = meanwhile(stream, lambda: evolved(theirs, ("id", "bucket[7]")))
@@ -189,18 +189,20 @@ def test_deletes_that_are_global_reach_specs_that_come_meanwhile(catalog: engine
     assert (rows(made), written) == ([], [1])
 
 
-def test_a_spec_without_files_needs_no_deletes(catalog: engine.Catalog) -> None:
+def test_a_spec_without_files_needs_no_deletes(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"])
     take(stream, ("+I", 1, "a"))
     stream.commit()
-    written = meanwhile(stream, lambda: theirs.update_spec(lambda s: s.add_field("id", engine.parse_transform("void"))))
+    written = meanwhile(
+        stream, lambda: theirs.update_spec(lambda s: s.add_field("id", icebench.parse_transform("void")))
+    )
     take(stream, ("-D", 1, None))
     stream.commit()
     assert (rows(made), written) == ([], [1])
 
 
-def test_inserts_alone_may_stay_in_their_spec(catalog: engine.Catalog) -> None:
+def test_inserts_alone_may_stay_in_their_spec(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"])
     written = meanwhile(stream, lambda: evolved(theirs, ("id", "bucket[7]")))
@@ -209,7 +211,7 @@ def test_inserts_alone_may_stay_in_their_spec(catalog: engine.Catalog) -> None:
     assert (rows(made), written) == ([(1, "theirs"), (5, "a")], [0])
 
 
-def test_a_spec_that_the_key_does_not_tell_is_refused_when_it_comes(catalog: engine.Catalog) -> None:
+def test_a_spec_that_the_key_does_not_tell_is_refused_when_it_comes(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"])
     meanwhile(stream, lambda: evolved(theirs, ("data", "identity")))
@@ -219,7 +221,7 @@ def test_a_spec_that_the_key_does_not_tell_is_refused_when_it_comes(catalog: eng
     assert rows(made.refresh()) == [(1, "theirs")]
 
 
-def test_a_transaction_with_a_batch_fails_where_a_spec_comes_meanwhile(catalog: engine.Catalog) -> None:
+def test_a_transaction_with_a_batch_fails_where_a_spec_comes_meanwhile(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
     transaction = made.transaction()
     stream = transaction.keyed_stream(["id"])
@@ -230,7 +232,7 @@ def test_a_transaction_with_a_batch_fails_where_a_spec_comes_meanwhile(catalog: 
         transaction.commit()
 
 
-def test_rows_of_a_batch_are_deleted_as_the_version_at_its_commit_wants(catalog: engine.Catalog) -> None:
+def test_rows_of_a_batch_are_deleted_as_the_version_at_its_commit_wants(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"])
     written = meanwhile(stream, lambda: theirs.upgrade_format(3))
@@ -240,14 +242,14 @@ def test_rows_of_a_batch_are_deleted_as_the_version_at_its_commit_wants(catalog:
     assert made.inspect.delete_files()["file_format"].to_pylist() == ["PUFFIN"]
 
 
-def test_a_partition_that_the_key_does_not_tell(catalog: engine.Catalog) -> None:
+def test_a_partition_that_the_key_does_not_tell(catalog: icebench.Catalog) -> None:
     made = table(catalog, spec=[("data", "identity")])
     with pytest.raises(Unsupported, match="'data', whose source is no key column"):
         made.keyed_stream(["id"])
     made.keyed_stream(["id", "data"])
 
 
-def test_null_keys(catalog: engine.Catalog) -> None:
+def test_null_keys(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     stream = made.keyed_stream(["id"])
     null: Any = None
@@ -258,7 +260,7 @@ def test_null_keys(catalog: engine.Catalog) -> None:
     assert rows(made) == [(1, "a")]
 
 
-def test_a_batch_is_committed_once(catalog: engine.Catalog) -> None:
+def test_a_batch_is_committed_once(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     stream = made.keyed_stream(["id"], stream_id="s")
     assert stream.last_batch is None
@@ -280,7 +282,7 @@ def test_a_batch_is_committed_once(catalog: engine.Catalog) -> None:
     assert again.last_batch == 2
 
 
-def test_what_is_refused(catalog: engine.Catalog) -> None:
+def test_what_is_refused(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     stream = made.keyed_stream(["id"])
     assert stream.commit() is None
@@ -291,7 +293,7 @@ def test_what_is_refused(catalog: engine.Catalog) -> None:
     with pytest.raises(Invalid, match="not in the table"):
         stream.delete(pa.table({"data": ["a"]}))
     take(stream, ("+I", 1, "a"))
-    made.update_schema(lambda s: s.add_column("x", engine.LONG))
+    made.update_schema(lambda s: s.add_column("x", icebench.LONG))
     with pytest.raises(Invalid, match="schema has changed"):
         stream.commit()
     catalog.create_table("db.old", ROWS, properties={"format-version": "1"})
@@ -299,7 +301,7 @@ def test_what_is_refused(catalog: engine.Catalog) -> None:
         catalog.load_table("db.old").keyed_stream(["id"])
 
 
-def test_others_meanwhile_do_not_matter(catalog: engine.Catalog) -> None:
+def test_others_meanwhile_do_not_matter(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"])
     take(stream, ("+I", 1, "a"))

@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import AlreadyExists, Invalid, NotFound
-from engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
-from engine.spec.properties import NAME_MAPPING
-from engine.spec.schema import Schema
-from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from engine.spec.transforms import Identity
-from engine.spec.types import LONG, STRING, NestedField, StructType
+import icebench
+from icebench.engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
+from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import LONG, STRING, NestedField, StructType
+from icebench.errors import AlreadyExists, Invalid, NotFound
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
 
@@ -25,22 +25,22 @@ def rows(*ids: int) -> pa.Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[engine.Table]:
-    catalog = engine.load_catalog(f"{tmp_path}/wh")
+def table(tmp_path: Path) -> Iterator[icebench.Table]:
+    catalog = icebench.load_catalog(f"{tmp_path}/wh")
     made = catalog.create_table("db.t", ROWS)
     made.append(rows(1, 2))
     yield made
     catalog.close()
 
 
-def ids(table: engine.Table, **which: object) -> list[int]:
+def ids(table: icebench.Table, **which: object) -> list[int]:
     return sorted(table.scan(**which).to_arrow()["id"].to_pylist())  # type: ignore[arg-type]
 
 
-def test_schema_spec_order_properties_and_format(table: engine.Table) -> None:
+def test_schema_spec_order_properties_and_format(table: icebench.Table) -> None:
     table.update_schema(lambda s: s.add_column("n", LONG).rename_column("day", "on")).update_spec(
         lambda s: s.add_field("on", Identity())
-    ).replace_sort_order(engine.SortOrder((engine.SortField(source_ids=(1,), transform=Identity()),), 1))
+    ).replace_sort_order(icebench.SortOrder((icebench.SortField(source_ids=(1,), transform=Identity()),), 1))
     table.set_properties({"a": "1", "b": "2"}).remove_properties("a", "c").upgrade_format(3)
     assert [f.name for f in table.schema().fields] == ["id", "on", "n"]
     assert [f.name for f in table.spec.fields] == ["on"]
@@ -56,12 +56,12 @@ def test_schema_spec_order_properties_and_format(table: engine.Table) -> None:
     ]
 
 
-def test_reserved_names_are_no_properties(table: engine.Table) -> None:
+def test_reserved_names_are_no_properties(table: icebench.Table) -> None:
     with pytest.raises(Invalid, match="'uuid' is a reserved name"):
         table.set_properties({"uuid": "x"})
 
 
-def test_branches_tags_and_going_back(table: engine.Table) -> None:
+def test_branches_tags_and_going_back(table: icebench.Table) -> None:
     first = table.current_snapshot
     assert first is not None
     table.create_tag("v1").create_branch("audit", min_snapshots_to_keep=3)
@@ -82,7 +82,7 @@ def test_branches_tags_and_going_back(table: engine.Table) -> None:
         table.remove_ref("audit")
 
 
-def test_statistics(table: engine.Table) -> None:
+def test_statistics(table: icebench.Table) -> None:
     head = table.current_snapshot
     assert head is not None
     of_table = StatisticsFile(
@@ -100,10 +100,10 @@ def test_statistics(table: engine.Table) -> None:
 
 
 class TestNameMapping:
-    def mapping(self, table: engine.Table) -> dict[tuple[str, ...], int]:
+    def mapping(self, table: icebench.Table) -> dict[tuple[str, ...], int]:
         return parse_name_mapping(table.properties[NAME_MAPPING.name]).id_by_path
 
-    def test_it_follows_the_schema(self, table: engine.Table) -> None:
+    def test_it_follows_the_schema(self, table: icebench.Table) -> None:
         table.set_properties({NAME_MAPPING.name: name_mapping_text(mapping_of(table.schema()))})
         inner = StructType((NestedField(field_id=1, name="x", type=STRING),))
         table.update_schema(lambda s: s.rename_column("day", "on").add_column("place", inner))
@@ -112,7 +112,7 @@ class TestNameMapping:
         assert self.mapping(table)["place", "x"] == self.mapping(table)["place", "y"] == 4
         assert self.mapping(table)["place", "z"] == 5
 
-    def test_a_dropped_column_keeps_its_place(self, table: engine.Table) -> None:
+    def test_a_dropped_column_keeps_its_place(self, table: icebench.Table) -> None:
         table.set_properties({NAME_MAPPING.name: name_mapping_text(mapping_of(table.schema()))})
         table.update_schema(lambda s: s.drop_column("day"))
         assert self.mapping(table) == {("id",): 1, ("day",): 2}
@@ -120,7 +120,7 @@ class TestNameMapping:
         table.update_schema(lambda s: s.add_column("day", LONG))
         assert self.mapping(table) == {("id",): 1, ("day",): 3}
 
-    def test_a_table_without_one_gets_none(self, table: engine.Table) -> None:
+    def test_a_table_without_one_gets_none(self, table: icebench.Table) -> None:
         table.update_schema(lambda s: s.add_column("x", LONG))
         assert NAME_MAPPING.name not in table.properties
         assert isinstance(table.schema(), Schema)
@@ -130,12 +130,12 @@ DAYS = pa.schema([("day", pa.date32()), ("id", pa.int64())])
 
 
 @pytest.mark.parametrize("transform", ["identity", "bucket[4]", "day", "month", "year"])
-@pytest.mark.parametrize("becomes", [engine.TIMESTAMP, engine.TIMESTAMP_NS])
+@pytest.mark.parametrize("becomes", [icebench.TIMESTAMP, icebench.TIMESTAMP_NS])
 @pytest.mark.parametrize("is_former", [False, True])
 def test_a_date_becomes_a_timestamp_only_where_partitions_are_still_found(
-    tmp_path: Path, transform: str, becomes: engine.PrimitiveType, *, is_former: bool
+    tmp_path: Path, transform: str, becomes: icebench.PrimitiveType, *, is_former: bool
 ) -> None:
-    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    catalog = icebench.load_catalog(f"{tmp_path}/wh")
     properties = {"format-version": "3"}
     table = catalog.create_table("db.t", DAYS, partition_spec=[("day", transform)], properties=properties)
     table.append(pa.table({"day": [date(2024, 1, 2), date(2024, 3, 1)], "id": [1, 2]}, schema=DAYS))

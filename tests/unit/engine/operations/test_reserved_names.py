@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid, Unsupported
-from engine.operations.row_changes import Mode
-from engine.spec.metadata_columns import LINEAGE_NAMES, RESERVED_NAMES
-from engine.spec.schema_evolution import SchemaUpdate
+import icebench
+from icebench.engine.operations.row_changes import Mode
+from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, RESERVED_NAMES
+from icebench.engine.spec.schema_evolution import SchemaUpdate
+from icebench.errors import Invalid, Unsupported
 
 ANY_CASE = sorted([*RESERVED_NAMES, *map(str.upper, RESERVED_NAMES)])
 MODES: tuple[Mode, ...] = ("copy-on-write", "merge-on-read")
@@ -26,7 +26,7 @@ def arrow(name: str, rows: Iterable[tuple[int, int]]) -> pa.Table:
     return pa.table({"k": pa.array(k, pa.int64()), name: pa.array(own, pa.int64())})
 
 
-def foreign(catalog: engine.Catalog, name: str, version: int) -> engine.Table:
+def foreign(catalog: icebench.Catalog, name: str, version: int) -> icebench.Table:
     """A table of another writer, with two files of the rows (1, 7), (2, 8) and (3, 7), (4, 8)."""
     table = catalog.create_table("db.t", arrow("other", [(0, 0)]).schema, properties={"format-version": str(version)})
     table.append(arrow("other", [(1, 7), (2, 8)]))
@@ -36,12 +36,12 @@ def foreign(catalog: engine.Catalog, name: str, version: int) -> engine.Table:
     return catalog.load_table("db.t")
 
 
-def read(table: engine.Table) -> Rows:
+def read(table: icebench.Table) -> Rows:
     return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize("name", ANY_CASE)
-def test_no_column_gets_such_a_name(catalog: engine.Catalog, name: str) -> None:
+def test_no_column_gets_such_a_name(catalog: icebench.Catalog, name: str) -> None:
     properties, schema = {"format-version": "1" if name.isupper() else "3"}, arrow(name, [(0, 0)]).schema
     with pytest.raises(Invalid, match=REFUSED):
         catalog.create_table("db.t", schema, properties=properties)
@@ -51,9 +51,9 @@ def test_no_column_gets_such_a_name(catalog: engine.Catalog, name: str) -> None:
     with pytest.raises(Invalid, match=REFUSED):
         catalog.replace_table_transaction("db.t", schema)
     edits: list[Callable[[SchemaUpdate], object]] = [
-        lambda s: s.add_column(name, engine.LONG),
+        lambda s: s.add_column(name, icebench.LONG),
         lambda s: s.rename_column("other", name),
-        lambda s: s.union_by_name(engine.Schema((engine.NestedField(field_id=1, name=name, type=engine.LONG),))),
+        lambda s: s.union_by_name(icebench.Schema((icebench.NestedField(field_id=1, name=name, type=icebench.LONG),))),
     ]
     for edit in edits:
         with pytest.raises(Invalid, match=REFUSED):
@@ -62,11 +62,11 @@ def test_no_column_gets_such_a_name(catalog: engine.Catalog, name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_fields_of_structs_may_have_them(catalog: engine.Catalog, mode: Mode) -> None:
+def test_fields_of_structs_may_have_them(catalog: icebench.Catalog, mode: Mode) -> None:
     rows = pa.table({"k": [1, 2], "s": [dict.fromkeys(sorted(RESERVED_NAMES), i) for i in (7, 8)]})
     table = catalog.create_table("db.t", rows.schema, properties={"format-version": "3"})
     table.append(rows)
-    table.update_schema(lambda s: s.add_column("_FILE", engine.LONG, parent="s").rename_column("s._pos", "_POS"))
+    table.update_schema(lambda s: s.add_column("_FILE", icebench.LONG, parent="s").rename_column("s._pos", "_POS"))
     table.update("s._row_id = 7", {"k": 5}, mode)
     table.delete("k = 2", mode)
     table.maintenance.rewrite_data_files(rewrite_all=True)
@@ -79,7 +79,7 @@ def test_fields_of_structs_may_have_them(catalog: engine.Catalog, mode: Mode) ->
 @pytest.mark.parametrize("name", sorted([*RESERVED_NAMES, "_ROW_ID"]))
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows_of_other_writers_tables_are_changed_by_id(
-    catalog: engine.Catalog, version: int, name: str, mode: Mode
+    catalog: icebench.Catalog, version: int, name: str, mode: Mode
 ) -> None:
     table = foreign(catalog, name, version)
     table.append(arrow(name, [(5, 9)]))
@@ -117,7 +117,7 @@ def test_rows_of_other_writers_tables_are_changed_by_id(
 
 
 @pytest.mark.parametrize("name", sorted([*RESERVED_NAMES, "_Row_Id"]))
-def test_an_upgrade_waits_until_the_names_of_row_ids_are_free(catalog: engine.Catalog, name: str) -> None:
+def test_an_upgrade_waits_until_the_names_of_row_ids_are_free(catalog: icebench.Catalog, name: str) -> None:
     table = foreign(catalog, name, 2)
     if name.lower() in LINEAGE_NAMES:
         with pytest.raises(Invalid, match=REFUSED):

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import StorageFailed
-from engine.operations import row_changes
+import icebench
+from icebench.engine.operations import row_changes
+from icebench.errors import StorageFailed
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())])
-CHANGES: list[tuple[Callable[[engine.Table, str], object], list[int]]] = [
+CHANGES: list[tuple[Callable[[icebench.Table, str], object], list[int]]] = [
     (lambda table, mode: table.delete("id = 5", mode=mode), [6]),  # type: ignore[arg-type]
     (lambda table, mode: table.update("id = 5", {"id": 50}, mode=mode), [6, 50]),  # type: ignore[arg-type]
     (lambda table, mode: table.upsert(rows(5, 7), ["id"], mode=mode), [5, 6, 7]),  # type: ignore[arg-type]
@@ -27,7 +27,7 @@ def rows(*ids: int) -> pa.Table:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("change", range(len(CHANGES)))
-def test_rows_deleted_by_key_stay_deleted(catalog: engine.Catalog, version: int, mode: str, change: int) -> None:
+def test_rows_deleted_by_key_stay_deleted(catalog: icebench.Catalog, version: int, mode: str, change: int) -> None:
     table = catalog.create_table("db.t", SCHEMA, properties={"format-version": str(version)})
     table.append(rows(3, 6, 5))
     # The bounds of the key say that it is none of the rows to be changed.
@@ -41,7 +41,7 @@ def test_rows_deleted_by_key_stay_deleted(catalog: engine.Catalog, version: int,
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_rows_that_come_are_in_the_files_of_rows_that_remain(catalog: engine.Catalog, version: int) -> None:
+def test_rows_that_come_are_in_the_files_of_rows_that_remain(catalog: icebench.Catalog, version: int) -> None:
     table = catalog.create_table("db.t", SCHEMA, properties={"format-version": str(version)})
     table.append(rows(1, 2, 3))
     snapshot = table.update("id = 2", {"p": "y"}, mode="copy-on-write")
@@ -54,7 +54,7 @@ def test_rows_that_come_are_in_the_files_of_rows_that_remain(catalog: engine.Cat
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_of_a_file_go_when_it_is_written_again(catalog: engine.Catalog, version: int) -> None:
+def test_deletes_of_a_file_go_when_it_is_written_again(catalog: icebench.Catalog, version: int) -> None:
     table = catalog.create_table("db.t", SCHEMA, properties={"format-version": str(version)})
     table.append(rows(1, 2, 3))
     table.delete("id = 1", "merge-on-read")
@@ -66,7 +66,7 @@ def test_deletes_of_a_file_go_when_it_is_written_again(catalog: engine.Catalog, 
 
 
 def test_new_files_go_where_the_deletes_beside_them_cannot_be_written(
-    catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch
+    catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     table.append(rows(1, 2, 3))

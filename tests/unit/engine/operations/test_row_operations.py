@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import engine
-from engine.errors import Invalid, Unsupported, ValidationFailed
+import icebench
+from icebench.errors import Invalid, Unsupported, ValidationFailed
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string()), pa.field("n", pa.int32())])
 Mode = Literal["merge-on-read", "copy-on-write"]
@@ -25,8 +25,8 @@ def arrow(*rows: Row) -> pa.Table:
 
 
 def table(
-    catalog: engine.Catalog, version: int = 2, spec: list[tuple[str, str]] | None = None, **properties: str
-) -> engine.Table:
+    catalog: icebench.Catalog, version: int = 2, spec: list[tuple[str, str]] | None = None, **properties: str
+) -> icebench.Table:
     given = {"format-version": str(version), **{k.replace("_", "."): v for k, v in properties.items()}}
     made = catalog.create_table("db.t", ROWS, partition_spec=spec or [], properties=given)
     made.append(arrow((1, "a", 10), (2, "a", 20), (3, "b", 30)))
@@ -34,7 +34,7 @@ def table(
     return made
 
 
-def contents(table: engine.Table, **which: Any) -> set[Row]:
+def contents(table: icebench.Table, **which: Any) -> set[Row]:
     read = table.scan(**which).to_arrow()
     rows = list(zip(*(read[name].to_pylist() for name in ROWS.names), strict=True))
     assert len(set(rows)) == len(rows)
@@ -47,16 +47,16 @@ MODES: list[tuple[int, Mode]] = [
 ]  # fmt: skip
 
 
-def row_ids(table: engine.Table) -> dict[int, int]:
+def row_ids(table: icebench.Table) -> dict[int, int]:
     read = table.scan(columns=["id", "_row_id"]).to_arrow()
     return dict(zip(read["id"].to_pylist(), read["_row_id"].to_pylist(), strict=True))
 
 
 class TestOverwrite:
     @pytest.mark.parametrize("version", [1, 2, 3])
-    def test_everything(self, catalog: engine.Catalog, version: int) -> None:
+    def test_everything(self, catalog: icebench.Catalog, version: int) -> None:
         made = table(catalog, version)
-        counters = engine.Counters()
+        counters = icebench.Counters()
         snapshot = made.overwrite(arrow((9, "z", 9)), counters=counters)
         assert contents(made) == {(9, "z", 9)}
         assert snapshot is not None
@@ -64,16 +64,16 @@ class TestOverwrite:
         # Whole files go by their metadata: no data file is opened.
         assert counters.as_dict().get("rows_decoded", 0) == 0
 
-    def test_a_filter(self, catalog: engine.Catalog) -> None:
+    def test_a_filter(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, spec=[("day", "identity")])
-        counters = engine.Counters()
+        counters = icebench.Counters()
         made.overwrite(arrow((9, "b", 9)), "day = 'b'", counters=counters)
         assert contents(made) == {(1, "a", 10), (2, "a", 20), (5, None, None), (9, "b", 9)}
         assert counters.as_dict().get("rows_decoded", 0) == 0
         made.overwrite(arrow((8, "a", 8)), "id = 1")
         assert contents(made) == {(8, "a", 8), (2, "a", 20), (5, None, None), (9, "b", 9)}
 
-    def test_with_nothing_and_of_nothing(self, catalog: engine.Catalog) -> None:
+    def test_with_nothing_and_of_nothing(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         assert made.overwrite(arrow(), "id > 100") is None
         added = made.overwrite(arrow((9, "z", 9)), "id > 100")
@@ -83,7 +83,7 @@ class TestOverwrite:
         assert gone is not None
         assert (gone.operation, contents(made)) == ("delete", {(9, "z", 9)})
 
-    def test_rows_that_others_add_meanwhile(self, catalog: engine.Catalog) -> None:
+    def test_rows_that_others_add_meanwhile(self, catalog: icebench.Catalog) -> None:
         made, theirs = table(catalog), catalog.load_table("db.t")
 
         def late() -> pa.RecordBatchReader:
@@ -101,13 +101,13 @@ class TestOverwrite:
 
 
 class TestOverwritePartitions:
-    def test_only_partitions_with_new_rows(self, catalog: engine.Catalog) -> None:
+    def test_only_partitions_with_new_rows(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, spec=[("day", "identity")])
         made.overwrite_partitions(arrow((9, "b", 9), (8, None, 8), (7, "c", 7)))
         assert contents(made) == {(1, "a", 10), (2, "a", 20), (9, "b", 9), (8, None, 8), (7, "c", 7)}
         assert made.overwrite_partitions(arrow()) is None
 
-    def test_an_unpartitioned_table(self, catalog: engine.Catalog) -> None:
+    def test_an_unpartitioned_table(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         made.overwrite_partitions(arrow((9, "b", 9)))
         assert contents(made) == {(9, "b", 9)}
@@ -115,7 +115,7 @@ class TestOverwritePartitions:
 
 class TestUpdate:
     @pytest.mark.parametrize(("version", "mode"), MODES)
-    def test_literals_and_functions(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+    def test_literals_and_functions(self, catalog: icebench.Catalog, version: int, mode: Mode) -> None:
         made = table(catalog, version)
         ids = row_ids(made) if version == 3 else {}
         snapshot = made.update("id in (1, 5)", {"day": "x", "n": lambda rows: pc.add(rows["id"], 100)}, mode)
@@ -131,14 +131,14 @@ class TestUpdate:
         assert (int(snapshot.summary.get("added-delete-files", 0)) > 0) == (mode == "merge-on-read")
 
     @pytest.mark.parametrize(("version", "mode"), MODES)
-    def test_whole_files_and_again(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+    def test_whole_files_and_again(self, catalog: icebench.Catalog, version: int, mode: Mode) -> None:
         made = table(catalog, version, [("day", "identity")])
         for _ in range(3):
             made.update("n >= 20", {"n": lambda rows: pc.add(rows["n"], 1), "day": "b"}, mode)
         assert contents(made) == {(1, "a", 10), (2, "b", 23), (3, "b", 33), (4, "b", 43), (5, None, None)}
         assert made.update("id = 100", {"n": 1}, mode) is None
 
-    def test_one_function_for_all_columns(self, catalog: engine.Catalog) -> None:
+    def test_one_function_for_all_columns(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, write_update_mode="copy-on-write")
 
         def change(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -147,7 +147,7 @@ class TestUpdate:
         made.update("id <= 3", change)
         assert contents(made) == {(1, "A", 10), (2, "A", 20), (3, "B", 30), (4, "b", 40), (5, None, None)}
 
-    def test_null(self, catalog: engine.Catalog) -> None:
+    def test_null(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         made.update("id = 1", {"n": None}, "merge-on-read")
         assert (1, "a", None) in contents(made)
@@ -165,14 +165,14 @@ class TestUpdate:
             (lambda rows: rows.select(["id"]), "with the columns that it was given"),
         ],
     )  # fmt: skip
-    def test_what_does_not_fit(self, catalog: engine.Catalog, assignments: Any, message: str) -> None:
+    def test_what_does_not_fit(self, catalog: icebench.Catalog, assignments: Any, message: str) -> None:
         made = table(catalog)
         before = {info.location for info in made.store.list(made.location)}
         with pytest.raises(Invalid, match=message):
             made.update("id >= 4", assignments, "copy-on-write")
         assert {info.location for info in made.store.list(made.location)} == before
 
-    def test_a_mode_is_needed(self, catalog: engine.Catalog) -> None:
+    def test_a_mode_is_needed(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, 1)
         with pytest.raises(Invalid, match=r"write\.update\.mode"):
             made.update("id = 1", {"n": 1})
@@ -182,7 +182,7 @@ class TestUpdate:
     @pytest.mark.parametrize("theirs_mode", ["merge-on-read", "copy-on-write"])
     @pytest.mark.parametrize(("version", "mode"), MODES[1:])
     def test_a_delete_of_the_same_row_meanwhile_fails_it(
-        self, catalog: engine.Catalog, version: int, mode: Mode, theirs_mode: Mode
+        self, catalog: icebench.Catalog, version: int, mode: Mode, theirs_mode: Mode
     ) -> None:
         made = table(catalog, version, **{"write.update.isolation-level": "snapshot"})  # type: ignore[arg-type]
         theirs = catalog.load_table("db.t")
@@ -199,7 +199,7 @@ class TestUpdate:
 class TestUpsert:
     @pytest.mark.parametrize(("version", "mode"), MODES)
     def test_matched_rows_are_replaced_and_others_added(
-        self, catalog: engine.Catalog, version: int, mode: Mode
+        self, catalog: icebench.Catalog, version: int, mode: Mode
     ) -> None:
         made = table(catalog, version, [("day", "identity")])
         ids = row_ids(made) if version == 3 else {}
@@ -211,7 +211,7 @@ class TestUpsert:
             assert {i: now[i] for i in ids} == ids
             assert now[6] not in ids.values()
 
-    def test_two_key_columns_and_only_new_rows(self, catalog: engine.Catalog) -> None:
+    def test_two_key_columns_and_only_new_rows(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, write_merge_mode="merge-on-read")
         snapshot = made.upsert(arrow((1, "b", 0), (9, "a", 0)), ["id", "day"])
         assert snapshot is not None
@@ -219,7 +219,7 @@ class TestUpsert:
         assert contents(made) == BEFORE | {(1, "b", 0), (9, "a", 0)}
         assert made.upsert(arrow(), ["id"]) is None
 
-    def test_many_keys_are_looked_for_by_their_range(self, catalog: engine.Catalog) -> None:
+    def test_many_keys_are_looked_for_by_their_range(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         made.append(arrow(*((i, "m", 0) for i in range(1_000, 2_000))))
         made.upsert(arrow(*((i, "m", 1) for i in range(1_500, 2_500))), ["id"], "copy-on-write")
@@ -227,14 +227,14 @@ class TestUpsert:
         assert made.scan("n = 0").count() == 500
 
     @pytest.mark.parametrize(("version", "mode"), MODES)
-    def test_rows_of_several_row_groups_go(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+    def test_rows_of_several_row_groups_go(self, catalog: icebench.Catalog, version: int, mode: Mode) -> None:
         properties = {"format-version": str(version), "write.parquet.row-group-size-bytes": "640"}
         made = catalog.create_table("db.g", ROWS, properties=properties)
         made.append(arrow(*((i, "a", 0) for i in range(200))))
         made.upsert(arrow(*((i, "b", 1) for i in range(0, 200, 2))), ["id"], mode)
         assert contents(made) == {(i, "a", 0) if i % 2 else (i, "b", 1) for i in range(200)}
 
-    def test_keys_of_floats_may_be_nan(self, catalog: engine.Catalog) -> None:
+    def test_keys_of_floats_may_be_nan(self, catalog: icebench.Catalog) -> None:
         schema = pa.schema([pa.field("f", pa.float64()), pa.field("n", pa.int64())])
         made = catalog.create_table("db.f", schema)
         made.append(pa.table({"f": [math.nan, 1.5, math.inf], "n": [1, 2, 3]}, schema=schema))
@@ -256,12 +256,12 @@ class TestUpsert:
             (arrow((1, "a", 1)).drop_columns(["n"]), ["id"], "'n' is not given"),
         ],
     )
-    def test_what_does_not_fit(self, catalog: engine.Catalog, rows: pa.Table, on: list[str], message: str) -> None:
+    def test_what_does_not_fit(self, catalog: icebench.Catalog, rows: pa.Table, on: list[str], message: str) -> None:
         made = table(catalog)
         with pytest.raises(Invalid, match=message):
             made.upsert(rows, on, "copy-on-write")
 
-    def test_the_same_key_from_another_writer_meanwhile(self, catalog: engine.Catalog) -> None:
+    def test_the_same_key_from_another_writer_meanwhile(self, catalog: icebench.Catalog) -> None:
         made, theirs = table(catalog), catalog.load_table("db.t")
         with made.transaction() as ours:
             ours.upsert(arrow((6, "a", 1)), ["id"], "merge-on-read")
@@ -278,7 +278,7 @@ class TestNewColumns:
     def wider(self) -> pa.Table:
         return pa.table({"id": [6], "extra": ["e"], "n": pa.array([2**40], pa.int64())})
 
-    def test_they_are_added_in_the_same_commit(self, catalog: engine.Catalog) -> None:
+    def test_they_are_added_in_the_same_commit(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, **{"write.spark.accept-any-schema": "true"})  # type: ignore[arg-type]
         versions = len(made.metadata.metadata_log)
         snapshot = made.append(self.wider(), merge_schema=True)
@@ -288,14 +288,14 @@ class TestNewColumns:
         assert made.scan("extra = 'e'").to_arrow().to_pylist() == [{"id": 6, "day": None, "n": 2**40, "extra": "e"}]
         assert made.scan().count() == 6
 
-    def test_in_a_transaction(self, catalog: engine.Catalog) -> None:
+    def test_in_a_transaction(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, **{"write.spark.accept-any-schema": "true"})  # type: ignore[arg-type]
         with made.transaction() as both:
             both.append(self.wider(), merge_schema=True)
             both.append(self.wider(), merge_schema=True)
         assert made.scan("extra = 'e'").count() == 2
 
-    def test_inside_structs_and_lists_too(self, catalog: engine.Catalog) -> None:
+    def test_inside_structs_and_lists_too(self, catalog: icebench.Catalog) -> None:
         before = pa.table({"id": [1], "s": [{"a": 1}], "l": [[{"x": "p"}]]})
         made = catalog.create_table("db.nested", before.schema, properties={"write.spark.accept-any-schema": "true"})
         made.append(before)
@@ -310,7 +310,7 @@ class TestNewColumns:
             {"id": 2, "s": {"a": 2, "b": "new"}, "l": [{"x": "q", "y": 1.5}]},
         ]
 
-    def test_only_where_the_table_allows_it(self, catalog: engine.Catalog) -> None:
+    def test_only_where_the_table_allows_it(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         with pytest.raises(Invalid, match=r"accept-any-schema=true"):
             made.append(self.wider(), merge_schema=True)
@@ -320,13 +320,13 @@ class TestNewColumns:
 
 class TestUpdateByExpression:
     @pytest.mark.parametrize(("version", "mode"), MODES)
-    def test_rows_are_computed_as_they_were(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+    def test_rows_are_computed_as_they_were(self, catalog: icebench.Catalog, version: int, mode: Mode) -> None:
         made = table(catalog, version)
-        assignments = {"n": engine.sql("id * 100 + n"), "day": engine.sql("upper(day) || cast(n as string)")}
+        assignments = {"n": icebench.sql("id * 100 + n"), "day": icebench.sql("upper(day) || cast(n as string)")}
         made.update("id in (1, 3)", assignments, mode)
         assert contents(made) == {(1, "A10", 110), (2, "a", 20), (3, "B30", 330), (4, "b", 40), (5, None, None)}
 
-    def test_a_text_stays_a_value(self, catalog: engine.Catalog) -> None:
+    def test_a_text_stays_a_value(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         made.update("id = 1", {"day": "n + 1"}, "copy-on-write")
         assert (1, "n + 1", 10) in contents(made)
@@ -334,32 +334,32 @@ class TestUpdateByExpression:
     @pytest.mark.parametrize(
         ("text", "error", "message"),
         [
-            ("nope + 1", engine.errors.Invalid, "no column 'nope'"),
-            ("n + day", engine.errors.Invalid, "cast one of them"),
-            ("day", engine.errors.Invalid, "column 'n' is string"),
-            ("n * 9223372036854775807", engine.errors.Invalid, "overflow"),
-            ("n % 0", engine.errors.Invalid, "divide by zero"),
-            ("upper(n)", engine.errors.Unsupported, "upper of"),
-            ("cast(day as int)", engine.errors.Invalid, "Failed to parse"),
+            ("nope + 1", icebench.errors.Invalid, "no column 'nope'"),
+            ("n + day", icebench.errors.Invalid, "cast one of them"),
+            ("day", icebench.errors.Invalid, "column 'n' is string"),
+            ("n * 9223372036854775807", icebench.errors.Invalid, "overflow"),
+            ("n % 0", icebench.errors.Invalid, "divide by zero"),
+            ("upper(n)", icebench.errors.Unsupported, "upper of"),
+            ("cast(day as int)", icebench.errors.Invalid, "Failed to parse"),
         ],
     )
     def test_what_fails_changes_nothing(
-        self, catalog: engine.Catalog, text: str, error: type[Exception], message: str
+        self, catalog: icebench.Catalog, text: str, error: type[Exception], message: str
     ) -> None:
         made = table(catalog)
         before = made.current_snapshot, contents(made)
         with pytest.raises(error, match=message):
-            made.update("id = 2", {"n": engine.sql(text)}, "copy-on-write")
+            made.update("id = 2", {"n": icebench.sql(text)}, "copy-on-write")
         assert (made.refresh().current_snapshot, contents(made)) == before
 
     @pytest.mark.parametrize("text", ["n rlike 'a'", "sum(n)", "(select 1)", "try_cast(n as int)", "foo(n)", "*"])
     def test_sql_that_is_not_supported_is_named(self, text: str) -> None:
-        with pytest.raises(engine.errors.Unsupported, match="in a filter or an expression"):
-            engine.sql(text)
+        with pytest.raises(icebench.errors.Unsupported, match="in a filter or an expression"):
+            icebench.sql(text)
 
     def test_what_is_no_expression(self) -> None:
-        with pytest.raises(engine.errors.Invalid, match="cannot parse"):
-            engine.sql("n +")
+        with pytest.raises(icebench.errors.Invalid, match="cannot parse"):
+            icebench.sql("n +")
 
 
 PAIR = pa.struct([("a", pa.int64()), ("b", pa.int64())])
@@ -381,7 +381,7 @@ class TestNestedValues:
 
     ROW: ClassVar[dict[str, Any]] = {"id": 1, "s": ONE, "l": [ONE], "m": [("k", ONE)], "o": {"s": ONE}}
 
-    def table(self, catalog: engine.Catalog) -> engine.Table:
+    def table(self, catalog: icebench.Catalog) -> icebench.Table:
         made = catalog.create_table("db.nested", NESTED)
         made.append(pa.Table.from_pylist([self.ROW, {"id": 2}], NESTED))
         return made
@@ -393,7 +393,7 @@ class TestNestedValues:
     @pytest.mark.parametrize(
         ("name", "path"), [("s", "s.bb"), ("l", "l.element.bb"), ("m", "m.value.bb"), ("o", "o.s.bb")]
     )
-    def test_a_field_that_the_table_lacks_is_refused(self, catalog: engine.Catalog, name: str, path: str) -> None:
+    def test_a_field_that_the_table_lacks_is_refused(self, catalog: icebench.Catalog, name: str, path: str) -> None:
         made = self.table(catalog)
         value = self.nested(name, {"a": 4, "bb": 9})
         column = (
@@ -409,11 +409,11 @@ class TestNestedValues:
         with pytest.raises(Invalid, match=f"column '{path}' is not in the table"):
             made.upsert(row.set_column(NESTED.get_field_index(name), name, column), ["id"], "copy-on-write")
         with pytest.raises(Invalid, match="is not a literal"):
-            made.delete(engine.col(name) == value, "copy-on-write")
+            made.delete(icebench.col(name) == value, "copy-on-write")
         assert made.refresh().scan().to_arrow().to_pylist()[0] == self.ROW
 
     @pytest.mark.parametrize("name", ["s", "l", "m", "o"])
-    def test_fields_that_are_not_given_are_null(self, catalog: engine.Catalog, name: str) -> None:
+    def test_fields_that_are_not_given_are_null(self, catalog: icebench.Catalog, name: str) -> None:
         made = self.table(catalog)
         made.update("id = 1", {name: self.nested(name, {"b": 9})}, "copy-on-write")
         expected = pa.array([self.nested(name, {"b": 9})], NESTED.field(name).type).to_pylist()[0]
@@ -422,7 +422,7 @@ class TestNestedValues:
     @pytest.mark.parametrize("pair", [SWAPPED, REQUIRED], ids=["order and width", "nullability"])
     @pytest.mark.parametrize("name", ["s", "l", "m", "o"])
     def test_fields_of_functions_are_found_by_name(
-        self, catalog: engine.Catalog, name: str, pair: pa.StructType
+        self, catalog: icebench.Catalog, name: str, pair: pa.StructType
     ) -> None:
         made = self.table(catalog)
         types = nested_types(pair)
@@ -445,7 +445,7 @@ class TestNestedValues:
             {**self.ROW, name: value}, {"id": 2, **none, name: value}
         ]  # fmt: skip
 
-    def test_what_does_not_fit_is_named(self, catalog: engine.Catalog) -> None:
+    def test_what_does_not_fit_is_named(self, catalog: icebench.Catalog) -> None:
         made = self.table(catalog)
         for column, message in [
             (pa.array([{"a": "x", "b": 1}]), "column 's.a' is string; the table needs int64"),
@@ -453,11 +453,11 @@ class TestNestedValues:
         ]:
             with pytest.raises(Invalid, match=message):
                 made.update("id = 1", {"s": lambda batch, column=column: column}, "copy-on-write")
-        made.update("id = 2", {"s": engine.sql("o.s")}, "copy-on-write")
+        made.update("id = 2", {"s": icebench.sql("o.s")}, "copy-on-write")
         with pytest.raises(Invalid, match=r"column 's\.s' is not in the table"):
-            made.update("id = 7", {"s": engine.sql("o")}, "copy-on-write")
+            made.update("id = 7", {"s": icebench.sql("o")}, "copy-on-write")
 
-    def test_defaults_of_fields_that_are_not_given(self, catalog: engine.Catalog) -> None:
+    def test_defaults_of_fields_that_are_not_given(self, catalog: icebench.Catalog) -> None:
         made = catalog.create_table("db.defaults", NESTED, properties={"format-version": "3"})
         made.append(pa.Table.from_pylist([self.ROW], NESTED))
         made.update_schema(lambda s: s.set_write_default("s.b", 5).set_write_default("l.element.b", 6))

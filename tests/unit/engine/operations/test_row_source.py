@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.errors import Invalid
-from engine.operations.row_source import is_dataframe, rows_of
+from icebench.engine.operations.row_source import is_dataframe, rows_of
+from icebench.errors import Invalid
 
 
 class DataFrame:

@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import Invalid, StorageFailed, ValidationFailed
-from engine.operations.row_operations import RowOperations
-from engine.spec.schema_evolution import SchemaUpdate
-from engine.spec.types import LONG, STRING
+import icebench
+from icebench.engine.operations.row_operations import RowOperations
+from icebench.engine.spec.schema_evolution import SchemaUpdate
+from icebench.engine.spec.types import LONG, STRING
+from icebench.errors import Invalid, StorageFailed, ValidationFailed
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
 
@@ -20,21 +20,21 @@ def rows(*ids: int) -> pa.Table:
 
 
 @pytest.fixture(params=["1", "2", "3"])
-def table(catalog: engine.Catalog, request: pytest.FixtureRequest) -> engine.Table:
+def table(catalog: icebench.Catalog, request: pytest.FixtureRequest) -> icebench.Table:
     made = catalog.create_table("db.t", ROWS, properties={"format-version": request.param})
     made.append(rows(1, 2, 3))
     return made
 
 
-def ids(table: engine.Table) -> list[int]:
+def ids(table: icebench.Table) -> list[int]:
     return sorted(table.scan().to_arrow()["id"].to_pylist())
 
 
-def stored(table: engine.Table) -> set[str]:
+def stored(table: icebench.Table) -> set[str]:
     return {info.location for info in table.store.list(table.location) if "metadata.json" not in info.location}
 
 
-def test_changes_become_visible_together(table: engine.Table, catalog: engine.Catalog) -> None:
+def test_changes_become_visible_together(table: icebench.Table, catalog: icebench.Catalog) -> None:
     before = table.metadata_location
     with table.transaction() as transaction:
         transaction.append(rows(4, 5))
@@ -52,7 +52,7 @@ def test_changes_become_visible_together(table: engine.Table, catalog: engine.Ca
     assert ids(catalog.load_table("db.t")) == [2, 3, 5, 6]
 
 
-def test_an_exception_discards_all(table: engine.Table) -> None:
+def test_an_exception_discards_all(table: icebench.Table) -> None:
     before, files = table.metadata_location, stored(table)
     transaction = table.transaction()
 
@@ -68,7 +68,9 @@ def test_an_exception_discards_all(table: engine.Table) -> None:
         transaction.append(rows(4))
 
 
-def test_a_catalog_that_can_not_be_asked_leaves_no_files(table: engine.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalog_that_can_not_be_asked_leaves_no_files(
+    table: icebench.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = stored(table)
     transaction = table.transaction()
     transaction.append(rows(4))
@@ -86,7 +88,7 @@ def test_a_catalog_that_can_not_be_asked_leaves_no_files(table: engine.Table, mo
     assert ids(table) == [1, 2, 3]
 
 
-def test_nothing_is_nothing(table: engine.Table) -> None:
+def test_nothing_is_nothing(table: icebench.Table) -> None:
     before = table.metadata_location
     with table.transaction() as transaction:
         assert transaction.delete("id = 100", "copy-on-write") is None
@@ -104,7 +106,7 @@ READS: list[Callable[[RowOperations], object]] = [
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("comes_first", [True, False])
 def test_rows_that_were_looked_for_in_vain_may_not_come_meanwhile(
-    table: engine.Table, catalog: engine.Catalog, read: Callable[[RowOperations], object], *, comes_first: bool
+    table: icebench.Table, catalog: icebench.Catalog, read: Callable[[RowOperations], object], *, comes_first: bool
 ) -> None:
     """Two transactions that each look for what the other adds: one of them has to fail."""
     transaction, theirs = table.transaction(), catalog.load_table("db.t").transaction()
@@ -123,7 +125,7 @@ def test_rows_that_were_looked_for_in_vain_may_not_come_meanwhile(
 
 @pytest.mark.parametrize("read", READS)
 def test_other_rows_may_come_and_so_may_all_under_snapshot_isolation(
-    table: engine.Table, catalog: engine.Catalog, read: Callable[[RowOperations], object]
+    table: icebench.Table, catalog: icebench.Catalog, read: Callable[[RowOperations], object]
 ) -> None:
     with table.transaction() as transaction:
         read(transaction)
@@ -154,8 +156,8 @@ def swap_names(schema: SchemaUpdate) -> None:
 @pytest.mark.parametrize("found", ["d1", "nothing"])
 @pytest.mark.parametrize("rows_come", [True, False])
 def test_a_column_of_the_filter_that_another_commit_changes_is_a_conflict(
-    table: engine.Table,
-    catalog: engine.Catalog,
+    table: icebench.Table,
+    catalog: icebench.Catalog,
     evolve: Callable[[SchemaUpdate], object],
     message: str,
     found: str,
@@ -182,7 +184,9 @@ def test_a_column_of_the_filter_that_another_commit_changes_is_a_conflict(
         lambda s: s.make_optional("id"),
     ],
 )
-def test_other_columns_may_change_meanwhile(catalog: engine.Catalog, evolve: Callable[[SchemaUpdate], object]) -> None:
+def test_other_columns_may_change_meanwhile(
+    catalog: icebench.Catalog, evolve: Callable[[SchemaUpdate], object]
+) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.string())])
     table = catalog.create_table("db.t", schema)
     table.append(rows(1, 2, 3).cast(schema))
@@ -192,7 +196,7 @@ def test_other_columns_may_change_meanwhile(catalog: engine.Catalog, evolve: Cal
     assert ids(table.refresh()) == [1, 3]
 
 
-def test_own_rows_and_other_branches_are_no_conflict(table: engine.Table, catalog: engine.Catalog) -> None:
+def test_own_rows_and_other_branches_are_no_conflict(table: icebench.Table, catalog: icebench.Catalog) -> None:
     table.create_branch("b")
     with table.transaction() as transaction:
         transaction.delete("id = 7", "copy-on-write")
@@ -202,7 +206,7 @@ def test_own_rows_and_other_branches_are_no_conflict(table: engine.Table, catalo
     assert ids(table.refresh()) == [1, 2, 3, 7]
 
 
-def test_a_branch_that_was_only_read_is_watched(table: engine.Table, catalog: engine.Catalog) -> None:
+def test_a_branch_that_was_only_read_is_watched(table: icebench.Table, catalog: icebench.Catalog) -> None:
     table.create_branch("b")
     transaction = table.transaction()
     transaction.delete("id = 7", "copy-on-write", branch="b")
@@ -214,7 +218,7 @@ def test_a_branch_that_was_only_read_is_watched(table: engine.Table, catalog: en
 
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
 def test_a_branch_that_was_read_and_went_back_matters_to_serializable_changes(
-    table: engine.Table, catalog: engine.Catalog, isolation: str
+    table: icebench.Table, catalog: icebench.Catalog, isolation: str
 ) -> None:
     first = table.metadata.current_snapshot_id
     table.append(rows(5))
@@ -230,7 +234,7 @@ def test_a_branch_that_was_read_and_went_back_matters_to_serializable_changes(
         transaction.commit()
 
 
-def test_a_transaction_that_only_looked_commits_nothing(table: engine.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_that_only_looked_commits_nothing(table: icebench.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     transaction = table.transaction()
     transaction.delete("id = 7", "copy-on-write")
 
@@ -242,7 +246,7 @@ def test_a_transaction_that_only_looked_commits_nothing(table: engine.Table, mon
 
 
 def test_rows_that_come_to_main_come_to_a_branch_that_is_not_there(
-    table: engine.Table, catalog: engine.Catalog
+    table: icebench.Table, catalog: icebench.Catalog
 ) -> None:
     transaction = table.transaction()
     transaction.delete("id = 7", "copy-on-write", branch="new")
@@ -252,7 +256,7 @@ def test_rows_that_come_to_main_come_to_a_branch_that_is_not_there(
         transaction.commit()
 
 
-def test_appends_of_others_stay_and_numbers_are_given_anew(table: engine.Table, catalog: engine.Catalog) -> None:
+def test_appends_of_others_stay_and_numbers_are_given_anew(table: icebench.Table, catalog: icebench.Catalog) -> None:
     theirs = catalog.load_table("db.t")
     with table.transaction() as transaction:
         transaction.append(rows(4, 5))
@@ -271,7 +275,7 @@ def test_appends_of_others_stay_and_numbers_are_given_anew(table: engine.Table, 
         assert len(set(row_ids)) == len(row_ids)
 
 
-def test_rows_of_a_transaction_are_newer_than_what_others_delete_by_key_meanwhile(catalog: engine.Catalog) -> None:
+def test_rows_of_a_transaction_are_newer_than_what_others_delete_by_key_meanwhile(catalog: icebench.Catalog) -> None:
     made = catalog.create_table(
         "db.t", ROWS, properties={"format-version": "2", "commit.manifest.min-count-to-merge": "5"}
     )
@@ -291,7 +295,7 @@ def test_rows_of_a_transaction_are_newer_than_what_others_delete_by_key_meanwhil
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("change", ["update", "upsert", "delete"])
 def test_rows_that_a_transaction_adds_and_changes_have_ids_of_their_own(
-    catalog: engine.Catalog, change: str, mode: Any
+    catalog: icebench.Catalog, change: str, mode: Any
 ) -> None:
     made = catalog.create_table("db.t", ROWS, properties={"format-version": "3"})
     made.append(rows(1, 2))
@@ -320,13 +324,13 @@ def test_rows_that_a_transaction_adds_and_changes_have_ids_of_their_own(
     assert min(after[i][1] for i in after.keys() - set(range(10, 16))) > 2
 
 
-def lineage(table: engine.Table) -> dict[int, tuple[int, int]]:
+def lineage(table: icebench.Table) -> dict[int, tuple[int, int]]:
     """Row ids and numbers of the last update."""
     read = table.scan(columns=["id", "_row_id", "_last_updated_sequence_number"]).to_arrow()
     return {i: (row_id, number) for i, row_id, number in zip(*(c.to_pylist() for c in read.columns), strict=True)}
 
 
-def test_what_others_add_is_looked_at_from_the_beginning(table: engine.Table, catalog: engine.Catalog) -> None:
+def test_what_others_add_is_looked_at_from_the_beginning(table: icebench.Table, catalog: icebench.Catalog) -> None:
     theirs = catalog.load_table("db.t")
     files = stored(table)
     transaction = table.transaction()
@@ -339,7 +343,7 @@ def test_what_others_add_is_looked_at_from_the_beginning(table: engine.Table, ca
     assert ids(table.refresh()) == [1, 2, 2, 3]
 
 
-def test_columns_that_another_writer_numbers_first(table: engine.Table, catalog: engine.Catalog) -> None:
+def test_columns_that_another_writer_numbers_first(table: icebench.Table, catalog: icebench.Catalog) -> None:
     theirs = catalog.load_table("db.t")
     transaction = table.transaction()
     transaction.update_schema(lambda s: s.add_column("ours", LONG))
@@ -350,7 +354,7 @@ def test_columns_that_another_writer_numbers_first(table: engine.Table, catalog:
     assert ids(table.refresh()) == [1, 2, 3]
 
 
-def test_transactions_end_once(table: engine.Table) -> None:
+def test_transactions_end_once(table: icebench.Table) -> None:
     transaction = table.transaction()
     transaction.append(rows(9))
     transaction.commit()

@@ -8,9 +8,9 @@ import uuid
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.codec.manifests.partition_summaries import _FieldSummary
-from engine.operations.row_changes import Mode
+import icebench
+from icebench.engine.codec.manifests.partition_summaries import _FieldSummary
+from icebench.engine.operations.row_changes import Mode
 
 ROWS = pa.schema([pa.field("u", pa.uuid()), pa.field("n", pa.int64())])
 LOW, MIDDLE, HIGH = (uuid.UUID(int=i) for i in (1, 1 << 120, 0xF << 124))
@@ -26,7 +26,7 @@ def signed(value: uuid.UUID) -> int:
 
 
 @pytest.fixture
-def table(catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch) -> engine.Table:
+def table(catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch) -> icebench.Table:
     def as_java(self: _FieldSummary, values: list[uuid.UUID]) -> None:
         known = [*values, *(self._bounds or ())]
         self._bounds = (min(known, key=signed), max(known, key=signed)) if known else None
@@ -38,24 +38,24 @@ def table(catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch) -> engine.Ta
     return made
 
 
-def left(table: engine.Table) -> list[int]:
+def left(table: icebench.Table) -> list[int]:
     return sorted(table.scan().to_arrow()["n"].to_pylist())
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize(("partition", "expected"), [(LOW, [2, 3, 5, 6]), (MIDDLE, [1, 3, 4, 6]), (HIGH, [1, 2, 4, 5])])
-def test_a_partition_is_deleted(table: engine.Table, mode: Mode, partition: uuid.UUID, expected: list[int]) -> None:
+def test_a_partition_is_deleted(table: icebench.Table, mode: Mode, partition: uuid.UUID, expected: list[int]) -> None:
     table.delete(f"u = '{partition}'", mode)
     assert left(table) == expected
 
 
-def test_files_are_compacted(table: engine.Table) -> None:
+def test_files_are_compacted(table: icebench.Table) -> None:
     done = table.maintenance.rewrite_data_files(min_input_files=2)
     assert (done.rewritten_data_files, done.added_data_files) == (6, 3)
     assert left(table) == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(("partition", "expected"), [(LOW, [2, 3, 5, 6, 7]), (HIGH, [1, 2, 4, 5, 7])])
-def test_a_partition_is_replaced(table: engine.Table, partition: uuid.UUID, expected: list[int]) -> None:
+def test_a_partition_is_replaced(table: icebench.Table, partition: uuid.UUID, expected: list[int]) -> None:
     table.overwrite_partitions(rows((partition, 7)))
     assert left(table) == expected

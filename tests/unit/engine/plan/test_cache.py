@@ -5,9 +5,9 @@ from threading import Barrier, Event
 
 import pytest
 
-from engine.codec.columns import ManifestColumns
-from engine.errors import CorruptTable, Invalid
-from engine.plan.cache import ManifestCache, Metrics
+from icebench.engine.codec.columns import ManifestColumns
+from icebench.engine.plan.cache import ManifestCache, Metrics
+from icebench.errors import CorruptTable, Invalid
 from tests.property.manifest_batches import manifest_columns
 
 NONE: Metrics = frozenset()

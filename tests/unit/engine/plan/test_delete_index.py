@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from engine.errors import CorruptTable
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.partitioning import UNPARTITIONED, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DOUBLE, INT, NestedField
-from engine.spec.values import encode_value
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.partitioning import UNPARTITIONED, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DOUBLE, INT, NestedField
+from icebench.engine.spec.values import encode_value
+from icebench.errors import CorruptTable
 from tests.property.table_builder import TableBuilder, added, data_file
 
 SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT), NestedField(field_id=2, name="d", type=DOUBLE)))

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.codec.columns import ManifestColumns, bytes_array, number_array
-from engine.errors import StorageFailed
-from engine.plan.cache import MEMORY_CACHE_HITS, MEMORY_CACHE_MISSES, ManifestCache
-from engine.plan.disk_cache import (
+import icebench
+from icebench.engine.codec.columns import ManifestColumns, bytes_array, number_array
+from icebench.engine.plan.cache import MEMORY_CACHE_HITS, MEMORY_CACHE_MISSES, ManifestCache
+from icebench.engine.plan.disk_cache import (
     DISK_CACHE_DAMAGED,
     DISK_CACHE_FAILURES,
     DISK_CACHE_HITS,
@@ -21,8 +20,9 @@ from engine.plan.disk_cache import (
     DiskCache,
     Metrics,
 )
-from engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
-from engine.storage.directory_cache import DirectoryCache
+from icebench.engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
+from icebench.engine.storage.directory_cache import DirectoryCache
+from icebench.errors import StorageFailed
 from tests.property.manifest_batches import manifest_columns, number_lists
 
 KEY = ("/t/m.avro", 123)
@@ -163,7 +163,7 @@ def test_a_manifest_that_cannot_be_kept_is_still_planned(tmp_path: Path) -> None
 @pytest.fixture
 def place(tmp_path: Path) -> str:
     """A warehouse with a table of several manifests, appended to and deleted from."""
-    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    catalog = icebench.load_catalog(f"{tmp_path}/wh")
     table = catalog.create_table("db.t", pa.schema([pa.field("id", pa.int64()), pa.field("s", pa.string())]))
     for i in range(4):
         table.append(pa.table({"id": [i, i + 10], "s": [f"s{i}", None]}))
@@ -175,8 +175,8 @@ def place(tmp_path: Path) -> str:
 def test_tables_are_planned_from_disk(tmp_path: Path, place: str) -> None:
     def plan(filter: str | None) -> tuple[list[str], dict[str, int], int, ManifestCache]:
         cache = ManifestCache(directory=f"{tmp_path}/cache")
-        catalog = engine.load_catalog(place, cache=cache)
-        counters = engine.Counters()
+        catalog = icebench.load_catalog(place, cache=cache)
+        counters = icebench.Counters()
         made = catalog.load_table("db.t").scan(filter, counters=counters).plan()
         catalog.close()
         return made.files["file_path"].to_pylist(), made.counters, counters[STORAGE_REQUESTS_READ], cache
@@ -194,9 +194,9 @@ def test_tables_are_planned_from_disk(tmp_path: Path, place: str) -> None:
 
 def test_a_table_that_changes_is_never_seen_as_it_was(tmp_path: Path, place: str) -> None:
     cache = ManifestCache(directory=f"{tmp_path}/cache")
-    catalog = engine.load_catalog(place, cache=cache)
+    catalog = icebench.load_catalog(place, cache=cache)
     table = catalog.load_table("db.t")
-    fresh = engine.load_catalog(place)
+    fresh = icebench.load_catalog(place)
     for i in range(5):
         assert table.scan().to_arrow().equals(fresh.load_table("db.t").scan().to_arrow())
         if i % 2:
@@ -219,10 +219,10 @@ def test_one_thread_decodes_for_all(tmp_path: Path) -> None:
 
 def test_processes_share_a_directory(tmp_path: Path, place: str) -> None:
     code = (
-        "import engine, sys\n"
+        "import icebench, sys\n"
         "for i in range(3):\n"
-        "    cache = engine.ManifestCache(0, directory=sys.argv[2], disk_limit_bytes=int(sys.argv[3]))\n"
-        "    table = engine.load_catalog(sys.argv[1], cache=cache).load_table('db.t')\n"
+        "    cache = icebench.ManifestCache(0, directory=sys.argv[2], disk_limit_bytes=int(sys.argv[3]))\n"
+        "    table = icebench.load_catalog(sys.argv[1], cache=cache).load_table('db.t')\n"
         "    for _ in range(3):\n"
         "        assert sorted(table.scan().to_arrow()['id'].to_pylist()) == [0, 1, 2, 3, 10, 11, 13]\n"
     )

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from engine.codec.columns import bytes_array_of
-from engine.plan.grouping import partition_codes
-from engine.plan.manifests import ManifestSource, live_entries
-from engine.runtime.local import LocalRunner
-from engine.spec.partitioning import partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DecimalType, NestedField
+from icebench.engine.codec.columns import bytes_array_of
+from icebench.engine.plan.grouping import partition_codes
+from icebench.engine.plan.manifests import ManifestSource, live_entries
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.partitioning import partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DecimalType, NestedField
 from tests.property.manifest_batches import with_column
 from tests.property.table_builder import TableBuilder, added, data_file
 

@@ -6,19 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.codec.columns import ManifestColumns, number_array
-from engine.codec.manifests.reader import decode_entries
-from engine.errors import CorruptTable, FileNotFound, Unsupported
-from engine.plan.cache import ManifestCache
-from engine.plan.manifests import ManifestSource, live_entries, spec_of
-from engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.types import INT, NestedField
-from engine.storage.counting import CountingStore
+from icebench.engine.codec.columns import ManifestColumns, number_array
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.plan.manifests import ManifestSource, live_entries, spec_of
+from icebench.engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.types import INT, NestedField
+from icebench.engine.storage.counting import CountingStore
+from icebench.errors import CorruptTable, FileNotFound, Unsupported
 from tests.property.manifest_batches import with_column
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, added, data_file
 

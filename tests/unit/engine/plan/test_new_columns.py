@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import EntryStatus, ManifestEntry
-from engine.spec.partitioning import UNPARTITIONED
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.types import INT, STRING, NestedField
-from engine.spec.values import encode_value
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.types import INT, STRING, NestedField
+from icebench.engine.spec.values import encode_value
 from tests.property.table_builder import TableBuilder, data_file
 
 A = NestedField(field_id=1, name="a", type=INT)

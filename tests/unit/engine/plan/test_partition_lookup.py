@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifests.partition_summaries import PartitionSummaries
-from engine.plan.partition_lookup import may_list_partitions
-from engine.spec.creation import new_table_metadata
-from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import Partition, partition_key, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DATE, DOUBLE, LONG, STRING, UUID, DecimalType, NestedField, PrimitiveType
-from engine.spec.values import Value, encode_value
+from icebench.engine.codec.manifests.partition_summaries import PartitionSummaries
+from icebench.engine.plan.partition_lookup import may_list_partitions
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import Partition, partition_key, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DATE, DOUBLE, LONG, STRING, UUID, DecimalType, NestedField, PrimitiveType
+from icebench.engine.spec.values import Value, encode_value
 from tests.unit.engine.columnar.value_strategies import values
 
 TYPES: list[PrimitiveType] = [LONG, DOUBLE, STRING, UUID, DATE, DecimalType(5, 2), DecimalType(30, 4)]

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from engine.expressions.binding import bind
-from engine.expressions.bounds import Evaluator
-from engine.expressions.literal_intervals import TRUE
-from engine.expressions.parse import parse
-from engine.plan.pruning import SummaryStatistics
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.manifest import ManifestFile, PartitionFieldSummary
-from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DOUBLE, INT, UUID, NestedField
-from engine.spec.values import encode_value
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bounds import Evaluator
+from icebench.engine.expressions.literal_intervals import TRUE
+from icebench.engine.expressions.parse import parse
+from icebench.engine.plan.pruning import SummaryStatistics
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.manifest import ManifestFile, PartitionFieldSummary
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import DOUBLE, INT, UUID, NestedField
+from icebench.engine.spec.values import encode_value
 from tests.property.table_builder import TableBuilder, added, data_file
 
 SCHEMA = Schema(

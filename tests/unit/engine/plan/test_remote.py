@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.columns import ManifestColumns, bytes_array_of, number_array
-from engine.codec.manifests.columns import MAPS
-from engine.errors import CorruptTable, EngineError, FileNotFound, StorageFailed, Unsupported
-from engine.expressions.bound import BOUND_TRUE
-from engine.plan.filtering import Filtered
-from engine.plan.incremental import incremental_append_scan
-from engine.plan.manifests import live_entries
-from engine.plan.remote import Answer, balance, compact_survivors
-from engine.plan.scan import ScanPlan, TableScan, table_scan
-from engine.runtime.counters import STORAGE_BYTES_READ, STORAGE_REQUESTS_READ, Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
-from engine.spec.partitioning import UNPARTITIONED
-from engine.spec.schema import Schema
-from engine.spec.types import INT, STRING, NestedField
-from engine.storage.counting import CountingStore
+from icebench.engine.codec.columns import ManifestColumns, bytes_array_of, number_array
+from icebench.engine.codec.manifests.columns import MAPS
+from icebench.engine.expressions.bound import BOUND_TRUE
+from icebench.engine.plan.filtering import Filtered
+from icebench.engine.plan.incremental import incremental_append_scan
+from icebench.engine.plan.manifests import live_entries
+from icebench.engine.plan.remote import Answer, balance, compact_survivors
+from icebench.engine.plan.scan import ScanPlan, TableScan, table_scan
+from icebench.engine.runtime.counters import STORAGE_BYTES_READ, STORAGE_REQUESTS_READ, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import INT, STRING, NestedField
+from icebench.engine.storage.counting import CountingStore
+from icebench.errors import CorruptTable, EngineError, FileNotFound, StorageFailed, Unsupported
 from tests.property.manifest_batches import BYTES, manifest_columns, number_lists
 from tests.property.remote_planning import OtherProcesses, assert_same
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, added, data_file

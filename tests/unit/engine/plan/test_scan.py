@@ -5,25 +5,25 @@ from typing import Any
 
 import pytest
 
-from engine.errors import CorruptTable, FileNotFound, Invalid, NotFound
-from engine.expressions.bound import BOUND_TRUE
-from engine.expressions.predicate import equal, less
-from engine.plan.cache import ManifestCache
-from engine.plan.files_table import files_schema
-from engine.plan.incremental import incremental_append_scan
-from engine.plan.scan import TableScan, table_scan
-from engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
-from engine.spec.manifest import EntryStatus, ManifestEntry
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import UNPARTITIONED, common_partition_type, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.transforms import Identity
-from engine.spec.types import INT, STRING, NestedField, StructType
-from engine.spec.values import encode_value
-from engine.storage.counting import CountingStore
+from icebench.engine.expressions.bound import BOUND_TRUE
+from icebench.engine.expressions.predicate import equal, less
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.plan.files_table import files_schema
+from icebench.engine.plan.incremental import incremental_append_scan
+from icebench.engine.plan.scan import TableScan, table_scan
+from icebench.engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import UNPARTITIONED, common_partition_type, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import INT, STRING, NestedField, StructType
+from icebench.engine.spec.values import encode_value
+from icebench.engine.storage.counting import CountingStore
+from icebench.errors import CorruptTable, FileNotFound, Invalid, NotFound
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, added, data_file
 
 SCHEMA = Schema(

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import Invalid, NotFound
-from engine.plan.snapshots import AsOf, milliseconds, select
-from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
-from engine.spec.types import INT, LONG, NestedField
+from icebench.engine.plan.snapshots import AsOf, milliseconds, select
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
+from icebench.engine.spec.types import INT, LONG, NestedField
+from icebench.errors import Invalid, NotFound
 from tests.property.table_builder import TableBuilder
 
 OLD = Schema((NestedField(field_id=1, name="a", type=INT),), 0)

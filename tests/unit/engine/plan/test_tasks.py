@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import Invalid
-from engine.plan.files_table import DELETE_FILE
-from engine.plan.tasks import ScanTask, TaskPacking, combined_tasks, splits_of
+from icebench.engine.plan.files_table import DELETE_FILE
+from icebench.engine.plan.tasks import ScanTask, TaskPacking, combined_tasks, splits_of
+from icebench.errors import Invalid
 
 MB = 1 << 20
 

@@ -10,13 +10,22 @@ from typing import Any
 
 import pytest
 
-from engine.plan.scan import table_scan
-from engine.runtime.local import LocalRunner
-from engine.spec.partitioning import partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity
-from engine.spec.types import DOUBLE, INT, STRING, TIMESTAMP, DecimalType, NestedField, PrimitiveType, StructType
-from engine.spec.values import encode_value
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.partitioning import partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import (
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    DecimalType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+)
+from icebench.engine.spec.values import encode_value
 from tests.property.table_builder import TableBuilder, added, data_file
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"

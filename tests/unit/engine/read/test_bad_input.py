@@ -9,37 +9,37 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.deletes.files import FileRead
-from engine.errors import CorruptTable, FileNotFound, Unsupported
-from engine.plan.scan import ScanPlan, table_scan
-from engine.read.plans import count_rows, planned_files, read_plan, request_for
-from engine.read.reader import read_files
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
+import icebench
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.plan.scan import ScanPlan, table_scan
+from icebench.engine.read.plans import count_rows, planned_files, read_plan, request_for
+from icebench.engine.read.reader import read_files
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.errors import CorruptTable, FileNotFound, Unsupported
 
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": [f"n{i}" for i in range(100)]})
 
 
 @pytest.fixture(params=[2, 3])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Table:
-    catalog = engine.load_catalog(str(tmp_path / "warehouse"))
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> icebench.Table:
+    catalog = icebench.load_catalog(str(tmp_path / "warehouse"))
     made = catalog.create_table("db.t", ROWS.schema, properties={"format-version": str(request.param)})
     made.append(ROWS)
     made.delete("id < 5", mode="merge-on-read")
     return made
 
 
-def plan_of(table: engine.Table) -> ScanPlan:
+def plan_of(table: icebench.Table) -> ScanPlan:
     return table_scan(table.metadata, table.store, table_name=table.name).plan()
 
 
-def only_file(table: engine.Table) -> FileRead:
+def only_file(table: icebench.Table) -> FileRead:
     (file,) = planned_files(plan_of(table))
     return file
 
 
-def read(table: engine.Table, change: Callable[[FileRead], FileRead] = lambda file: file) -> None:
+def read(table: icebench.Table, change: Callable[[FileRead], FileRead] = lambda file: file) -> None:
     plan = plan_of(table)
     request = request_for(plan, table.store, table_name=table.name)
     files = [change(file) for file in planned_files(plan)]
@@ -47,7 +47,7 @@ def read(table: engine.Table, change: Callable[[FileRead], FileRead] = lambda fi
         pass
 
 
-def owner(table: engine.Table) -> str:
+def owner(table: icebench.Table) -> str:
     assert table.current_snapshot is not None
     return f"needed by table {table.name}, snapshot {table.current_snapshot.snapshot_id}"
 
@@ -56,7 +56,7 @@ def overwrite(location: str, data: bytes) -> None:
     Path(location).write_bytes(data)
 
 
-def test_a_missing_data_file(table: engine.Table) -> None:
+def test_a_missing_data_file(table: icebench.Table) -> None:
     path = only_file(table).file_path
     Path(path).unlink()
     with pytest.raises(FileNotFound) as caught:
@@ -65,7 +65,7 @@ def test_a_missing_data_file(table: engine.Table) -> None:
     assert owner(table) in str(caught.value)
 
 
-def test_a_missing_delete_file(table: engine.Table) -> None:
+def test_a_missing_delete_file(table: icebench.Table) -> None:
     path = only_file(table).deletes[0].file_path
     Path(path).unlink()
     for ask in (read, lambda t: count_rows(plan_of(t), t.store, table_name=t.name)):
@@ -76,7 +76,7 @@ def test_a_missing_delete_file(table: engine.Table) -> None:
 
 
 @pytest.mark.parametrize("damage", ["checksum", "cardinality"])
-def test_a_damaged_deletion_vector(table: engine.Table, damage: str) -> None:
+def test_a_damaged_deletion_vector(table: icebench.Table, damage: str) -> None:
     delete = only_file(table).deletes[0]
     if not delete.is_vector:
         pytest.skip("format 2 has no deletion vectors")
@@ -93,7 +93,7 @@ def test_a_damaged_deletion_vector(table: engine.Table, damage: str) -> None:
     assert owner(table) in str(caught.value)
 
 
-def test_another_number_of_rows(table: engine.Table) -> None:
+def test_another_number_of_rows(table: icebench.Table) -> None:
     file = only_file(table)
     with pytest.raises(CorruptTable, match="a data file with 100 rows, where its manifest entry says 99") as caught:
         read(table, lambda file: replace(file, record_count=99))
@@ -106,7 +106,7 @@ def test_another_number_of_rows(table: engine.Table) -> None:
         assert owner(table) in str(caught.value)
 
 
-def test_another_type_than_promised(table: engine.Table) -> None:
+def test_another_type_than_promised(table: icebench.Table) -> None:
     file = only_file(table)
     ids = [{"PARQUET:field_id": "1"}, {"PARQUET:field_id": "2"}]
     schema = pa.schema([pa.field("id", pa.string(), metadata=ids[0]), pa.field("name", pa.string(), metadata=ids[1])])
@@ -118,7 +118,7 @@ def test_another_type_than_promised(table: engine.Table) -> None:
     assert owner(table) in str(caught.value)
 
 
-def test_a_file_that_is_not_what_it_says(table: engine.Table) -> None:
+def test_a_file_that_is_not_what_it_says(table: icebench.Table) -> None:
     for file_format in ("parquet", "orc", "avro"):
         file = only_file(table)
         overwrite(file.file_path, b"no file of any format, but long enough to be looked at" * 3)
@@ -129,13 +129,13 @@ def test_a_file_that_is_not_what_it_says(table: engine.Table) -> None:
         assert owner(table) in str(caught.value)
 
 
-def test_a_format_that_is_not_read_is_named_before_anything_is_read(table: engine.Table) -> None:
+def test_a_format_that_is_not_read_is_named_before_anything_is_read(table: icebench.Table) -> None:
     with pytest.raises(Unsupported, match=r"reading txt files is not supported, only parquet, orc, avro"):
         read(table, lambda file: replace(file, file_format="txt", file_path="/nowhere"))
 
 
 def test_narrow_decimals_are_asked_for_in_the_plan_too(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(str(tmp_path / "warehouse"))
+    catalog = icebench.load_catalog(str(tmp_path / "warehouse"))
     rows = pa.table({"price": pa.array([1, None, 3], pa.int32()).cast(pa.decimal128(12, 2))})
     made = catalog.create_table("db.prices", rows.schema)
     made.append(rows)
@@ -147,7 +147,7 @@ def test_narrow_decimals_are_asked_for_in_the_plan_too(tmp_path: Path) -> None:
 
 
 def test_the_partition_column(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(str(tmp_path / "warehouse"))
+    catalog = icebench.load_catalog(str(tmp_path / "warehouse"))
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "p": ["a", "b", None]})
     made = catalog.create_table("db.p", rows.schema, partition_spec=[("p", "identity")])
     made.append(rows)

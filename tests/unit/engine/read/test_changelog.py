@@ -8,33 +8,33 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.commit.changes.row_delta import RowDelta
-from engine.commit.committer import TableState
-from engine.commit.conflicts import Validation
-from engine.commit.file_refs import ref_of, refs_of_deletes
-from engine.commit.retry import Waiting
-from engine.commit.staging import Staging
-from engine.commit.transaction import Transaction
-from engine.errors import Invalid, NotFound
-from engine.operations.row_changes import Mode
-from engine.plan.scan import table_scan
-from engine.read.plans import planned_files
-from engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED
-from engine.table import Table
+import icebench
+from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.conflicts import Validation
+from icebench.engine.commit.file_refs import ref_of, refs_of_deletes
+from icebench.engine.commit.retry import Waiting
+from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.transaction import Transaction
+from icebench.engine.operations.row_changes import Mode
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.plans import planned_files
+from icebench.engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED
+from icebench.engine.table import Table
+from icebench.errors import Invalid, NotFound
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("data", pa.string())])
 Change = tuple[str, int, Any, Any]
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
+def catalog(tmp_path: Path) -> Iterator[icebench.Catalog]:
+    opened = icebench.load_catalog(f"{tmp_path}/wh")
     yield opened
     opened.close()
 
 
-def table(catalog: engine.Catalog, version: int = 2, **properties: str) -> engine.Table:
+def table(catalog: icebench.Catalog, version: int = 2, **properties: str) -> icebench.Table:
     made = catalog.create_table("db.t", ROWS, properties={"format-version": str(version), **properties})
     made.append(rows((1, "a"), (2, "b"), (3, "c")))
     return made
@@ -44,7 +44,7 @@ def rows(*values: tuple[int, str | None]) -> pa.Table:
     return pa.table({"id": [v[0] for v in values], "data": [v[1] for v in values]}, schema=ROWS)
 
 
-def changes(table: engine.Table, **options: Any) -> list[Change]:
+def changes(table: icebench.Table, **options: Any) -> list[Change]:
     """Type, ordinal and values, in order; the first snapshot left out."""
     options.setdefault("from_snapshot_id", table.snapshots[0].snapshot_id)
     found = table.changelog_scan(**options).to_arrow()
@@ -56,7 +56,7 @@ def changes(table: engine.Table, **options: Any) -> list[Change]:
 
 
 @pytest.mark.parametrize(("version", "mode"), [(1, "copy-on-write"), (2, "merge-on-read"), (3, "merge-on-read")])
-def test_each_change_is_told_once_in_its_snapshot(catalog: engine.Catalog, version: int, mode: Mode) -> None:
+def test_each_change_is_told_once_in_its_snapshot(catalog: icebench.Catalog, version: int, mode: Mode) -> None:
     made = table(catalog, version)
     made.append(rows((4, "d")))
     made.delete("id = 2", mode)
@@ -77,7 +77,7 @@ def test_each_change_is_told_once_in_its_snapshot(catalog: engine.Catalog, versi
     assert changes(made, net_changes=True) == [told[0], *told[1:3], *told[3:]]
 
 
-def test_columns_change_nothing_about_which_rows_changed(catalog: engine.Catalog) -> None:
+def test_columns_change_nothing_about_which_rows_changed(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.update("id = 1", {"data": "A"}, "copy-on-write")
     found = made.changelog_scan(made.snapshots[0].snapshot_id, columns=["id"]).to_arrow()
@@ -85,7 +85,7 @@ def test_columns_change_nothing_about_which_rows_changed(catalog: engine.Catalog
     assert found["id"].to_pylist() == [1, 1]
 
 
-def test_equality_deletes(catalog: engine.Catalog) -> None:
+def test_equality_deletes(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     stream = made.keyed_stream(["id"])
     stream.update(rows((1, "A")))
@@ -102,7 +102,7 @@ def test_equality_deletes(catalog: engine.Catalog) -> None:
     assert changes(made) == told
 
 
-def test_rewrites_have_no_changes_and_no_number(catalog: engine.Catalog) -> None:
+def test_rewrites_have_no_changes_and_no_number(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.append(rows((4, "d")))
     # Manifests that were written anew list files of older snapshots, which are not new.
@@ -112,7 +112,7 @@ def test_rewrites_have_no_changes_and_no_number(catalog: engine.Catalog) -> None
     assert changes(again) == []
 
 
-def test_a_row_that_two_snapshots_move_there_and_back_has_no_net_change(catalog: engine.Catalog) -> None:
+def test_a_row_that_two_snapshots_move_there_and_back_has_no_net_change(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.update("id = 1", {"data": "x"}, "merge-on-read")
     made.update("id = 1", {"data": "a"}, "copy-on-write")
@@ -124,7 +124,7 @@ def test_a_row_that_two_snapshots_move_there_and_back_has_no_net_change(catalog:
         changes(made, net_changes=True, identifier_columns=["id"])
 
 
-def test_equal_rows_cancel_one_for_one(catalog: engine.Catalog) -> None:
+def test_equal_rows_cancel_one_for_one(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.append(rows((1, "a"), (1, "a")))
     before = made.snapshots[-1].snapshot_id
@@ -133,21 +133,21 @@ def test_equal_rows_cancel_one_for_one(catalog: engine.Catalog) -> None:
     assert [(f["_change_type"], f["id"]) for f in found] == [("DELETE", 1), ("DELETE", 1)]
 
 
-def test_rows_keep_their_identity_in_version_3(catalog: engine.Catalog) -> None:
+def test_rows_keep_their_identity_in_version_3(catalog: icebench.Catalog) -> None:
     made = table(catalog, 3)
     made.update("id = 1", {"id": 7}, "copy-on-write")
     assert changes(made) == [("DELETE", 0, 1, "a"), ("INSERT", 0, 7, "a")]
     assert changes(made, compute_updates=True) == [("UPDATE_BEFORE", 0, 1, "a"), ("UPDATE_AFTER", 0, 7, "a")]
 
 
-def test_rows_of_before_an_upgrade_have_no_ids_to_be_told_by(catalog: engine.Catalog) -> None:
+def test_rows_of_before_an_upgrade_have_no_ids_to_be_told_by(catalog: icebench.Catalog) -> None:
     made = table(catalog, 2)
     made.upgrade_format(3)
     made.update("id = 1", {"data": "A"}, "copy-on-write")
     assert changes(made) == [("DELETE", 0, 1, "a"), ("INSERT", 0, 1, "A")]
 
 
-def test_what_identifies_rows(catalog: engine.Catalog) -> None:
+def test_what_identifies_rows(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.append(rows((1, "a2")))
     made.overwrite(rows((1, "a3")), "id = 1")
@@ -160,14 +160,14 @@ def test_what_identifies_rows(catalog: engine.Catalog) -> None:
         made.changelog_scan(start, identifier_columns=["no_such"])
 
 
-def test_net_changes_and_updates_are_not_told_together(catalog: engine.Catalog) -> None:
+def test_net_changes_and_updates_are_not_told_together(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     for identifiers in (None, ["id"]):
         with pytest.raises(Invalid, match="net changes have no updates"):
             made.changelog_scan(net_changes=True, compute_updates=True, identifier_columns=identifiers)
 
 
-def test_deletes_come_before_updates_and_inserts_after(catalog: engine.Catalog) -> None:
+def test_deletes_come_before_updates_and_inserts_after(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.overwrite(rows((9, "new"), (2, "B")), "id < 3")
     assert changes(made, identifier_columns=["id"]) == [
@@ -179,7 +179,7 @@ def test_deletes_come_before_updates_and_inserts_after(catalog: engine.Catalog) 
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_rows_whose_delete_is_lifted_come_back(catalog: engine.Catalog, version: int) -> None:
+def test_rows_whose_delete_is_lifted_come_back(catalog: icebench.Catalog, version: int) -> None:
     made = table(catalog, version)
     made.delete("id = 2", "merge-on-read")
     (file,) = planned_files(table_scan(made.metadata, made.store).plan())
@@ -193,7 +193,7 @@ def test_rows_whose_delete_is_lifted_come_back(catalog: engine.Catalog, version:
     assert changes(made, net_changes=True) == []
 
 
-def test_what_is_not_in_the_line(catalog: engine.Catalog) -> None:
+def test_what_is_not_in_the_line(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.delete("id = 1", "merge-on-read")
     made.append(rows((4, "d")))
@@ -213,13 +213,13 @@ def test_what_is_not_in_the_line(catalog: engine.Catalog) -> None:
     assert expired.changelog_scan(third, from_inclusive=True).to_arrow()["id"].to_pylist() == [4]
 
 
-def test_a_column_of_the_name_of_a_change_column_is_refused(catalog: engine.Catalog) -> None:
+def test_a_column_of_the_name_of_a_change_column_is_refused(catalog: icebench.Catalog) -> None:
     made = catalog.create_table("db.u", pa.schema([pa.field("_change_type", pa.int64())]))
     with pytest.raises(Invalid, match="rename it first"):
         made.changelog_scan()
 
 
-def test_nested_columns_are_compared_too(catalog: engine.Catalog) -> None:
+def test_nested_columns_are_compared_too(catalog: icebench.Catalog) -> None:
     nested = pa.schema(
         [
             pa.field("id", pa.int64()),
@@ -247,11 +247,11 @@ def test_nested_columns_are_compared_too(catalog: engine.Catalog) -> None:
     ]  # fmt: skip
 
 
-def test_only_row_groups_with_changes_are_decoded(catalog: engine.Catalog) -> None:
+def test_only_row_groups_with_changes_are_decoded(catalog: icebench.Catalog) -> None:
     made = catalog.create_table("db.u", ROWS, properties={"write.parquet.row-group-size-bytes": "2000"})
     made.append(rows(*((i, f"value {i}") for i in range(2000))))
     made.delete("id = 1500", "merge-on-read")
-    counters = engine.Counters()
+    counters = icebench.Counters()
     scan = made.changelog_scan(made.snapshots[0].snapshot_id, counters=counters)
     assert scan.to_arrow()["id"].to_pylist() == [1500]
     assert counters[ROW_GROUPS_READ] == 1
@@ -259,13 +259,13 @@ def test_only_row_groups_with_changes_are_decoded(catalog: engine.Catalog) -> No
     assert counters[ROWS_DECODED] < 400
 
 
-def test_the_append_scan(catalog: engine.Catalog) -> None:
+def test_the_append_scan(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     made.append(rows((4, "d")))
     made.overwrite(rows((5, "e")), "id = 4")
     made.append(rows((6, "f")))
     start = made.snapshots[0].snapshot_id
-    counters = engine.Counters()
+    counters = icebench.Counters()
     scan = made.incremental_append_scan(start, columns=["id", "_pos"], counters=counters)
     assert scan.to_arrow().to_pylist() == [{"id": 4, "_pos": 0}, {"id": 6, "_pos": 0}]
     assert scan.count() == 2
@@ -275,7 +275,7 @@ def test_the_append_scan(catalog: engine.Catalog) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"net_changes": True}, {"identifier_columns": ["id"]}])
-def test_nothing_happened(catalog: engine.Catalog, options: dict[str, Any]) -> None:
+def test_nothing_happened(catalog: icebench.Catalog, options: dict[str, Any]) -> None:
     made = table(catalog)
     last = made.snapshots[-1].snapshot_id
     assert changes(made, from_snapshot_id=last, to_snapshot_id=last, **options) == []
@@ -283,7 +283,7 @@ def test_nothing_happened(catalog: engine.Catalog, options: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_of_one_file_tell_their_own_rows_only(catalog: engine.Catalog, version: int) -> None:
+def test_deletes_of_one_file_tell_their_own_rows_only(catalog: icebench.Catalog, version: int) -> None:
     made = table(catalog, version)
     made.append(rows(*((i, "x") for i in range(10, 20))))
     for id_ in (12, 17, 10):

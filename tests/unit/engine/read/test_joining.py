@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.formats.parquet.source import ParquetSource
-from engine.read import joining
-from engine.runtime.counters import ROW_GROUPS_READ, ROWS_DECODED
-from engine.spec.types import LONG
+import icebench
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.read import joining
+from icebench.engine.runtime.counters import ROW_GROUPS_READ, ROWS_DECODED
+from icebench.engine.spec.types import LONG
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
 
@@ -39,16 +39,16 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> engine.Table:
+def table(tmp_path: Path) -> icebench.Table:
     """Three files of two rows."""
-    made = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
+    made = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
     for first in (1, 3, 5):
         made.append(rows(first, first + 1))
     return made
 
 
-def test_neighbours_are_joined_in_order(table: engine.Table, joined: list[int]) -> None:
-    counters = engine.Counters()
+def test_neighbours_are_joined_in_order(table: icebench.Table, joined: list[int]) -> None:
+    counters = icebench.Counters()
     assert table.scan(counters=counters).to_arrow() == rows(5, 6, 3, 4, 1, 2)
     assert joined == [3]
     assert counters.as_dict()[ROW_GROUPS_READ] == 3
@@ -57,7 +57,7 @@ def test_neighbours_are_joined_in_order(table: engine.Table, joined: list[int]) 
     assert joined == [3]
 
 
-def test_every_file_is_closed(table: engine.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_file_is_closed(table: icebench.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[str] = []
     real = ParquetSource.close
 
@@ -72,7 +72,7 @@ def test_every_file_is_closed(table: engine.Table, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_each_has_its_own_deleted_positions(tmp_path: Path, joined: list[int], version: str) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": version})
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties={"format-version": version})
     for first in (1, 3, 5, 7):
         table.append(rows(first, first + 1))
     table.delete("id in (2, 5, 7, 8)", "merge-on-read")
@@ -85,20 +85,20 @@ def test_each_has_its_own_deleted_positions(tmp_path: Path, joined: list[int], v
     assert joined == [5, 4]
 
 
-def test_metadata_columns_are_of_each_file(table: engine.Table, joined: list[int]) -> None:
+def test_metadata_columns_are_of_each_file(table: icebench.Table, joined: list[int]) -> None:
     found = table.scan(columns=["id", "_file", "_pos"]).to_arrow()
     assert found["_pos"].to_pylist() == [0, 1] * 3
     assert len(set(found["_file"].to_pylist())) == 3
     assert joined == []
 
 
-def test_columns_that_no_file_has_are_as_many_nulls(table: engine.Table, joined: list[int]) -> None:
+def test_columns_that_no_file_has_are_as_many_nulls(table: icebench.Table, joined: list[int]) -> None:
     table.update_schema(lambda schema: schema.add_column("extra", LONG))
     assert table.scan(columns=["extra"]).to_arrow()["extra"].to_pylist() == [None] * 6
     assert joined == [3]
 
 
-def test_a_file_of_several_row_groups_is_read_alone(table: engine.Table, joined: list[int]) -> None:
+def test_a_file_of_several_row_groups_is_read_alone(table: icebench.Table, joined: list[int]) -> None:
     out = pa.BufferOutputStream()
     (location,) = table.inspect.data_files()["file_path"].to_pylist()[:1]
     data = pq.read_table(pa.BufferReader(table.store.read(location)))
@@ -110,7 +110,7 @@ def test_a_file_of_several_row_groups_is_read_alone(table: engine.Table, joined:
     assert joined == [3]
 
 
-def test_a_column_that_was_made_anew_is_not_the_old_one(table: engine.Table, joined: list[int]) -> None:
+def test_a_column_that_was_made_anew_is_not_the_old_one(table: icebench.Table, joined: list[int]) -> None:
     table.update_schema(lambda schema: schema.drop_column("n"))
     table.update_schema(lambda schema: schema.add_column("n", LONG))
     for first in (7, 9):
@@ -120,7 +120,7 @@ def test_a_column_that_was_made_anew_is_not_the_old_one(table: engine.Table, joi
     assert joined == [2, 3]
 
 
-def test_equality_deletes_are_applied_to_older_files_alone(table: engine.Table, joined: list[int]) -> None:
+def test_equality_deletes_are_applied_to_older_files_alone(table: icebench.Table, joined: list[int]) -> None:
     changes = table.keyed_stream(["id"])
     changes.delete(pa.table({"id": [2, 5]}))
     changes.commit()
@@ -130,12 +130,12 @@ def test_equality_deletes_are_applied_to_older_files_alone(table: engine.Table, 
     assert joined == [2]
 
 
-@pytest.mark.filterwarnings("ignore::engine.errors.ContradictionWarning")
+@pytest.mark.filterwarnings("ignore::icebench.engine.errors.ContradictionWarning")
 @pytest.mark.parametrize("lacks_column", [False, True])
 def test_partitions(tmp_path: Path, joined: list[int], lacks_column: bool) -> None:
     """Residuals differ between partitions, and so do the values of columns that files lack."""
     spec = [("n", "identity")]
-    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, partition_spec=spec)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, partition_spec=spec)
     table.append(pa.table({"id": [1, 2, 3, 4], "n": [0, 0, 1, 1]}, SCHEMA))
     table.append(pa.table({"id": [5, 6, 7, 8], "n": [0, 0, 1, 1]}, SCHEMA))
     if lacks_column:
@@ -148,7 +148,7 @@ def test_partitions(tmp_path: Path, joined: list[int], lacks_column: bool) -> No
     assert sorted(found["id"].to_pylist()) == [3, 4, 5, 7, 8]
 
 
-def without_column(table: engine.Table) -> None:
+def without_column(table: icebench.Table) -> None:
     """Write the data files without the partition's column, as writers of Hive do."""
     for location in table.inspect.data_files()["file_path"].to_pylist():
         kept = pq.read_table(pa.BufferReader(table.store.read(location))).select(["id"])

@@ -13,30 +13,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
+import icebench
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("n", pa.int64()), pa.field("s", pa.string())])
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
+def catalog(tmp_path: Path) -> Iterator[icebench.Catalog]:
+    opened = icebench.load_catalog(f"{tmp_path}/wh")
     yield opened
     opened.close()
 
 
-def table(catalog: engine.Catalog, schema: pa.Schema, *spec: tuple[str, str], version: int = 2) -> engine.Table:
+def table(catalog: icebench.Catalog, schema: pa.Schema, *spec: tuple[str, str], version: int = 2) -> icebench.Table:
     return catalog.create_table("db.t", schema, partition_spec=spec, properties={"format-version": str(version)})
 
 
-def add(table: engine.Table, folder: Path, ids: list[int], *partition: Any) -> None:
+def add(table: icebench.Table, folder: Path, ids: list[int], *partition: Any) -> None:
     """A file that has ids only."""
     path = folder / f"{ids[0]}.parquet"
     schema = pa.schema([pa.field("id", pa.int64()).with_metadata({"PARQUET:field_id": "1"})])
     pq.write_table(pa.table({"id": ids}, schema=schema), path)
     table.add_files(
         [
-            engine.DataFile(
+            icebench.DataFile(
                 file_path=str(path), file_format="parquet", spec_id=table.spec.spec_id, partition=partition,
                 record_count=len(ids), file_size_in_bytes=path.stat().st_size,
             )
@@ -44,12 +44,12 @@ def add(table: engine.Table, folder: Path, ids: list[int], *partition: Any) -> N
     )  # fmt: skip
 
 
-def column(table: engine.Table, name: str, filter: str | None = None) -> dict[int, Any]:
+def column(table: icebench.Table, name: str, filter: str | None = None) -> dict[int, Any]:
     read = table.refresh().scan(filter=filter).to_arrow()
     return dict(zip(read["id"].to_pylist(), read[name].to_pylist(), strict=True))
 
 
-def test_an_identity_partition_value_is_the_columns(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_an_identity_partition_value_is_the_columns(catalog: icebench.Catalog, tmp_path: Path) -> None:
     made = table(catalog, ROWS, ("n", "identity"), ("s", "identity"))
     add(made, tmp_path, [1, 2], 7, "x")
     add(made, tmp_path, [3], None, "")
@@ -66,18 +66,18 @@ def test_an_identity_partition_value_is_the_columns(catalog: engine.Catalog, tmp
     [("n", "bucket[16]", 3), ("n", "truncate[10]", 10), ("s", "truncate[1]", "x"), ("n", "void", None)],
 )
 def test_another_partition_value_is_not(
-    catalog: engine.Catalog, tmp_path: Path, field: str, transform: str, value: Any
+    catalog: icebench.Catalog, tmp_path: Path, field: str, transform: str, value: Any
 ) -> None:
     made = table(catalog, ROWS, (field, transform))
     add(made, tmp_path, [1, 2], value)
     assert column(made, field) == {1: None, 2: None}
 
 
-def test_a_null_partition_value_comes_before_the_default(catalog: engine.Catalog, tmp_path: Path) -> None:
+def test_a_null_partition_value_comes_before_the_default(catalog: icebench.Catalog, tmp_path: Path) -> None:
     made = table(catalog, ROWS, version=3)
     add(made, tmp_path, [1])
-    made.update_schema(lambda s: s.add_column("added", engine.LONG, default=5))
-    made.update_spec(lambda s: s.add_field("added", engine.parse_transform("identity")))
+    made.update_schema(lambda s: s.add_column("added", icebench.LONG, default=5))
+    made.update_spec(lambda s: s.add_field("added", icebench.parse_transform("identity")))
     add(made.refresh(), tmp_path, [2], None)
     add(made, tmp_path, [3], 9)
     assert column(made, "added") == {1: 5, 2: None, 3: 9}
@@ -98,7 +98,7 @@ def test_a_null_partition_value_comes_before_the_default(catalog: engine.Catalog
     ids=str,
 )
 def test_values_that_are_special(
-    catalog: engine.Catalog, tmp_path: Path, type_: pa.DataType, values: list[Any]
+    catalog: icebench.Catalog, tmp_path: Path, type_: pa.DataType, values: list[Any]
 ) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("p", type_)])
     made = table(catalog, schema, ("p", "identity"))

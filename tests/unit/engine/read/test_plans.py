@@ -5,24 +5,24 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import FileNotFound
-from engine.plan.scan import ScanPlan, table_scan
-from engine.read.matches import matched_rows
-from engine.read.plans import count_rows, planned_files, read_plan, schemas_by_age
-from engine.runtime.counters import ROWS_DECODED, ROWS_RETURNED, Counters
-from engine.spec.metadata_columns import FILE, POS
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity, Truncate
-from engine.spec.types import INT, LONG
-from engine.table import Table
+import icebench
+from icebench.engine.plan.scan import ScanPlan, table_scan
+from icebench.engine.read.matches import matched_rows
+from icebench.engine.read.plans import count_rows, planned_files, read_plan, schemas_by_age
+from icebench.engine.runtime.counters import ROWS_DECODED, ROWS_RETURNED, Counters
+from icebench.engine.spec.metadata_columns import FILE, POS
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity, Truncate
+from icebench.engine.spec.types import INT, LONG
+from icebench.engine.table import Table
+from icebench.errors import FileNotFound
 
 ROWS = pa.table({"id": range(40), "p": [f"p{i % 4}" for i in range(40)]})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     catalog.create_namespace("db")
     properties = {"write.parquet.row-group-size-bytes": "32"}
     made = catalog.create_table("db.t", ROWS.schema, properties=properties)
@@ -86,7 +86,7 @@ def test_a_missing_data_file_is_named_with_table_and_snapshot(table: Table) -> N
 
 
 def test_an_empty_table_gives_no_rows(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     catalog.create_namespace("db")
     empty = catalog.create_table("db.t", ROWS.schema)
     plan = plan_of(empty)
@@ -96,7 +96,7 @@ def test_an_empty_table_gives_no_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows_of_files_with_deletes_are_counted_by_reading(tmp_path: Path, version: int) -> None:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     made = catalog.create_table("db.t", ROWS.schema, properties={"format-version": str(version)})
     made.append(ROWS.slice(0, 25))
     made.append(ROWS.slice(25))
@@ -109,7 +109,7 @@ def test_rows_of_files_with_deletes_are_counted_by_reading(tmp_path: Path, versi
 
 
 def test_vectors_in_one_puffin_file_are_those_of_their_data_files(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     made = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "3"})
     made.append(ROWS.slice(0, 25))
     made.append(ROWS.slice(25))
@@ -122,7 +122,7 @@ def test_vectors_in_one_puffin_file_are_those_of_their_data_files(tmp_path: Path
 
 
 def test_partition_tuples_have_the_fields_of_their_files_spec(tmp_path: Path) -> None:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     made = catalog.create_table("db.t", ROWS.schema, partition_spec=[("p", "identity")])
     made.append(ROWS.slice(0, 1))
     made.update_spec(lambda spec: spec.drop_field("p").add_field("id", Truncate(10)))

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.deletes.files import DeleteFile, FileRead
-from engine.errors import CorruptTable, FileNotFound, Unsupported
-from engine.expressions.binding import bind
-from engine.expressions.parse import parse
-from engine.read.reader import read_files
-from engine.read.request import ReadRequest
-from engine.runtime.counters import (
+from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.parse import parse
+from icebench.engine.read.reader import read_files
+from icebench.engine.read.request import ReadRequest
+from icebench.engine.runtime.counters import (
     DELETE_FILES_LOADED,
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,
@@ -27,19 +26,20 @@ from engine.runtime.counters import (
     STORAGE_BYTES_READ,
     Counters,
 )
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile
-from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID, SPEC_ID
-from engine.spec.partitioning import PartitionSpec, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Identity
-from engine.spec.types import LONG, STRING, NestedField
-from engine.storage.counting import CountingStore
-from engine.storage.memory import MemoryStore
-from engine.storage.store import Store
-from engine.write.data_files import write_data_files
-from engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID, SPEC_ID
+from icebench.engine.spec.partitioning import PartitionSpec, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Identity
+from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.storage.counting import CountingStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.store import Store
+from icebench.engine.write.data_files import write_data_files
+from icebench.engine.write.delete_files import DeletedRows, write_position_deletes
+from icebench.errors import CorruptTable, FileNotFound, Unsupported
 from tests.property.table_model import planned_delete
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
@@ -135,7 +135,7 @@ def test_files_come_in_order_whatever_their_size() -> None:
 
 
 def test_a_residual_at_the_place_in_memory_of_another_is_prepared_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.read.request.id", lambda _: 1, raising=False)
+    monkeypatch.setattr("icebench.engine.read.request.id", lambda _: 1, raising=False)
     request = ReadRequest(store=MemoryStore(), projection=SCHEMA, schemas=(SCHEMA,))
     for text in ("id = 1", "text = 'x'"):
         residual = bind(parse(text), SCHEMA)
@@ -283,7 +283,9 @@ def test_two_deletion_vectors_for_one_file_are_an_error() -> None:
     store = MemoryStore()
     file = written(store)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.deletes.loaded_deletes.load_vectors", lambda vectors, **_: dict.fromkeys(vectors))
+        patch.setattr(
+            "icebench.engine.deletes.loaded_deletes.load_vectors", lambda vectors, **_: dict.fromkeys(vectors)
+        )
         vectors = tuple(
             DeleteFile(
                 content=deletes_of(store, file, [1])[0].content,

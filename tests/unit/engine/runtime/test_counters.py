@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from engine.errors import Invalid
-from engine.runtime import counters
-from engine.runtime.counters import Counters
+from icebench.engine.runtime import counters
+from icebench.engine.runtime.counters import Counters
+from icebench.errors import Invalid
 
 
 def test_counts_by_name_in_order() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.errors import Invalid
-from engine.runtime.local import LocalRunner, available_threads
+from icebench.engine.runtime.local import LocalRunner, available_threads
+from icebench.errors import Invalid
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

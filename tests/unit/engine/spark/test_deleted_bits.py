@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.deletes.files import FileRead
-from engine.deletes.loaded_deletes import FileDeletes
-from engine.spark.deleted_bits import bits_of, slots_of
-from engine.spark.file_chunks import LocatedFile
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.loaded_deletes import FileDeletes
+from icebench.engine.spark.deleted_bits import bits_of, slots_of
+from icebench.engine.spark.file_chunks import LocatedFile
 
 
 def placed(size: int | None, rows: int, positions: list[int] | None) -> LocatedFile:

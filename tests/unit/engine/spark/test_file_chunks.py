@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.spark.file_chunks import xxhash64
+from icebench.engine.spark.file_chunks import xxhash64
 
 
 def test_hashes_are_those_of_spark() -> None:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.spark.packing import Packing, packing_of
-from engine.spec.types import (
+from icebench.engine.spark.packing import Packing, packing_of
+from icebench.engine.spec.types import (
     BOOLEAN,
     DATE,
     DOUBLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spark.session import least_tasks
+from icebench.engine.spark.session import least_tasks
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,19 @@ import pytest
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
-import engine
-from engine.codec.manifests.writer import encode_manifest
-from engine.columnar.schemas import from_arrow_schema
-from engine.errors import Invalid, Unsupported
-from engine.operations.row_source import WrittenRows
-from engine.spark.arrow_batches import spark_batch
-from engine.spark_source.datasource import TableSource
-from engine.spark_source.filters import pushed
-from engine.spark_source.options import read_options, stream_options, write_options
-from engine.spark_source.writer import TaskFiles
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.table import Table
-from engine.write.data_files import write_data_files
+import icebench
+from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.operations.row_source import WrittenRows
+from icebench.engine.spark.arrow_batches import spark_batch
+from icebench.engine.spark_source.datasource import TableSource
+from icebench.engine.spark_source.filters import pushed
+from icebench.engine.spark_source.options import read_options, stream_options, write_options
+from icebench.engine.spark_source.writer import TaskFiles
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.table import Table
+from icebench.engine.write.data_files import write_data_files
+from icebench.errors import Invalid, Unsupported
 
 FIELDS = pa.schema(
     [
@@ -57,7 +57,7 @@ def rows(*ids: int) -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     made = catalog.create_table("db.t", FIELDS)
     for start in range(0, 30, 10):
         made.append(rows(*range(start, start + 10)))
@@ -150,14 +150,14 @@ def test_a_schema_that_changes_under_a_stream_is_told(table: Table, place: dict[
     source = TableSource({**place, "columns": "id,name"})
     reader = source.streamReader(source.schema())
     start, end = reader.initialOffset(), reader.latestOffset()
-    table.update_schema(lambda schema: schema.add_column("more", engine.LONG))
+    table.update_schema(lambda schema: schema.add_column("more", icebench.LONG))
     assert len(read(reader, list(reader.partitions(start, end)))) == 30
     table.update_schema(lambda schema: schema.rename_column("name", "label"))
     with pytest.raises(Invalid, match="name"):
         reader.partitions(start, end)
 
 
-def written(table: Table, *ids: int) -> list[engine.DataFile]:
+def written(table: Table, *ids: int) -> list[icebench.DataFile]:
     return write_data_files(rows(*ids), metadata=table.metadata, store=table.store)
 
 
@@ -183,7 +183,7 @@ def test_a_complete_result_replaces_the_rows_once(table: Table, place: dict[str,
     assert table.refresh().current_snapshot == before
 
 
-def manifest_of(table: Table, file: engine.DataFile) -> bytes:
+def manifest_of(table: Table, file: icebench.DataFile) -> bytes:
     entry = ManifestEntry(status=EntryStatus.ADDED, snapshot_id=0, data_file=file)
     return encode_manifest(
         [entry], schema=table.schema(), spec=table.spec, format_version=3, content=ManifestContent.DATA, snapshot_id=0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.spec.calendar import civil_of, clock_of, days_of, iso_clock, iso_date
+from icebench.engine.spec.calendar import civil_of, clock_of, days_of, iso_clock, iso_date
 
 EPOCH = dt.date(1970, 1, 1)
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from engine.errors import Invalid, Unsupported
-from engine.spec.creation import new_table_metadata
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Day, Identity, Truncate, UnknownTransform
-from engine.spec.types import LONG, STRING, TIMESTAMP, VARIANT, NestedField, StructType, list_type
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Bucket, Day, Identity, Truncate, UnknownTransform
+from icebench.engine.spec.types import LONG, STRING, TIMESTAMP, VARIANT, NestedField, StructType, list_type
+from icebench.errors import Invalid, Unsupported
 
 POINT = StructType((NestedField(field_id=70, name="x", type=LONG), NestedField(field_id=60, name="y", type=LONG)))
 SCHEMA = Schema(

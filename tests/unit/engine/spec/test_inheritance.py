@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import CorruptTable
-from engine.spec.data_file import DataFile
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.inheritance import apply_inheritance
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from icebench.errors import CorruptTable
 
 
 def entry(status: EntryStatus, *, number: int | None = None, rows: int = 10, first: int | None = None) -> ManifestEntry:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spec.locations import lies_inside, normalise, path_of
+from icebench.engine.spec.locations import lies_inside, normalise, path_of
 
 
 @pytest.mark.parametrize(

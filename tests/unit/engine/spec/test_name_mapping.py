@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from engine.errors import Invalid
-from engine.spec.name_mapping import evolve_mapping, mapping_of, name_mapping_text, parse_name_mapping
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, STRING, NestedField, StructType, list_type
+from icebench.engine.spec.name_mapping import evolve_mapping, mapping_of, name_mapping_text, parse_name_mapping
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, STRING, NestedField, StructType, list_type
+from icebench.errors import Invalid
 
 # The example of the specification's appendix, shortened.
 TEXT = json.dumps(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import Invalid
-from engine.spec.partition_evolution import PartitionSpecUpdate
-from engine.spec.partitioning import UNPARTITIONED, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Day, Identity, Month, Truncate, Void
-from engine.spec.types import LONG, TIMESTAMP, NestedField, list_type
+from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
+from icebench.engine.spec.partitioning import UNPARTITIONED, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Day, Identity, Month, Truncate, Void
+from icebench.engine.spec.types import LONG, TIMESTAMP, NestedField, list_type
+from icebench.errors import Invalid
 
 SCHEMA = Schema(
     (

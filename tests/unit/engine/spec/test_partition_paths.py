@@ -6,11 +6,21 @@ from decimal import Decimal
 
 import pytest
 
-from engine.spec.partition_paths import human_string, partition_path
-from engine.spec.partitioning import PartitionField, PartitionSpec, common_partition_type, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Void, Year
-from engine.spec.types import BINARY, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMPTZ_NS, DecimalType, NestedField
+from icebench.engine.spec.partition_paths import human_string, partition_path
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, common_partition_type, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Void, Year
+from icebench.engine.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMPTZ_NS,
+    DecimalType,
+    NestedField,
+)
 
 SCHEMA = Schema((NestedField(field_id=1, name="ts", type=TIMESTAMP), NestedField(field_id=2, name="name", type=STRING)))
 

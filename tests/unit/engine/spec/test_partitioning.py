@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import Invalid
-from engine.spec.partitioning import (
+from icebench.engine.spec.partitioning import (
     PartitionField,
     PartitionSpec,
     check_promotions,
     common_partition_type,
     partition_spec,
 )
-from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Day, Identity, Transform, Void
-from engine.spec.types import DATE, INT, LONG, STRING, TIMESTAMP, UNKNOWN, NestedField, Type, list_type
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Bucket, Day, Identity, Transform, Void
+from icebench.engine.spec.types import DATE, INT, LONG, STRING, TIMESTAMP, UNKNOWN, NestedField, Type, list_type
+from icebench.errors import Invalid
 
 
 def schema(**columns: Type) -> Schema:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import Invalid
-from engine.spec import properties
-from engine.spec.properties import Property
+from icebench.engine.spec import properties
+from icebench.engine.spec.properties import Property
+from icebench.errors import Invalid
 
 
 def test_defaults_and_values() -> None:

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import CommitConflict
-from engine.spec.creation import new_table_metadata
-from engine.spec.requirements import (
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.requirements import (
     AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -19,9 +18,10 @@ from engine.spec.requirements import (
     TableRequirement,
     check_requirements,
 )
-from engine.spec.schema import Schema
-from engine.spec.snapshots import SnapshotRef
-from engine.spec.types import LONG, NestedField
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import SnapshotRef
+from icebench.engine.spec.types import LONG, NestedField
+from icebench.errors import CommitConflict
 
 SCHEMA = Schema((NestedField(field_id=1, name="id", type=LONG),))
 EMPTY = new_table_metadata(SCHEMA, location="/t", uuid=uuid.UUID(int=7), now_ms=1)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import Invalid
-from engine.spec.schema import Schema
-from engine.spec.types import INT, LONG, STRING, NestedField, StructType, Type, list_type, map_type
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import INT, LONG, STRING, NestedField, StructType, Type, list_type, map_type
+from icebench.errors import Invalid
 
 
 def column(field_id: int, name: str, type_: Type = LONG, *, required: bool = False) -> NestedField:

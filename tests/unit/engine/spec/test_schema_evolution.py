@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import Invalid
-from engine.spec.schema import Schema
-from engine.spec.schema_evolution import SchemaUpdate, assign_fresh_ids
-from engine.spec.types import (
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema_evolution import SchemaUpdate, assign_fresh_ids
+from icebench.engine.spec.types import (
     DATE,
     DOUBLE,
     INT,
@@ -23,6 +22,7 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
+from icebench.errors import Invalid
 
 
 def column(field_id: int, name: str, type_=LONG, *, required: bool = False) -> NestedField:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.spec import types
-from engine.spec.transforms import (
+from icebench.engine.spec import types
+from icebench.engine.spec.transforms import (
     Bucket,
     Day,
     Hour,
@@ -24,8 +24,8 @@ from engine.spec.transforms import (
     murmur3,
     parse_transform,
 )
-from engine.spec.types import DecimalType, FixedType, PrimitiveType
-from engine.spec.values import Value
+from icebench.engine.spec.types import DecimalType, FixedType, PrimitiveType
+from icebench.engine.spec.values import Value
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spec import types
-from engine.spec.types import DecimalType, FixedType, GeospatialType, Type, can_promote, list_type, map_type
+from icebench.engine.spec import types
+from icebench.engine.spec.types import DecimalType, FixedType, GeospatialType, Type, can_promote, list_type, map_type
 
 
 @pytest.mark.parametrize(

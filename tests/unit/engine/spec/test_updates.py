@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import CommitConflict, Invalid, Unsupported
-from engine.spec.creation import new_table_metadata
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import partition_spec
-from engine.spec.schema import Schema
-from engine.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from engine.spec.transforms import Bucket, Identity
-from engine.spec.types import LONG, STRING, TIMESTAMP_NS, NestedField
-from engine.spec.updates import (
+from icebench.engine.spec.creation import new_table_metadata
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from icebench.engine.spec.transforms import Bucket, Identity
+from icebench.engine.spec.types import LONG, STRING, TIMESTAMP_NS, NestedField
+from icebench.engine.spec.updates import (
     AddPartitionSpec,
     AddSchema,
     AddSnapshot,
@@ -44,6 +43,7 @@ from engine.spec.updates import (
     updates_to_schema,
     updates_to_spec,
 )
+from icebench.errors import CommitConflict, Invalid, Unsupported
 
 NOW = 1_000
 SCHEMA = Schema(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import CorruptTable
-from engine.spec import types
-from engine.spec.types import DecimalType, FixedType, PrimitiveType
-from engine.spec.values import Value, decimal_of, decode_value, encode_value, unscaled
+from icebench.engine.spec import types
+from icebench.engine.spec.types import DecimalType, FixedType, PrimitiveType
+from icebench.engine.spec.values import Value, decimal_of, decode_value, encode_value, unscaled
+from icebench.errors import CorruptTable
 
 # Appendix D of the specification: single-value serialization.
 FORMS: list[tuple[PrimitiveType, Value, str]] = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import Invalid, NotFound
-from engine.spec.schema import Schema
-from engine.spec.types import LONG, STRING, NestedField
-from engine.spec.views import SqlRepresentation, ViewVersion, new_view_metadata
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.spec.views import SqlRepresentation, ViewVersion, new_view_metadata
+from icebench.errors import Invalid, NotFound
 
 SCHEMA = Schema((NestedField(field_id=1, name="n", type=LONG),))
 OTHER = Schema((NestedField(field_id=1, name="n", type=STRING),))

@@ -9,9 +9,9 @@ from typing import Any, Self
 import pytest
 from pyarrow import fs
 
-from engine.errors import StorageFailed
-from engine.storage.arrow import ArrowStore
-from engine.storage.failures import translate_errors
+from icebench.engine.storage.arrow import ArrowStore
+from icebench.engine.storage.failures import translate_errors
+from icebench.errors import StorageFailed
 
 
 class Breaking:

@@ -6,9 +6,9 @@ import pytest
 from botocore.exceptions import ClientError
 from pyarrow import fs
 
-from engine.errors import AlreadyExists, CommitStateUnknown, StorageFailed
-from engine.storage import conditional_s3
-from engine.storage.conditional_s3 import ConditionalS3Store
+from icebench.engine.storage import conditional_s3
+from icebench.engine.storage.conditional_s3 import ConditionalS3Store
+from icebench.errors import AlreadyExists, CommitStateUnknown, StorageFailed
 
 
 class Answers:

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.errors import FileNotFound, Unsupported
-from engine.runtime import counters as names
-from engine.runtime.counters import Counters
-from engine.storage.counting import CountingStore
-from engine.storage.local import LocalStore
-from engine.storage.memory import MemoryStore
+from icebench.engine.runtime import counters as names
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.storage.counting import CountingStore
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import FileNotFound, Unsupported
 
 
 def made() -> tuple[CountingStore, Counters]:

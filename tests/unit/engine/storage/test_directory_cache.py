@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import Invalid, StorageFailed
-from engine.storage.directory_cache import DirectoryCache
+from icebench.engine.storage.directory_cache import DirectoryCache
+from icebench.errors import Invalid, StorageFailed
 
 
 class Clock:

@@ -13,10 +13,10 @@ from typing import Self
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.runtime.counters import COMMIT_ATTEMPTS, Counters
-from engine.storage import host_commit_lock as locks
-from engine.storage.host_commit_lock import host_commit_lock
+import icebench
+from icebench.engine.runtime.counters import COMMIT_ATTEMPTS, Counters
+from icebench.engine.storage import host_commit_lock as locks
+from icebench.engine.storage.host_commit_lock import host_commit_lock
 
 TABLE = "9e8b7f4c"
 LOCKED = {"icebench.commit.host-lock.enabled": "true"}
@@ -167,10 +167,10 @@ def waits() -> bool:
 def test_a_commit_that_waited_starts_from_the_table_as_it_is_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = engine.load_catalog(str(tmp_path / "wh")).create_table(
+    table = icebench.load_catalog(str(tmp_path / "wh")).create_table(
         "db.t", pa.schema([("a", pa.int64())]), properties=LOCKED
     )
-    other = engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+    other = icebench.load_catalog(str(tmp_path / "wh")).load_table("db.t")
     waits, lock = threading.Event(), locks._lock
 
     def note(descriptor: int) -> bool:
@@ -193,13 +193,13 @@ def test_a_commit_that_waited_starts_from_the_table_as_it_is_then(
 
 
 def test_writers_of_one_machine_do_not_collide(tmp_path: Path) -> None:
-    def opened() -> engine.Table:
-        return engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+    def opened() -> icebench.Table:
+        return icebench.load_catalog(str(tmp_path / "wh")).load_table("db.t")
 
     schema = pa.schema([("a", pa.int64())])
     # The longest wait for the lock grows with it: a minute, on however busy a machine.
     properties = {**LOCKED, "commit.retry.min-wait-ms": "1000"}
-    table = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", schema, properties=properties)
+    table = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.t", schema, properties=properties)
 
     def write(writer: int) -> int:
         counters = Counters()
@@ -218,7 +218,7 @@ def test_writers_of_one_machine_do_not_collide(tmp_path: Path) -> None:
 
 
 def test_only_tables_that_ask_for_the_lock_take_it(tmp_path: Path, own_directory: Path) -> None:
-    catalog = engine.load_catalog(str(tmp_path / "wh"))
+    catalog = icebench.load_catalog(str(tmp_path / "wh"))
     rows = pa.table({"a": [1]})
     catalog.create_table("db.plain", rows.schema).append(rows)
     assert not own_directory.exists()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed
-from engine.storage.local import LocalOutputFile, LocalStore, local_path
+from icebench.engine.storage.local import LocalOutputFile, LocalStore, local_path
+from icebench.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import FileNotFound, Unsupported
-from engine.storage.memory import MemoryStore
-from engine.storage.relocated import RelocatedStore
-from engine.storage.resolve import Stores
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.relocated import RelocatedStore
+from icebench.engine.storage.resolve import Stores
+from icebench.errors import FileNotFound, Unsupported
 
 
 @pytest.fixture

@@ -7,13 +7,20 @@ from types import SimpleNamespace
 import pytest
 from pyarrow import fs
 
-from engine.errors import Invalid, StorageFailed, Unsupported
-from engine.runtime.local import LocalRunner
-from engine.storage.arrow import ArrowStore
-from engine.storage.local import LocalStore
-from engine.storage.memory import MemoryStore
-from engine.storage.relocated import RelocatedStore
-from engine.storage.resolve import Stores, absolute_location, default_runner, normalise_location, scheme_of, store_for
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.storage.arrow import ArrowStore
+from icebench.engine.storage.local import LocalStore
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.relocated import RelocatedStore
+from icebench.engine.storage.resolve import (
+    Stores,
+    absolute_location,
+    default_runner,
+    normalise_location,
+    scheme_of,
+    store_for,
+)
+from icebench.errors import Invalid, StorageFailed, Unsupported
 
 
 @pytest.mark.parametrize(
@@ -42,13 +49,13 @@ def test_stores_by_scheme() -> None:
 
 
 def test_threads_by_where_files_really_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.storage.resolve.available_threads", lambda: 3)
+    monkeypatch.setattr("icebench.engine.storage.resolve.available_threads", lambda: 3)
     here, there = MemoryStore(), RelocatedStore(store_for, {"/old": "s3://bucket/new", "s3://bucket/old": "/new"})
     of_processors = LocalRunner().threads
     assert default_runner(here, "memory://a").threads == of_processors
     assert default_runner(there, "/old/t").threads == 8
     assert default_runner(there, "s3://bucket/old/t").threads == of_processors
-    monkeypatch.setattr("engine.storage.resolve.available_threads", lambda: 64)
+    monkeypatch.setattr("icebench.engine.storage.resolve.available_threads", lambda: 64)
     assert default_runner(there, "/old/t").threads == 64
 
 
@@ -68,7 +75,9 @@ def test_options_reach_the_file_system() -> None:
 
 def test_options_of_adls(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, object]] = []
-    monkeypatch.setattr("engine.storage.object_stores.fs.AzureFileSystem", lambda **options: given.append(options))
+    monkeypatch.setattr(
+        "icebench.engine.storage.object_stores.fs.AzureFileSystem", lambda **options: given.append(options)
+    )
     properties = {"adls.sas-token.ann.dfs.core.windows.net": "s", "adls.blob-storage-scheme": "http"}
     store = store_for("abfss://box@ann.dfs.core.windows.net/a", properties)
     assert given == [{"account_name": "ann", "sas_token": "s", "blob_storage_scheme": "http"}]
@@ -121,7 +130,7 @@ def test_options_of_s3(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, **options: object) -> None:
             given.append(options)
 
-    monkeypatch.setattr("engine.storage.object_stores.fs.S3FileSystem", Client)
+    monkeypatch.setattr("icebench.engine.storage.object_stores.fs.S3FileSystem", Client)
     store_for(
         "s3a://bucket/a",
         {
@@ -209,7 +218,7 @@ def test_a_missing_hdfs_library_is_one_line_with_a_remedy(
     def missing(_: str) -> None:
         raise OSError(told)
 
-    monkeypatch.setattr("engine.storage.object_stores.fs.FileSystem", SimpleNamespace(from_uri=missing))
+    monkeypatch.setattr("icebench.engine.storage.object_stores.fs.FileSystem", SimpleNamespace(from_uri=missing))
     with pytest.raises(StorageFailed, match=r"HDFS needs a Java runtime .* CLASSPATH") as raised:
         store_for(location)
     assert "\n" not in str(raised.value)

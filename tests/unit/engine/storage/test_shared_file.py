@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from engine.formats.source import native_file
-from engine.storage.memory import MemoryInputFile
-from engine.storage.shared_file import SharedInputFile
+from icebench.engine.formats.source import native_file
+from icebench.engine.storage.memory import MemoryInputFile
+from icebench.engine.storage.shared_file import SharedInputFile
 
 DATA = bytes(range(100))
 

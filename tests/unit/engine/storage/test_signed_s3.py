@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import StorageFailed
-from engine.storage.object_stores import signed_s3
-from engine.storage.signed_s3 import S3Request
+from icebench.engine.storage.object_stores import signed_s3
+from icebench.engine.storage.signed_s3 import S3Request
+from icebench.errors import StorageFailed
 from tests.services.scripted_http import Reply, Seen, scripted_server
 
 PLACE = "s3://lake/db/f"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.utils.config import Config
 
-from engine.errors import Invalid
-from engine.storage.user_configuration import FILE, configured_catalogs
+from icebench.engine.storage.user_configuration import FILE, configured_catalogs
+from icebench.errors import Invalid
 
 CONFIGURED = """\
 default-catalog: prod

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from engine.columnar.schemas import from_arrow_schema
-from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.sorting import SortOrder
-from engine.spec.transforms import Transform
+from icebench.engine.columnar.schemas import from_arrow_schema
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.transforms import Transform
 
 LOCATION = "memory://bucket/table"
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import Invalid, StorageFailed, Unsupported
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.spec.data_file import DataFile
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Identity, Truncate
-from engine.storage.memory import MemoryOutputFile, MemoryStore
-from engine.write.data_files import write_data_files
-from engine.write.locations import FileNames
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.transforms import Bucket, Identity, Truncate
+from icebench.engine.storage.memory import MemoryOutputFile, MemoryStore
+from icebench.engine.write.data_files import write_data_files
+from icebench.engine.write.locations import FileNames
+from icebench.errors import Invalid, StorageFailed, Unsupported
 from tests.unit.engine.write.metadata_for_writes import LOCATION, metadata_of
 
 NAMES = FileNames(operation_id=uuid.UUID(int=7), partition_id=3, task_id=12)

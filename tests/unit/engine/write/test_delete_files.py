@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.errors import Invalid
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID
-from engine.spec.transforms import Identity
-from engine.storage.memory import MemoryStore
-from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
+from icebench.errors import Invalid
 from tests.unit.engine.write.metadata_for_writes import LOCATION, metadata_of
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("x", pa.decimal128(7, 2))])

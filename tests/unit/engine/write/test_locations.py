@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from engine.write.locations import DataLocations, FileNames
+from icebench.engine.write.locations import DataLocations, FileNames
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.errors import WriteMismatch
-from engine.formats.avro import writer as avro_writer
-from engine.formats.orc import writer as orc_writer
-from engine.storage.memory import MemoryStore
-from engine.write.data_files import write_data_files
+import icebench
+from icebench.engine.formats.avro import writer as avro_writer
+from icebench.engine.formats.orc import writer as orc_writer
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.data_files import write_data_files
+from icebench.errors import WriteMismatch
 from tests.unit.engine.write.metadata_for_writes import LOCATION, metadata_of
 
 INNER = pa.struct([("m", pa.int64())])
@@ -111,8 +111,8 @@ def test_damage_on_the_way_to_storage_is_noticed() -> None:
         lambda table: table.delete("id = 4", mode="copy-on-write"),
     ],
 )
-def test_nothing_is_committed(change: Callable[[engine.Table], object], tmp_path: Path) -> None:
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+def test_nothing_is_committed(change: Callable[[icebench.Table], object], tmp_path: Path) -> None:
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
     catalog.create_namespace("db")
     # Values read from Avro hold zeros below null structs.
     table = catalog.create_table("db.t", ROWS.schema, properties={"write.format.default": "avro"})

@@ -2,16 +2,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.codec.puffin.file import read_blob, read_footer
-from engine.deletes.files import DeleteFile
-from engine.deletes.vectors import load_vectors
-from engine.errors import Invalid
-from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.runtime.local import LocalRunner
-from engine.spec.data_file import DataFile, FileContent
-from engine.storage.memory import MemoryStore
-from engine.write.delete_files import DeletedRows
-from engine.write.vectors import write_deletion_vectors
+from icebench.engine.codec.puffin.file import read_blob, read_footer
+from icebench.engine.deletes.files import DeleteFile
+from icebench.engine.deletes.vectors import load_vectors
+from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.write.delete_files import DeletedRows
+from icebench.engine.write.vectors import write_deletion_vectors
+from icebench.errors import Invalid
 from tests.unit.engine.write.metadata_for_writes import LOCATION, metadata_of
 
 METADATA = metadata_of(pa.schema([("id", pa.int64())]), format_version=3)

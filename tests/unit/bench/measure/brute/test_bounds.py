@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.measure.brute.bounds import MOST_COLUMNS, choose_filters
-from bench.measure.brute.manifests import FileEntry, live_files
-from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.truth import GroundTruth
+from icebench.bench.measure.brute.bounds import MOST_COLUMNS, choose_filters
+from icebench.bench.measure.brute.manifests import FileEntry, live_files
+from icebench.bench.measure.brute.metadata import TableJson, load_table_json
+from icebench.bench.measure.brute.truth import GroundTruth
 from tests.unit.bench.measure.scripted import small_table
 
 

@@ -7,22 +7,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from bench.engines.checksum import checksum_of
-from bench.measure.brute.truth import GroundTruth, truth_at
-from bench.measure.oracle import Oracle
+import icebench
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.measure.brute.truth import GroundTruth, truth_at
+from icebench.bench.measure.oracle import Oracle
 from tests.unit.bench.measure.lying_files import ACTUAL, CLAIMED, FILTERS, ROWS, SCHEMA, write_lying
 
 COLUMNS = tuple(SCHEMA.names)
 
 
-def a_table(folder: Path) -> engine.Table:
-    return engine.load_catalog(str(folder)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
+def a_table(folder: Path) -> icebench.Table:
+    return icebench.load_catalog(str(folder)).create_table("db.t", SCHEMA, properties={"format-version": "2"})
 
 
-def described(path: Path, records: int, **more: Any) -> engine.DataFile:
+def described(path: Path, records: int, **more: Any) -> icebench.DataFile:
     size = path.stat().st_size
-    return engine.DataFile(
+    return icebench.DataFile(
         file_path=str(path), file_format="parquet", record_count=records, file_size_in_bytes=size, **more
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_statistics_of_delete_files_do_not_change_the_truth(lying: Path, tmp_pat
     data = tmp_path / "data.parquet"
     pq.write_table(ACTUAL, data)
     table.add_files([described(data, ROWS)])
-    deletes = described(lying, ROWS, content=engine.FileContent.EQUALITY_DELETES, equality_ids=(2, 4))
+    deletes = described(lying, ROWS, content=icebench.FileContent.EQUALITY_DELETES, equality_ids=(2, 4))
     table.add_files([deletes])
     assert truth_at(table.metadata_location).answer(COLUMNS).rows == 0
 
@@ -91,7 +91,7 @@ def test_statistics_of_position_deletes_do_not_change_the_truth(tmp_path: Path) 
     page = b"".join(len(claimed).to_bytes(4, "little") + claimed.encode() for _ in range(3))
     assert content.count(page) == 1
     path.write_bytes(content.replace(page, page.replace(claimed.encode(), str(data).encode())))
-    table.add_files([described(path, 3, content=engine.FileContent.POSITION_DELETES, referenced_data_file=str(data))])
+    table.add_files([described(path, 3, content=icebench.FileContent.POSITION_DELETES, referenced_data_file=str(data))])
     left = ACTUAL.filter(pa.array([i not in (1, 2, 999) for i in range(ROWS)]))
     found = truth_at(table.metadata_location).answer(COLUMNS)
     assert found.fault_of(checksum_of(left.to_batches(), COLUMNS)) is None

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import ConfigError, DatasetFailed
-from bench.measure.brute.metadata import TableJson, load_table_json, metadata_file
+from icebench.bench.errors import ConfigError, DatasetFailed
+from icebench.bench.measure.brute.metadata import TableJson, load_table_json, metadata_file
 from tests.unit.bench.measure.scripted import small_table
 
 METADATA = {"format-version": 2, "location": "/t"}

@@ -5,12 +5,12 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
-import engine
-from bench.errors import DatasetFailed
-from bench.measure.brute.manifests import live_files, manifest_list, read_avro
-from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.rewrite import Move, relocated, without_deletes
-from engine.codec.puffin.file import read_footer
+import icebench
+from icebench.bench.errors import DatasetFailed
+from icebench.bench.measure.brute.manifests import live_files, manifest_list, read_avro
+from icebench.bench.measure.brute.metadata import TableJson, load_table_json
+from icebench.bench.measure.brute.rewrite import Move, relocated, without_deletes
+from icebench.engine.codec.puffin.file import read_footer
 from tests.unit.bench.measure.scripted import small_table
 
 
@@ -64,7 +64,7 @@ def test_a_wrong_prefix_is_told(moved: tuple[str, Path], work: Path) -> None:
 
 def test_deletion_vectors_move_with_their_data_files(tmp_path: Path, work: Path) -> None:
     schema, version = pa.schema([("n", pa.int64())]), {"format-version": "3"}
-    table = engine.load_catalog(str(tmp_path / "wh")).create_table("a.b", schema, properties=version)
+    table = icebench.load_catalog(str(tmp_path / "wh")).create_table("a.b", schema, properties=version)
     table.append(pa.table({"n": [1, 2, 3]}))
     table.delete("n = 2", "merge-on-read")
     (tmp_path / "new").mkdir()
@@ -80,7 +80,7 @@ def test_deletion_vectors_move_with_their_data_files(tmp_path: Path, work: Path)
 
 
 def test_entries_of_removed_files_are_left_out(tmp_path: Path, work: Path) -> None:
-    table = engine.load_catalog(str(tmp_path / "wh")).create_table("a.b", pa.schema([("n", pa.int64())]))
+    table = icebench.load_catalog(str(tmp_path / "wh")).create_table("a.b", pa.schema([("n", pa.int64())]))
     for n in (1, 2):
         table.append(pa.table({"n": [n]}))
     table.delete("n = 1", "copy-on-write")

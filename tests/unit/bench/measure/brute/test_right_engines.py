@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from bench.engines.checksum import checksum_of
-from bench.errors import ConfigError
-from bench.measure.brute.truth import GroundTruth, truth_at
-from bench.measure.oracle import Oracle
+import icebench
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.errors import ConfigError
+from icebench.bench.measure.brute.truth import GroundTruth, truth_at
+from icebench.bench.measure.oracle import Oracle
 from tests.property.test_harness_truth import equality_deletes
 
 
-def a_table(folder: Path, rows: pa.Table, version: int = 3, **more: Any) -> engine.Table:
-    table = engine.load_catalog(str(folder)).create_table(
+def a_table(folder: Path, rows: pa.Table, version: int = 3, **more: Any) -> icebench.Table:
+    table = icebench.load_catalog(str(folder)).create_table(
         "db.t", rows.schema, properties={"format-version": str(version)}, **more
     )  # fmt: skip
     if rows.num_rows:
@@ -64,8 +64,8 @@ def test_deletes_in_a_partition_of_nan_reach_its_rows(tmp_path: Path) -> None:
 
 def test_defaults_of_bytes_are_bytes(tmp_path: Path) -> None:
     table = a_table(tmp_path, pa.table({"id": [1, 2]}))
-    table.update_schema(lambda s: s.add_column("b", engine.BINARY, default=b"\x00\xff"))
-    table.update_schema(lambda s: s.add_column("g", engine.FixedType(3), default=b"\x01\x02\xfe"))
+    table.update_schema(lambda s: s.add_column("b", icebench.BINARY, default=b"\x00\xff"))
+    table.update_schema(lambda s: s.add_column("g", icebench.FixedType(3), default=b"\x01\x02\xfe"))
     truth = truth_at(table.metadata_location)
     right = pa.table({"b": pa.array([b"\x00\xff"] * 2), "g": pa.array([b"\x01\x02\xfe"] * 2, pa.binary(3))})
     assert truth.answer(["b", "g"]).fault_of(checksum_of(right.to_batches(), ["b", "g"])) is None

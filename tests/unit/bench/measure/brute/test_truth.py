@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import IntegerType
 
-import engine
-from bench.engines.engine import normalised
-from bench.errors import ConfigError, DatasetFailed
-from bench.measure.brute.filters import filter_columns
-from bench.measure.brute.manifests import live_files
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.brute.sql import NoTruth
-from bench.measure.brute.truth import GroundTruth
+import icebench
+from icebench.bench.engines.engine import normalised
+from icebench.bench.errors import ConfigError, DatasetFailed
+from icebench.bench.measure.brute.filters import filter_columns
+from icebench.bench.measure.brute.manifests import live_files
+from icebench.bench.measure.brute.metadata import load_table_json
+from icebench.bench.measure.brute.sql import NoTruth
+from icebench.bench.measure.brute.truth import GroundTruth
 from tests.unit.bench.measure.scripted import small_rows, small_table
 
 ROWS = small_rows().to_pylist()
@@ -123,11 +123,11 @@ def test_columns_are_found_by_id_when_they_were_renamed_added_or_swapped(evolved
 
 
 def test_rows_older_than_a_column_have_its_initial_default(tmp_path: Path) -> None:
-    table = engine.load_catalog(str(tmp_path)).create_table(
+    table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.t", pa.schema([("id", pa.int64())]), properties={"format-version": "3"}
     )
     table.append(pa.table({"id": [1, 2, 3]}))
-    table.update_schema(lambda s: s.add_column("extra", engine.INT, default=7))
+    table.update_schema(lambda s: s.add_column("extra", icebench.INT, default=7))
     table.append(pa.table({"id": [4, 5], "extra": pa.array([8, None], pa.int32())}))
     truth = truth_of(table.metadata_location)
     counts = {filter: sum(truth.matching(f"extra {filter}").values()) for filter in ("= 7", "= 8", "is null")}

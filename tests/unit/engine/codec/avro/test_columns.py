@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.manifests.reader import decode_columns
-from engine.codec.manifests.writer import encode_manifest
-from engine.spec.manifest import ManifestContent
-from engine.spec.partitioning import UNPARTITIONED
-from engine.spec.schema import Schema
-from engine.spec.types import STRING, NestedField
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.manifests.reader import decode_columns
+from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.spec.manifest import ManifestContent
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import STRING, NestedField
 from tests.property.manifest_batches import metrics_of
 from tests.property.table_builder import added, data_file
 

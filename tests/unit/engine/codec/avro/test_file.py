@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.avro.file import encode_container, encode_long, read_blocks, read_header
-from engine.codec.block_codecs import compress_block
-from engine.errors import CorruptTable
+from icebench.engine.codec.avro.file import encode_container, encode_long, read_blocks, read_header
+from icebench.engine.codec.block_codecs import compress_block
+from icebench.errors import CorruptTable
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]}
 FILE = encode_container(SCHEMA, {"k": "v"}, "deflate", [(2, compress_block("deflate", b"\x02\x04")), (0, b"")])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from engine.codec.avro.columns import decode_objects
-from engine.codec.avro.file import encode_container, read_header
-from engine.codec.avro.program import Selection
-from engine.errors import CorruptTable
+from icebench.engine.codec.avro.columns import decode_objects
+from icebench.engine.codec.avro.file import encode_container, read_header
+from icebench.engine.codec.avro.program import Selection
+from icebench.errors import CorruptTable
 
 OPTIONAL = {"name": "a", "type": ["null", "int"], "field-id": 1}
 BYTES = {"name": "a", "type": "bytes", "field-id": 1}

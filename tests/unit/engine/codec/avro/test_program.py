@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.codec.avro.program import Op, Selection, compile_schema
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.types import MAX_DEPTH
+from icebench.engine.codec.avro.program import Op, Selection, compile_schema
+from icebench.engine.spec.types import MAX_DEPTH
+from icebench.errors import CorruptTable, Unsupported
 
 EVERYTHING = Selection(frozenset(), frozenset({()}))
 NOTHING = Selection(frozenset())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.codec.avro.schema import avro_name, decimal_width, record_schema
-from engine.codec.manifests.schema import entry_type, manifest_file_type
-from engine.errors import Unsupported
-from engine.spec.types import (
+from icebench.engine.codec.avro.schema import avro_name, decimal_width, record_schema
+from icebench.engine.codec.manifests.schema import entry_type, manifest_file_type
+from icebench.engine.spec.types import (
     INT,
     TIMESTAMPTZ,
     UUID,
@@ -18,6 +17,7 @@ from engine.spec.types import (
     StructType,
     Type,
 )
+from icebench.errors import Unsupported
 
 
 def partition(*types: Type) -> StructType:

@@ -6,14 +6,14 @@ import weakref
 
 import pytest
 
-from engine.codec.manifests import encoded_files
-from engine.codec.manifests.encoded_files import EncodedFiles
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.manifests.writer import encode_manifest
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.partitioning import UNPARTITIONED
-from engine.spec.schema import Schema
+from icebench.engine.codec.manifests import encoded_files
+from icebench.engine.codec.manifests.encoded_files import EncodedFiles
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.schema import Schema
 
 
 def manifest(files: list[DataFile]) -> bytes:

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.avro.file import read_header
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.manifests import manifest_list
-from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.errors import CorruptTable, Invalid
-from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.manifests import manifest_list
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from icebench.errors import CorruptTable, Invalid
 from tests.property.avro_writing import Style, container
 
 COUNT = st.integers(0, (1 << 31) - 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import bytes_array, list_array, number_array
-from engine.codec.manifests.metric_pairs import pairs_by_key
+from icebench.engine.codec.columns import bytes_array, list_array, number_array
+from icebench.engine.codec.manifests.metric_pairs import pairs_by_key
 
 # Five lists: keys 1 and 2; no list; none; key 2 twice; key 1 without a value.
 LISTS = list_array(np.array([0, 2, 2, 2, 4, 5]), pa.nulls(5), np.array([True, False, True, True, True]))

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import math
 
-from engine.codec.manifests.partition_summaries import PartitionSummaries
-from engine.codec.manifests.writer import entry_batches
-from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestEntry, PartitionFieldSummary
-from engine.spec.types import DOUBLE, INT, STRING, NestedField, StructType
-from engine.spec.values import Value, encode_value
+from icebench.engine.codec.manifests.partition_summaries import PartitionSummaries
+from icebench.engine.codec.manifests.writer import entry_batches
+from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, PartitionFieldSummary
+from icebench.engine.spec.types import DOUBLE, INT, STRING, NestedField, StructType
+from icebench.engine.spec.values import Value, encode_value
 
 TYPE = StructType(
     tuple(NestedField(field_id=1000 + n, name=f"p{n}", type=type_) for n, type_ in enumerate((INT, DOUBLE, STRING)))

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from engine.codec.avro import columns as avro_columns
-from engine.codec.avro.machine_kernels import DECODE_CHUNK
-from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.manifest import EntryStatus, ManifestContent
+from icebench.engine.codec.avro import columns as avro_columns
+from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent
+from icebench.errors import CorruptTable, Unsupported
 from tests.property.avro_writing import Style, container
 
 HEADER = {

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from engine.codec.avro.file import read_blocks, read_header
-from engine.codec.manifests import writer as manifest_writer
-from engine.codec.manifests.reader import decode_entries
-from engine.codec.manifests.writer import encode_manifest, entry_batches
-from engine.errors import Invalid
-from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.transforms import Identity, Truncate, UnknownTransform
-from engine.spec.types import INT, STRING, DecimalType, FixedType, NestedField, PrimitiveType
+from icebench.engine.codec.avro.file import read_blocks, read_header
+from icebench.engine.codec.manifests import writer as manifest_writer
+from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.manifests.writer import encode_manifest, entry_batches
+from icebench.engine.spec.data_file import DataFile, FileContent
+from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity, Truncate, UnknownTransform
+from icebench.engine.spec.types import INT, STRING, DecimalType, FixedType, NestedField, PrimitiveType
+from icebench.errors import Invalid
 
 SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT), NestedField(field_id=2, name="s", type=STRING)))
 SPEC = partition_spec(SCHEMA, [("a", Identity()), ("s", Truncate(2))], spec_id=3)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.codec.metadata_json.objects import JsonObject, parse_json, write_json
-from engine.errors import CorruptTable
+from icebench.engine.codec.metadata_json.objects import JsonObject, parse_json, write_json
+from icebench.errors import CorruptTable
 
 NODE = JsonObject(
     {"text": "a", "flag": True, "int": 7, "long": 1 << 40, "list": [1, 2], "objects": [{"a": 1}, {}], "null": None,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.requirements import requirement_to_json
-from engine.errors import CorruptTable, Unsupported
-from engine.spec import requirements
-from engine.spec.requirements import TableRequirement
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.requirements import requirement_to_json
+from icebench.engine.spec import requirements
+from icebench.engine.spec.requirements import TableRequirement
+from icebench.errors import CorruptTable, Unsupported
 from tests.services.commit_requests import requirement_from_json
 
 CASES: list[tuple[TableRequirement, dict[str, Any]]] = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.codec.metadata_json.schema import (
+from icebench.engine.codec.metadata_json.schema import (
     decode_schema,
     encode_schema,
     primitive_from_text,
@@ -17,9 +17,8 @@ from engine.codec.metadata_json.schema import (
     type_from_json,
     type_to_json,
 )
-from engine.errors import CorruptTable, Unsupported
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     DOUBLE,
     LONG,
     MAX_DEPTH,
@@ -36,6 +35,7 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
+from icebench.errors import CorruptTable, Unsupported
 
 NESTED = StructType(
     (

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from engine.codec.metadata_json.objects import parse_json
-from engine.codec.metadata_json.table import decode_metadata, encode_metadata
-from engine.errors import CorruptTable, Invalid, TooLarge, Unsupported
-from engine.spec.snapshots import SnapshotRef
-from engine.spec.sorting import SortOrder
-from engine.spec.transforms import Bucket, Identity, UnknownTransform
-from engine.spec.types import LONG
+from icebench.engine.codec.metadata_json.objects import parse_json
+from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
+from icebench.engine.spec.snapshots import SnapshotRef
+from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.transforms import Bucket, Identity, UnknownTransform
+from icebench.engine.spec.types import LONG
+from icebench.errors import CorruptTable, Invalid, TooLarge, Unsupported
 
 SCHEMA = {
     "type": "struct",

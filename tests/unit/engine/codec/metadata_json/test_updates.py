@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.updates import update_to_json
-from engine.errors import CorruptTable, Unsupported
-from engine.spec import updates
-from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot, SnapshotRef
-from engine.spec.sorting import SortField, SortOrder
-from engine.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
-from engine.spec.transforms import parse_transform
-from engine.spec.types import LONG, NestedField
-from engine.spec.updates import TableUpdate
+from icebench.engine.codec.metadata_json.objects import JsonObject
+from icebench.engine.codec.metadata_json.updates import update_to_json
+from icebench.engine.spec import updates
+from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.snapshots import Snapshot, SnapshotRef
+from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from icebench.engine.spec.transforms import parse_transform
+from icebench.engine.spec.types import LONG, NestedField
+from icebench.engine.spec.updates import TableUpdate
+from icebench.errors import CorruptTable, Unsupported
 from tests.services.commit_requests import update_from_json
 
 LARGE = 2**62 + 1

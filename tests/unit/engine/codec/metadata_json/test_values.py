@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.codec.metadata_json.values import value_from_json, value_to_json
-from engine.spec.calendar import days_of
-from engine.spec.types import (
+from icebench.engine.codec.metadata_json.values import value_from_json, value_to_json
+from icebench.engine.spec.calendar import days_of
+from icebench.engine.spec.types import (
     BINARY,
     BOOLEAN,
     DATE,

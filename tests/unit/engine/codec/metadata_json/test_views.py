@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from engine.codec.metadata_json.views import decode_view, encode_view
-from engine.errors import CorruptTable, Unsupported
+from icebench.engine.codec.metadata_json.views import decode_view, encode_view
+from icebench.errors import CorruptTable, Unsupported
 
 # The view spec's own example, appendix A.
 VERSION = {

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from engine.codec.puffin.bitmap import MAGIC, decode_vector, encode_vector
-from engine.errors import CorruptTable, Invalid, TooLarge
+from icebench.engine.codec.puffin.bitmap import MAGIC, decode_vector, encode_vector
+from icebench.errors import CorruptTable, Invalid, TooLarge
 
 POSITIONS = st.one_of(
     st.sets(st.integers(0, (1 << 63) - 1), max_size=20),

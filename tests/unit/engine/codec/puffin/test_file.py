@@ -10,7 +10,7 @@ import cramjam
 import pytest
 import zstandard
 
-from engine.codec.puffin.file import (
+from icebench.engine.codec.puffin.file import (
     MAGIC,
     TAIL_BYTES,
     NewBlob,
@@ -20,7 +20,7 @@ from engine.codec.puffin.file import (
     read_footer,
     write_puffin,
 )
-from engine.errors import CorruptTable, Unsupported
+from icebench.errors import CorruptTable, Unsupported
 
 BLOBS = [
     NewBlob(type="a", data=b"some data", fields=(1, 2), snapshot_id=5, sequence_number=6, properties={"ndv": "3"}),

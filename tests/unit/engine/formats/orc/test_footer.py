@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from engine.errors import CorruptTable, TooLarge
-from engine.formats.orc.footer import footers_of
-from engine.formats.orc.tail import decode_orc_footer, varint
+from icebench.engine.formats.orc.footer import footers_of
+from icebench.engine.formats.orc.tail import decode_orc_footer, varint
+from icebench.errors import CorruptTable, TooLarge
 from tests.fault.bombs import orc_footer
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.schemas import from_arrow_schema, to_arrow_schema
-from engine.formats.parquet.dictionaries import dictionary_columns
-from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
-from engine.storage.memory import MemoryStore
+from icebench.engine.columnar.schemas import from_arrow_schema, to_arrow_schema
+from icebench.engine.formats.parquet.dictionaries import dictionary_columns
+from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.storage.memory import MemoryStore
 
 PATH = "memory://b/f.parquet"
 _MAKE: dict[str, tuple[pa.DataType, Any]] = {

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.errors import TooLarge
-from engine.formats.parquet.footer import check_footer
-from engine.formats.parquet.thrift import shape_of
+from icebench.engine.formats.parquet.footer import check_footer
+from icebench.engine.formats.parquet.thrift import shape_of
+from icebench.errors import TooLarge
 from tests.fault.bombs import parquet_footer
 
 

@@ -3,7 +3,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.formats.parquet.footer_bytes import footer_bytes, footer_file
+from icebench.engine.formats.parquet.footer_bytes import footer_bytes, footer_file
 
 
 def test_a_footer_is_found_by_one_request_or_two() -> None:

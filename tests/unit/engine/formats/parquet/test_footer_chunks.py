@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.formats.parquet.footer_chunks import listed_by_kernel, listed_in_python
+from icebench.engine.formats.parquet.footer_chunks import listed_by_kernel, listed_in_python
 
 
 def varint(value: int) -> bytes:

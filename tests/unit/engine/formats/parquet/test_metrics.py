@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import to_arrow_field, to_arrow_schema
-from engine.formats.metrics_modes import COUNTS, FULL, NONE, MetricsMode
-from engine.formats.parquet.metrics import FileMetrics, NanCounter, lower_bound, upper_bound
-from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_field, to_arrow_schema
+from icebench.engine.formats.metrics_modes import COUNTS, FULL, NONE, MetricsMode
+from icebench.engine.formats.parquet.metrics import FileMetrics, NanCounter, lower_bound, upper_bound
+from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     DOUBLE,
     INT,
@@ -27,8 +27,8 @@ from engine.spec.types import (
     list_type,
     map_type,
 )
-from engine.spec.values import Value, decode_value
-from engine.storage.memory import MemoryStore
+from icebench.engine.spec.values import Value, decode_value
+from icebench.engine.storage.memory import MemoryStore
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 
 MODES = (NONE, COUNTS, FULL, MetricsMode("truncate", 1), MetricsMode("truncate", 16))

@@ -5,19 +5,19 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.filters import row_mask
-from engine.columnar.projection import MissingValues, Projector
-from engine.columnar.scalars import to_arrow_array
-from engine.columnar.schemas import to_arrow_schema
-from engine.expressions.binding import bind
-from engine.expressions.bound import BoundPredicate
-from engine.expressions.bounds import Evaluator
-from engine.expressions.parse import parse
-from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
-from engine.formats.parquet.source import ParquetSource
-from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
-from engine.spec.schema import Schema
-from engine.spec.types import (
+from icebench.engine.columnar.filters import row_mask
+from icebench.engine.columnar.projection import MissingValues, Projector
+from icebench.engine.columnar.scalars import to_arrow_array
+from icebench.engine.columnar.schemas import to_arrow_schema
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import BoundPredicate
+from icebench.engine.expressions.bounds import Evaluator
+from icebench.engine.expressions.parse import parse
+from icebench.engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import (
     BINARY,
     DOUBLE,
     FLOAT,
@@ -29,8 +29,8 @@ from engine.spec.types import (
     NestedField,
     PrimitiveType,
 )
-from engine.spec.values import Value
-from engine.storage.memory import MemoryStore
+from icebench.engine.spec.values import Value
+from icebench.engine.storage.memory import MemoryStore
 from tests.unit.engine.columnar.test_filters import leaves
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 

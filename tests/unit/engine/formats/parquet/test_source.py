@@ -4,13 +4,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.columnar.projection import MissingValues, Projector
-from engine.errors import CorruptTable, FileNotFound, Unsupported
-from engine.formats.parquet.source import ParquetSource
-from engine.spec.name_mapping import parse_name_mapping
-from engine.spec.schema import Schema
-from engine.spec.types import INT, LONG, STRING, NestedField, StructType, list_type, map_type
-from engine.storage.memory import MemoryStore
+from icebench.engine.columnar.projection import MissingValues, Projector
+from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.spec.name_mapping import parse_name_mapping
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.types import INT, LONG, STRING, NestedField, StructType, list_type, map_type
+from icebench.engine.storage.memory import MemoryStore
+from icebench.errors import CorruptTable, FileNotFound, Unsupported
 
 PATH = "memory://b/f.parquet"
 

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import engine
-from engine.formats.parquet.chunk_storage import chunk_storages
-from engine.formats.parquet.footer_chunks import FooterChunks
-from engine.maintenance.profile.figures import FooterFigures
+import icebench
+from icebench.engine.formats.parquet.chunk_storage import chunk_storages
+from icebench.engine.formats.parquet.footer_chunks import FooterChunks
+from icebench.engine.maintenance.profile.figures import FooterFigures
 
 ROWS = pa.schema([("id", pa.int64()), ("text", pa.string()), ("nested", pa.struct([("x", pa.float64())]))])
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[engine.Table]:
-    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+def table(tmp_path: Path) -> Iterator[icebench.Table]:
+    with closing(icebench.load_catalog(str(tmp_path))) as catalog:
         properties = {"write.parquet.row-group-size-bytes": "20000", "write.parquet.page-row-limit": "1000"}
         made = catalog.create_table("db.t", ROWS, properties=properties)
         for start in (0, 5_000, 10_000):
@@ -36,24 +36,24 @@ def rows(start: int, stop: int) -> pa.Table:
     return pa.table(columns, ROWS)
 
 
-def footers(table: engine.Table) -> FooterFigures:
+def footers(table: icebench.Table) -> FooterFigures:
     found = table.maintenance.profile(deep=True).footers
     assert found is not None
     return found
 
 
-def paths(table: engine.Table) -> list[str]:
+def paths(table: icebench.Table) -> list[str]:
     return sorted(table.inspect.data_files()["file_path"].to_pylist())
 
 
-def test_footers_are_read_only_if_it_is_asked_for(table: engine.Table) -> None:
+def test_footers_are_read_only_if_it_is_asked_for(table: icebench.Table) -> None:
     for path in paths(table):
         Path(path).unlink()
     assert table.maintenance.profile().footers is None
     assert footers(table).contradicting_files == 3
 
 
-def test_storage_is_what_pyarrow_says(table: engine.Table) -> None:
+def test_storage_is_what_pyarrow_says(table: icebench.Table) -> None:
     found = footers(table)
     metadata = [pq.read_metadata(path) for path in paths(table)]
     groups = [each.row_group(i) for each in metadata for i in range(each.num_row_groups)]
@@ -75,7 +75,7 @@ def test_storage_is_what_pyarrow_says(table: engine.Table) -> None:
     assert found.pages >= found.chunks
 
 
-def test_missing_and_foreign_files(table: engine.Table) -> None:
+def test_missing_and_foreign_files(table: icebench.Table) -> None:
     missing, foreign, changed = paths(table)
     Path(missing).unlink()
     Path(foreign).write_bytes(b"PAR1 no Parquet PAR1")
@@ -87,7 +87,7 @@ def test_missing_and_foreign_files(table: engine.Table) -> None:
     assert found.contradicting_files == 3
 
 
-def test_damaged_footers_are_errors(table: engine.Table) -> None:
+def test_damaged_footers_are_errors(table: icebench.Table) -> None:
     data = Path(paths(table)[0]).read_bytes()
     footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
     whole = len(chunk_storages(footer))
@@ -107,8 +107,8 @@ def test_damaged_footers_are_errors(table: engine.Table) -> None:
 
 
 @pytest.mark.parametrize(("bound", "word"), [("lower_bounds", "below its lower"), ("upper_bounds", "above its upper")])
-def test_bounds_that_leave_out_values(table: engine.Table, tmp_path: Path, bound: str, word: str) -> None:
-    catalog = engine.load_catalog(str(tmp_path))
+def test_bounds_that_leave_out_values(table: icebench.Table, tmp_path: Path, bound: str, word: str) -> None:
+    catalog = icebench.load_catalog(str(tmp_path))
     copy = catalog.create_table("db.copy", ROWS)
     described = table.inspect.data_files().select(
         ["file_path", "file_format", "record_count", "file_size_in_bytes", "lower_bounds", "upper_bounds"]
@@ -118,7 +118,7 @@ def test_bounds_that_leave_out_values(table: engine.Table, tmp_path: Path, bound
         bounds = {name: dict(row[name]) for name in ("lower_bounds", "upper_bounds")}
         bounds[bound][1] = (7_500).to_bytes(8, "little")
         wrong.append(
-            engine.DataFile(
+            icebench.DataFile(
                 file_path=row["file_path"],
                 file_format="parquet",
                 record_count=row["record_count"],

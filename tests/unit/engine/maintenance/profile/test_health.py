@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.maintenance.profile.figures import Reason
+import icebench
+from icebench.engine.maintenance.profile.figures import Reason
 
 ROWS = pa.schema([("id", pa.int64()), ("day", pa.int32()), ("text", pa.string())])
 NEVER_WORTH_WAITING = {"read.split.open-file-cost": str(1 << 20)}
@@ -22,24 +22,26 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+def catalog(tmp_path: Path) -> Iterator[icebench.Catalog]:
+    with closing(icebench.load_catalog(str(tmp_path))) as catalog:
         catalog.create_namespace("db")
         yield catalog
 
 
-def made(catalog: engine.Catalog, properties: Mapping[str, str] = NEVER_WORTH_WAITING, **more: object) -> engine.Table:
+def made(
+    catalog: icebench.Catalog, properties: Mapping[str, str] = NEVER_WORTH_WAITING, **more: object
+) -> icebench.Table:
     return catalog.create_table("db.t", ROWS, properties=properties, **more)  # type: ignore[arg-type]
 
 
-def reasons(table: engine.Table) -> dict[str, Reason]:
+def reasons(table: icebench.Table) -> dict[str, Reason]:
     found = table.maintenance.profile().reasons
     costs = [each.cost_bytes for each in found]
     assert costs == sorted(costs, reverse=True)
     return {each.key: each for each in found}
 
 
-def mend(table: engine.Table, key: str) -> Reason:
+def mend(table: icebench.Table, key: str) -> Reason:
     """Do what a reason says, and see it gone."""
     reason = reasons(table)[key]
     getattr(table.maintenance, reason.action)(**reason.arguments)
@@ -47,7 +49,7 @@ def mend(table: engine.Table, key: str) -> Reason:
     return reason
 
 
-def test_small_files(catalog: engine.Catalog) -> None:
+def test_small_files(catalog: icebench.Catalog) -> None:
     table = made(catalog)
     for start in range(0, 60, 10):
         table.append(rows(start, start + 10))
@@ -57,14 +59,14 @@ def test_small_files(catalog: engine.Catalog) -> None:
     assert table.maintenance.profile().files.files == 1
 
 
-def test_few_files_are_no_reason(catalog: engine.Catalog) -> None:
+def test_few_files_are_no_reason(catalog: icebench.Catalog) -> None:
     table = made(catalog)
     for start in range(0, 40, 10):
         table.append(rows(start, start + 10))
     assert reasons(table).keys() <= {"manifests"}
 
 
-def test_deletes(catalog: engine.Catalog) -> None:
+def test_deletes(catalog: icebench.Catalog) -> None:
     table = made(catalog, {**NEVER_WORTH_WAITING, "format-version": "2"})
     table.append(rows(0, 100))
     table.append(rows(100, 200))
@@ -75,7 +77,7 @@ def test_deletes(catalog: engine.Catalog) -> None:
     assert table.maintenance.profile().deletes.pairs == 0
 
 
-def test_dangling_deletes(catalog: engine.Catalog) -> None:
+def test_dangling_deletes(catalog: icebench.Catalog) -> None:
     table = made(catalog, {**NEVER_WORTH_WAITING, "format-version": "2", "write.delete.granularity": "partition"})
     table.append(rows(0, 100))
     table.append(rows(100, 200))
@@ -88,7 +90,7 @@ def test_dangling_deletes(catalog: engine.Catalog) -> None:
     assert table.maintenance.profile().deletes.positions.files == 0
 
 
-def test_manifests(catalog: engine.Catalog) -> None:
+def test_manifests(catalog: icebench.Catalog) -> None:
     table = made(catalog, partition_spec=[("day", "identity")])
     for start in range(0, 40, 10):
         table.append(rows(start, start + 10))
@@ -98,8 +100,10 @@ def test_manifests(catalog: engine.Catalog) -> None:
     assert table.maintenance.profile().manifests.data_manifests == 1
 
 
-def test_order(catalog: engine.Catalog) -> None:
-    order = engine.SortOrder((engine.SortField(source_ids=(1,), transform=engine.parse_transform("identity")),), 1)
+def test_order(catalog: icebench.Catalog) -> None:
+    order = icebench.SortOrder(
+        (icebench.SortField(source_ids=(1,), transform=icebench.parse_transform("identity")),), 1
+    )
     table = made(catalog, {**NEVER_WORTH_WAITING, "write.target-file-size-bytes": "4000"}, sort_order=order)
     for start in range(4):
         table.append(rows(0, 1000).take([n * 4 + start for n in range(250)]))
@@ -111,7 +115,7 @@ def test_order(catalog: engine.Catalog) -> None:
     assert overlap.average_depth == 1
 
 
-def test_snapshots(catalog: engine.Catalog) -> None:
+def test_snapshots(catalog: icebench.Catalog) -> None:
     table = made(catalog, {**NEVER_WORTH_WAITING, "history.expire.max-snapshot-age-ms": "0"})
     table.append(rows(0, 10_000))
     table.overwrite(rows(0, 5))
@@ -125,7 +129,7 @@ def test_snapshots(catalog: engine.Catalog) -> None:
     assert table.maintenance.profile().history.tags == 1
 
 
-def test_useless_bounds(catalog: engine.Catalog) -> None:
+def test_useless_bounds(catalog: icebench.Catalog) -> None:
     table = made(catalog, {"read.split.open-file-cost": "0"})
     for _ in range(3):
         table.append(rows(0, 10))
@@ -136,7 +140,7 @@ def test_useless_bounds(catalog: engine.Catalog) -> None:
     assert "useless-bounds" not in reasons(table)
 
 
-def test_small_partitions(catalog: engine.Catalog) -> None:
+def test_small_partitions(catalog: icebench.Catalog) -> None:
     table = made(catalog, {"read.split.open-file-cost": "0"}, partition_spec=[("id", "identity")])
     for _ in range(3):
         table.append(rows(0, 10))
@@ -146,12 +150,12 @@ def test_small_partitions(catalog: engine.Catalog) -> None:
 
 
 def test_forgotten_metadata(tmp_path: Path) -> None:
-    with closing(engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))) as catalog:
+    with closing(icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))) as catalog:
         catalog.create_namespace("db")
         _check_forgotten_metadata(catalog)
 
 
-def _check_forgotten_metadata(catalog: engine.Catalog) -> None:
+def _check_forgotten_metadata(catalog: icebench.Catalog) -> None:
     table = made(catalog, {"write.metadata.previous-versions-max": "2", "read.split.open-file-cost": "0"})
     for _ in range(5):
         table.append(rows(0, 1))
@@ -162,14 +166,14 @@ def _check_forgotten_metadata(catalog: engine.Catalog) -> None:
     assert table.maintenance.profile().history.forgotten_metadata_files == 0
 
 
-def test_a_read_only_table_has_a_portrait(catalog: engine.Catalog) -> None:
+def test_a_read_only_table_has_a_portrait(catalog: icebench.Catalog) -> None:
     table = made(catalog)
     table.append(rows(0, 10))
-    opened = engine.load_table(table.metadata_location)
+    opened = icebench.load_table(table.metadata_location)
     profile = opened.maintenance.profile()
     assert profile.files.records == 10
     assert profile.profiled_at_ms >= table.snapshots[0].timestamp_ms
-    with pytest.raises(engine.errors.NotFound, match="no snapshot 1 "):
+    with pytest.raises(icebench.errors.NotFound, match="no snapshot 1 "):
         opened.maintenance.profile(snapshot_id=1)
-    with pytest.raises(engine.errors.Unsupported, match="read-only"):
+    with pytest.raises(icebench.errors.Unsupported, match="read-only"):
         opened.maintenance.rewrite_manifests()

@@ -11,37 +11,37 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import engine
-from engine.maintenance.profile.figures import OrderFigures
-from engine.read import request
+import icebench
+from icebench.engine.maintenance.profile.figures import OrderFigures
+from icebench.engine.read import request
 
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("score", pa.float64())])
-IDENTITY = engine.parse_transform("identity")
+IDENTITY = icebench.parse_transform("identity")
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+def catalog(tmp_path: Path) -> Iterator[icebench.Catalog]:
+    with closing(icebench.load_catalog(str(tmp_path))) as catalog:
         yield catalog
 
 
-def made(catalog: engine.Catalog, *fields: engine.SortField) -> engine.Table:
-    return catalog.create_table("db.t", ROWS, sort_order=engine.SortOrder(fields, 1))
+def made(catalog: icebench.Catalog, *fields: icebench.SortField) -> icebench.Table:
+    return catalog.create_table("db.t", ROWS, sort_order=icebench.SortOrder(fields, 1))
 
 
 def rows(ids: list[int | None]) -> pa.Table:
     return pa.table({"id": ids, "name": [f"n{i}" for i in ids], "score": [1.0] * len(ids)}, ROWS)
 
 
-def add(table: engine.Table, ids: list[int | None], order_id: int | None) -> str:
+def add(table: icebench.Table, ids: list[int | None], order_id: int | None) -> str:
     """A file of these rows in this order, which claims an order."""
     before = set(table.inspect.data_files()["file_path"].to_pylist())
-    other = engine.load_catalog(str(Path(table.location).parents[1])).create_table(f"db.source_{len(before)}", ROWS)
+    other = icebench.load_catalog(str(Path(table.location).parents[1])).create_table(f"db.source_{len(before)}", ROWS)
     other.append(rows(ids))
     file = other.inspect.data_files().to_pylist(maps_as_pydicts="strict")[0]
     table.add_files(
         [
-            engine.DataFile(
+            icebench.DataFile(
                 file_path=file["file_path"],
                 file_format="parquet",
                 record_count=len(ids),
@@ -53,17 +53,17 @@ def add(table: engine.Table, ids: list[int | None], order_id: int | None) -> str
     return str(file["file_path"])
 
 
-def order_of(table: engine.Table, sample: int = 10) -> OrderFigures:
+def order_of(table: icebench.Table, sample: int = 10) -> OrderFigures:
     found = table.maintenance.profile(sample_files=sample).order
     assert found is not None
     return found
 
 
-def test_each_direction_and_place_of_nulls(catalog: engine.Catalog) -> None:
+def test_each_direction_and_place_of_nulls(catalog: icebench.Catalog) -> None:
     table = made(
         catalog,
-        engine.SortField(source_ids=(1,), transform=IDENTITY, direction="desc", null_order="nulls-last"),
-        engine.SortField(source_ids=(2,), transform=engine.parse_transform("truncate[1]")),
+        icebench.SortField(source_ids=(1,), transform=IDENTITY, direction="desc", null_order="nulls-last"),
+        icebench.SortField(source_ids=(2,), transform=icebench.parse_transform("truncate[1]")),
     )
     add(table, [9, 7, 7, 2, None], 1)
     others: list[list[int | None]] = [[None, 9, 7], [7, 9], [1, 2]]
@@ -77,16 +77,16 @@ def test_each_direction_and_place_of_nulls(catalog: engine.Catalog) -> None:
     assert table.maintenance.profile().order is None
 
 
-def test_order_between_batches_counts(catalog: engine.Catalog) -> None:
-    table = made(catalog, engine.SortField(source_ids=(1,), transform=IDENTITY))
+def test_order_between_batches_counts(catalog: icebench.Catalog) -> None:
+    table = made(catalog, icebench.SortField(source_ids=(1,), transform=IDENTITY))
     size = request.BATCH_ROWS
     add(table, [*range(size), *range(size)], 1)
     add(table, list(range(2 * size)), 1)
     assert order_of(table).unsorted_files == 1
 
 
-def test_random_rows(catalog: engine.Catalog) -> None:
-    table = made(catalog, engine.SortField(source_ids=(1,), transform=IDENTITY))
+def test_random_rows(catalog: icebench.Catalog) -> None:
+    table = made(catalog, icebench.SortField(source_ids=(1,), transform=IDENTITY))
     drawn = random.Random(3)
     expected = 0
     for _ in range(12):
@@ -97,7 +97,7 @@ def test_random_rows(catalog: engine.Catalog) -> None:
     assert order_of(table, 100).unsorted_files == expected
 
 
-def test_floating_point_orders_are_not_compared(catalog: engine.Catalog) -> None:
-    table = made(catalog, engine.SortField(source_ids=(3,), transform=IDENTITY))
+def test_floating_point_orders_are_not_compared(catalog: icebench.Catalog) -> None:
+    table = made(catalog, icebench.SortField(source_ids=(3,), transform=IDENTITY))
     add(table, [2, 1], 1)
     assert order_of(table) == replace(order_of(table), claiming_files=1, uncomparable_files=1, read_files=0)
