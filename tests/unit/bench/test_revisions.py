@@ -107,7 +107,7 @@ def test_a_process_that_fails_says_what_it_said_last(root: Path, tmp_path: Path)
     name = commit(root, GOOD)
     side = build("HEAD", root=root, cache=tmp_path / "cache")
     with pytest.raises(CaseProcessFailed, match=f"{name}: .*no_such_module"):
-        side.run("bench.no_such_module")
+        side.run("icebench.bench.no_such_module")
 
 
 def test_a_full_disk_leaves_no_part_of_an_engine(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

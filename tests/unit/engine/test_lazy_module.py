@@ -21,4 +21,4 @@ def test_a_missing_package_of_an_extra_is_told_with_the_extra(
 
 def test_other_modules_that_are_not_there_are_mistakes() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"engine\.nothing"):
-        _ = LazyModule("engine.nothing").value
+        _ = LazyModule("icebench.engine.nothing").value
