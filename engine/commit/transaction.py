@@ -30,7 +30,7 @@ from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import HOST_COMMIT_LOCK
 from icebench.engine.spec.requirements import TableRequirement
-from icebench.engine.spec.snapshots import MAIN
+from icebench.engine.spec.snapshots import MAIN, check_snapshot_ids
 from icebench.engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
 from icebench.engine.storage.host_commit_lock import host_commit_lock
 
@@ -178,6 +178,7 @@ class Transaction:
 
 def stage_all(changes: Sequence[Change], base: TableMetadata, staging: Staging) -> Staged:
     """The changes as one: each staged on the result of those before it."""
+    check_snapshot_ids(base.snapshots, "changes of a table")
     requirements: dict[tuple[object, ...], TableRequirement] = {}
     updates: list[TableUpdate] = []
     files: set[str] = set()

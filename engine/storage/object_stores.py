@@ -15,6 +15,7 @@ from icebench.engine.errors import EngineError, Invalid, StorageFailed, is_secre
 from icebench.engine.storage.arrow import ArrowStore
 from icebench.engine.storage.conditional_s3 import ConditionalS3Store
 from icebench.engine.storage.failures import translate_errors
+from icebench.engine.storage.retrying import Retries
 from icebench.engine.storage.signed_s3 import S3Request, SignedS3Store
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -114,6 +115,11 @@ STORAGE_PROPERTIES = frozenset({*_S3, *_GCS, _GCS_TOKEN, _GCS_ENDS_AT, _GCS_HOST
 """Every name that is read here; one that ends with a dot is a prefix."""
 
 
+def is_storage_property(name: str) -> bool:
+    """Whether a property of that name is read here."""
+    return name in STORAGE_PROPERTIES or name.startswith(_ADLS_SAS)
+
+
 def object_store(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool = False) -> ArrowStore:
     """The store of a location of one of the `OBJECT_SCHEMES`; raises Invalid, StorageFailed.
 
@@ -149,7 +155,11 @@ def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_cat
         arguments, prefixes = _read(_S3, properties), dict.fromkeys(_prefixes(S3_SCHEMES), "")
         # Small files are one PUT: without a delay, an upload of parts is begun before there is anything to send.
         filesystem = fs.S3FileSystem(allow_delayed_open=True, **arguments)
-        return ConditionalS3Store(filesystem, prefixes, arguments) if is_catalog else ArrowStore(filesystem, prefixes)
+        strategy = arguments.get("retry_strategy")
+        retries = Retries(strategy.max_attempts - 1) if isinstance(strategy, fs.S3RetryStrategy) else None
+        if is_catalog:
+            return ConditionalS3Store(filesystem, prefixes, arguments, retries)
+        return ArrowStore(filesystem, prefixes, retries)
     if scheme in GCS_SCHEMES:
         return ArrowStore(fs.GcsFileSystem(**_gcs_options(properties)), dict.fromkeys(_prefixes(GCS_SCHEMES), ""))
     root = f"{scheme}://{authority(location)}"
