@@ -402,7 +402,7 @@ class RestCatalog:
             self._make_namespaces(namespace)
         except AlreadyExists:
             # Nessie's answer, too, where more than one level is missing.
-            if not namespace or self.namespace_exists(namespace):
+            if len(namespace) < 2 or _look(lambda: self.namespace_exists(namespace))[0] is not False:
                 raise
             self._make_namespaces(namespace)
         return ask()

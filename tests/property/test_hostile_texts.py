@@ -43,6 +43,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "icebench.engine.spec.locations._SCHEME": ("s3a:/",),
     "icebench.engine.spec.locations._UNTIDY": ("//", "/.", "/"),
     "icebench.engine.spec.transforms._PARAMETRIC": ("bucket[16]",),
+    "icebench.engine.errors._SECRET": ("account-key", "header.x", "sig"),
+    "icebench.engine.errors._HTTP_USER": ("https://user:word@host",),
+    "icebench.engine.errors._PASSWORD": ("postgresql://user:word@host",),
+    "icebench.engine.errors._PARAMETER": ("?sig=abc&x=y",),
+    "icebench.engine.spark_source.options._REDACTED": ("accesskey",),
+    "icebench.engine.storage.retrying._TRANSIENT": ("HTTP status 503", "connection reset", "timed out"),
 }
 """Pattern -> texts that it matches, which use all of its parts."""
 
@@ -79,8 +85,15 @@ def test_no_text_is_gone_through_again_and_again(name: str, known: dict[str, re.
                     use(example[:cut] + filling * LENGTH + "\x00")
 
 
+_SEARCHED = (
+    "parquet-mr", '"(?:table', "<engine-error", "//|", "SignedHeaders", "(secret", "(https?", "((?<!http)", "([?&;]",
+    "secret|", "NETWORK_",
+)  # fmt: skip
+"""How the patterns begin that may match anywhere."""
+
+
 def ways(pattern: re.Pattern[str]) -> tuple[Callable[[str], object], ...]:
     """How the pattern is used: but for these, it must match from the beginning."""
-    if pattern.pattern.startswith(("parquet-mr", '"(?:table', "<engine-error", "//|", "SignedHeaders")):
+    if pattern.pattern.startswith(_SEARCHED):
         return (pattern.search,)
     return pattern.match, pattern.fullmatch

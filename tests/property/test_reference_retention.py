@@ -34,7 +34,7 @@ from icebench.engine.commit.changes.rewrite_files import RewriteFiles
 from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
 from icebench.engine.commit.changes.row_delta import RowDelta
 from icebench.engine.commit.changes.statistics import UpdateStatistics
-from icebench.engine.commit.changes.stream_batch import StreamBatch
+from icebench.engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_to
 from icebench.engine.spec.data_file import DataFile
@@ -46,8 +46,8 @@ from icebench.errors import EngineError
 from tests.unit.engine.commit.tables import SCHEMA, World, data_file, metadata, world
 
 SET_NO_REFERENCE = {
-    Change, ExpireSnapshots, Read, RemoveRef, ReplaceSortOrder, UpdateProperties, UpdateSchema, UpdateSpec,
-    UpdateStatistics, UpgradeFormat,
+    Change, ExpireSnapshots, Read, RemoveRef, ReplaceSortOrder, SetLastBatch, UpdateProperties, UpdateSchema,
+    UpdateSpec, UpdateStatistics, UpgradeFormat,
 }  # fmt: skip
 SETTINGS = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
 Settings = Mapping[str, Any]

@@ -70,7 +70,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        file = f"{name.replace('.', '/')}.py"
+        file = f"{name.removeprefix('icebench.').replace('.', '/')}.py"
         if file not in self._defect.edits:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
