@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from icebench.engine.columnar.schemas import from_arrow_schema
 from icebench.engine.commit.committer import TableState
@@ -27,9 +26,11 @@ if TYPE_CHECKING:
         add_files,
         append,
         delete,
+        executor_changes,
         keyed_stream,
         overwrite,
         row_source,
+        spark_upsert,
         update,
         upsert,
     )
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from icebench.engine.operations.row_changes import Mode
     from icebench.engine.operations.row_source import Rows
     from icebench.engine.operations.update import Assignments
+    from icebench.engine.spark import jobs, memory
+    from icebench.engine.spark import planning as spark_planning
 else:  # what only reads a table does not wait for what changes it
     cherry_pick = LazyModule("icebench.engine.commit.changes.cherry_pick")
     add_files = LazyModule("icebench.engine.operations.add_files")
@@ -47,6 +50,11 @@ else:  # what only reads a table does not wait for what changes it
     keyed_stream = LazyModule("icebench.engine.operations.keyed_stream")
     overwrite = LazyModule("icebench.engine.operations.overwrite")
     row_source = LazyModule("icebench.engine.operations.row_source")
+    executor_changes = LazyModule("icebench.engine.operations.executor_changes")
+    jobs = LazyModule("icebench.engine.spark.jobs")
+    memory = LazyModule("icebench.engine.spark.memory")
+    spark_planning = LazyModule("icebench.engine.spark.planning")
+    spark_upsert = LazyModule("icebench.engine.operations.spark_upsert")
     update = LazyModule("icebench.engine.operations.update")
     upsert = LazyModule("icebench.engine.operations.upsert")
 
@@ -184,6 +192,7 @@ class RowOperations(ABC):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
+        spark: Any = None,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
     ) -> Snapshot | None:
         """Delete the rows for which a filter is true; None if no row matched. See `icebench.engine.operations.delete`.
 
@@ -193,14 +202,22 @@ class RowOperations(ABC):
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
+            spark: A `pyspark.sql.SparkSession` whose executors find the rows and write the files; without one, this
+                process does.
 
         Raises:
             Invalid: No mode.
             Unsupported: The format version does not have the mode.
         """
         target = self._target(counters)
-        scan_of = self._scan_of(target, filter, branch)
-        state, snapshot = delete.delete(target, scan_of, mode=mode, branch=branch, properties=snapshot_properties)
+        state, snapshot = delete.delete(
+            target,
+            self._scan_of(target, filter, branch, spark),
+            mode=mode,
+            branch=branch,
+            properties=snapshot_properties,
+            executors=_executors(spark),
+        )
         self._advance(state)
         return snapshot
 
@@ -227,8 +244,15 @@ class RowOperations(ABC):
         """
         target = self._target(counters)
         prepare = _writing(data, target, "overwrite")
-        scan_of = self._scan_of(target, filter, branch)
-        state, snapshot = overwrite.overwrite(target, scan_of, prepare, branch=branch, properties=snapshot_properties)
+        spark = data.sparkSession if row_source.is_dataframe(data) else None
+        state, snapshot = overwrite.overwrite(
+            target,
+            self._scan_of(target, filter, branch, spark),
+            prepare,
+            branch=branch,
+            properties=snapshot_properties,
+            executors=_executors(spark),
+        )
         self._advance(state)
         return snapshot
 
@@ -259,6 +283,7 @@ class RowOperations(ABC):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
+        spark: Any = None,  # noqa: ANN401 - as for `delete`
     ) -> Snapshot | None:
         """Change the rows for which a filter is true; None if no row matched. See `icebench.engine.operations.update`.
 
@@ -271,18 +296,24 @@ class RowOperations(ABC):
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
+            spark: As for `delete`; functions among the assignments run there, too.
         """
         target = self._target(counters)
-        scan_of = self._scan_of(target, filter, branch)
         state, snapshot = update.update(
-            target, scan_of, assignments, mode=mode, branch=branch, properties=snapshot_properties
+            target,
+            self._scan_of(target, filter, branch, spark),
+            assignments,
+            mode=mode,
+            branch=branch,
+            properties=snapshot_properties,
+            executors=_executors(spark),
         )
         self._advance(state)
         return snapshot
 
     def upsert(
         self,
-        data: pa.Table | pa.RecordBatchReader,
+        data: Rows,
         on: Sequence[str],
         mode: Mode | None = None,
         *,
@@ -295,22 +326,24 @@ class RowOperations(ABC):
         See `icebench.engine.operations.upsert`.
 
         Args:
-            data: All columns of the table, by name; no key twice, no null in a key.
+            data: As for `append`, with all columns of the table; no key twice, no null in a key. Executors match and
+                write the rows of a Spark DataFrame, see `icebench.engine.operations.spark_upsert`; others are held in
+                memory.
             on: The key columns.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``.
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
         """
-        rows = row_source.arrow_rows(data, "upsert")
         target = self._target(counters)
+        is_frame = row_source.is_dataframe(data)
+        rows = data if is_frame else row_source.arrow_rows(data, "upsert", "rows or a Spark DataFrame")
 
         def scan_of(metadata: TableMetadata, filter: Predicate) -> TableScan:
-            return self._scan_of(target, filter, branch)(metadata)
+            return self._scan_of(target, filter, branch, rows.sparkSession if is_frame else None)(metadata)
 
-        state, snapshot = upsert.upsert(
-            target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties
-        )
+        merge = spark_upsert.upsert_frame if is_frame else upsert.upsert
+        state, snapshot = merge(target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
 
@@ -340,8 +373,8 @@ class RowOperations(ABC):
             target=target, on=on, branch=branch, stream_id=stream_id, committed=self._advance
         )
 
-    def _scan_of(self, target: Target, filter: Filter | None, branch: str) -> ScanOf:
-        """Makes the scan that finds what to change."""
+    def _scan_of(self, target: Target, filter: Filter | None, branch: str, spark: Any = None) -> ScanOf:  # noqa: ANN401
+        """Makes the scan that finds what to change; executors of a session may plan, too."""
 
         def scan_of(metadata: TableMetadata) -> TableScan:
             scan = table_scan(
@@ -352,9 +385,21 @@ class RowOperations(ABC):
                 cache=target.cache,
                 table_name=self.name,
             )
-            return replace(scan, whole_files=True)  # a file that is written again has other rows, too
+            executors = None if spark is None else spark_planning.spark_executors(spark, metadata.properties)
+            # A file that is written again has other rows, too.
+            return replace(scan, whole_files=True, executors=executors)
 
         return scan_of
+
+
+def _executors(spark: Any) -> executor_changes.ExecutorChanges | None:  # noqa: ANN401
+    if spark is None:
+        return None
+    return executor_changes.ExecutorChanges(
+        run_job=partial(jobs.run_job, spark),
+        cores=spark.sparkContext.defaultParallelism,
+        memory_bytes=memory.row_memory_bytes(spark),
+    )
 
 
 def _writing(data: Rows, target: Target, verb: str) -> Prepare:

@@ -37,7 +37,7 @@ from icebench.engine.spark.deletes import DeletedGroup
 from icebench.engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
 from icebench.engine.spark.predicates import ColumnOf, spark_filter
 from icebench.engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
-from icebench.engine.spark.session import JavaFrame, ScanSession, scan_session
+from icebench.engine.spark.session import JavaFrame, ScanSession, refuse_unknown_schemes, scan_session
 from icebench.engine.spark.shapes import Shape, shapes_of
 from icebench.engine.spark.types import pruned, quoted, shown, shown_type
 from icebench.engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
@@ -92,7 +92,8 @@ def plan_to_dataframe(
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
-            of Spark's row position where positions are needed; the message names it. A session of Spark Connect.
+            of Spark's row position where positions are needed; the message names it. A session of Spark Connect, or one
+            whose Hadoop does not read the storage; the message has the settings that it lacks.
         FileNotFound: A delete file is missing.
         CorruptTable: Delete files contradict the table.
     """
@@ -106,11 +107,13 @@ def plan_to_dataframe(
     columns = read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata)
     if not are_found_by_name(columns, plan.metadata):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
+    session = scan_session(spark, row_groups=_row_groups(plan))
+    refuse_unknown_schemes(spark, (spark_location(store.physical(file.file_path)) for file in files))
     scan = _Scan(
         plan=plan,
         request=request,
         user=spark,
-        session=scan_session(spark, row_groups=_row_groups(plan)),
+        session=session,
         deletes=deletes,
         columns=columns,
     )

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.engine.operations import row_changes as operation
+from icebench.engine.operations import row_writer as operation
 from icebench.engine.operations.row_changes import Mode
 from icebench.engine.read.matches import matched_rows
 from icebench.engine.runtime.counters import COMMIT_ATTEMPTS, FILES_WRITTEN, Counters
