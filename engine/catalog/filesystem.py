@@ -45,7 +45,7 @@ from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_C
 from engine.spec.requirements import TableRequirement, check_requirements
 from engine.spec.updates import TableUpdate, apply_updates
 from engine.storage.canonical_paths import CanonicalPaths
-from engine.storage.store import Store
+from engine.storage.store import Store, WriteUncertain
 
 _MARKER = ".namespace"
 """An empty file that keeps an empty namespace in existence: storage has no empty directories."""
@@ -215,6 +215,10 @@ class FileSystemCatalog:
             self._store.write(self._marker(namespace), b"")
         except AlreadyExists as error:
             raise AlreadyExists(taken) from error
+        except WriteUncertain as error:
+            raise CommitStateUnknown(
+                f"whether namespace {dotted(namespace)} was created is not known: {error}"
+            ) from error
 
     def drop_namespace(self, namespace: Namespace) -> None:
         tables, namespaces = self._scan()
@@ -274,12 +278,12 @@ class FileSystemCatalog:
             self._store.write(location, data)
         except AlreadyExists:
             return _conflict(identifier)
-        except (StorageFailed, CommitStateUnknown) as error:
+        except StorageFailed as error:
             try:
                 if self._store.read(location) != data:
                     return _conflict(identifier)
             except FileNotFound:
-                if isinstance(error, CommitStateUnknown):
+                if isinstance(error, WriteUncertain):
                     return unknown(cause=error)
                 raise error from None
             except EngineError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from engine.errors import FileNotFound, Invalid, NotFound
+from engine.errors import FileNotFound, Invalid, NotFound, StorageFailed
 from engine.storage.store import Store
 
 VERSION_HINT = "version-hint.text"
@@ -101,7 +101,8 @@ def _names(directory: str, store: Store) -> list[str]:
 def _read_hint(directory: str, store: Store) -> int:
     try:
         text = store.read(f"{directory}/{VERSION_HINT}").decode("ascii", "replace").strip()
-    except FileNotFound:
+    except (FileNotFound, StorageFailed):
+        # It is optional: what it would say is found without it.
         return 0
     return int(text) if _VERSION.fullmatch(text) else 0
 

@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from engine.errors import FileNotFound, Invalid, Unsupported
 from engine.storage.failures import translate_errors
+from engine.storage.retrying import Retries
 from engine.storage.spooled_output import SpooledOutputFile, UploadingStore
 from engine.storage.store import FileInfo, InputFile
 
@@ -25,11 +26,13 @@ class ArrowStore(UploadingStore):
         filesystem: The file system.
         prefixes: By the prefix of a location, what stands in its place in the file system's own paths; for example
             ``{"s3://": "", "s3a://": ""}``.
+        retries: Of requests that fail for the moment.
     """
 
-    def __init__(self, filesystem: fs.FileSystem, prefixes: Mapping[str, str]) -> None:
+    def __init__(self, filesystem: fs.FileSystem, prefixes: Mapping[str, str], retries: Retries | None = None) -> None:
         self._fs = filesystem
         self._prefixes = dict(prefixes)
+        self._retries = retries or Retries()
 
     @property
     def filesystem(self) -> fs.FileSystem:
@@ -38,40 +41,59 @@ class ArrowStore(UploadingStore):
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         path = self._path(location)
-        with translate_errors("read", location), self._fs.open_input_file(path) as file:
-            left = max(file.size() - offset, 0)
-            wanted = left if length is None else min(left, length)
-            # S3 refuses a range that begins at the end.
-            data: bytes = file.read_at(wanted, offset) if wanted else b""
+
+        def read() -> bytes:
+            with self._fs.open_input_file(path) as file:
+                left = max(file.size() - offset, 0)
+                wanted = left if length is None else min(left, length)
+                # S3 refuses a range that begins at the end.
+                data: bytes = file.read_at(wanted, offset) if wanted else b""
+            if len(data) < wanted:
+                raise OSError(f"the connection broke after {len(data)} of {wanted} bytes")
             return data
+
+        with translate_errors("read", location):
+            return self._retries.run(read)
 
     def size(self, location: str) -> int:
         size: int = self._info(location).size
         return size
 
     def exists(self, location: str) -> bool:
-        with translate_errors("look for", location):
-            found: bool = self._fs.get_file_info(self._path(location)).type == fs.FileType.File
-            return found
+        found: bool = self._found(location).type == fs.FileType.File
+        return found
 
     def delete(self, location: str) -> None:
         self._info(location)
+        path, attempts = self._path(location), 0
+
+        def delete() -> None:
+            nonlocal attempts
+            attempts += 1
+            try:
+                self._fs.delete_file(path)
+            except FileNotFoundError:
+                # The answer to an attempt before was lost.
+                if attempts == 1:
+                    raise
+
         with translate_errors("delete", location):
-            self._fs.delete_file(self._path(location))
+            self._retries.run(delete)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         root = self._path(prefix).rstrip("/")
         spelled = prefix.rstrip("/")
         selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
         with translate_errors("list", prefix):
-            found = self._fs.get_file_info(selector)
+            found = self._retries.run(lambda: self._fs.get_file_info(selector))
         for info in sorted(found, key=lambda info: info.path):
             if info.type == fs.FileType.File:
                 yield FileInfo(spelled + info.path[len(root) :], info.size, (info.mtime_ns or 0) // 1_000_000)
 
     def open_input(self, location: str) -> InputFile:
+        path = self._path(location)
         with translate_errors("read", location):
-            file: InputFile = self._fs.open_input_file(self._path(location))
+            file: InputFile = self._retries.run(lambda: self._fs.open_input_file(path))
             return file
 
     def open_output(self, location: str, *, overwrite: bool = False) -> SpooledOutputFile:
@@ -82,9 +104,14 @@ class ArrowStore(UploadingStore):
         path = self._path(location)
         if not isinstance(self._fs, _WITHOUT_DIRECTORIES):
             self._fs.create_dir(path.rpartition("/")[0], recursive=True)
-        try:
+
+        def upload() -> None:
+            data.seek(0)
             with self._fs.open_output_stream(path) as stream:
                 copyfileobj(data, stream, _COPY_BYTES)
+
+        try:
+            self._retries.run(upload)
         except OSError:
             # A failed upload may have left part of the file.
             with suppress(OSError):
@@ -101,8 +128,12 @@ class ArrowStore(UploadingStore):
         raise Invalid(f"{location!r} does not begin with {' or '.join(self._prefixes)}")
 
     def _info(self, location: str) -> fs.FileInfo:
-        with translate_errors("look for", location):
-            info = self._fs.get_file_info(self._path(location))
+        info = self._found(location)
         if info.type != fs.FileType.File:
             raise FileNotFound(location)
         return info
+
+    def _found(self, location: str) -> fs.FileInfo:
+        path = self._path(location)
+        with translate_errors("look for", location):
+            return self._retries.run(lambda: self._fs.get_file_info(path))

@@ -15,6 +15,7 @@ from engine.errors import EngineError, Invalid, StorageFailed, is_secret
 from engine.storage.arrow import ArrowStore
 from engine.storage.conditional_s3 import ConditionalS3Store
 from engine.storage.failures import translate_errors
+from engine.storage.retrying import Retries
 from engine.storage.signed_s3 import S3Request, SignedS3Store
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -149,7 +150,11 @@ def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_cat
         arguments, prefixes = _read(_S3, properties), dict.fromkeys(_prefixes(S3_SCHEMES), "")
         # Small files are one PUT: without a delay, an upload of parts is begun before there is anything to send.
         filesystem = fs.S3FileSystem(allow_delayed_open=True, **arguments)
-        return ConditionalS3Store(filesystem, prefixes, arguments) if is_catalog else ArrowStore(filesystem, prefixes)
+        strategy = arguments.get("retry_strategy")
+        retries = Retries(strategy.max_attempts - 1) if isinstance(strategy, fs.S3RetryStrategy) else None
+        if is_catalog:
+            return ConditionalS3Store(filesystem, prefixes, arguments, retries)
+        return ArrowStore(filesystem, prefixes, retries)
     if scheme in GCS_SCHEMES:
         return ArrowStore(fs.GcsFileSystem(**_gcs_options(properties)), dict.fromkeys(_prefixes(GCS_SCHEMES), ""))
     root = f"{scheme}://{authority(location)}"

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from engine.errors import Contradiction
+from engine.errors import Contradiction, StorageFailed
+
+
+class WriteUncertain(StorageFailed):
+    """No request to write a file was answered: it may be there, or appear later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class Store(Protocol):
 
         Raises:
             AlreadyExists: The file exists and `overwrite` is False.
+            WriteUncertain: The file may be written, or be so later.
         """
         ...
 

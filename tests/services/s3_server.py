@@ -6,10 +6,11 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from socket import SHUT_RDWR
 from threading import Lock, Thread
 from typing import Any, Literal
 
@@ -20,18 +21,26 @@ from werkzeug.serving import make_server
 
 KEY, SECRET, REGION = "AKIDEXAMPLE", "hidden-secret", "us-east-1"
 
+Transient = Literal["500", "503", "reset-before", "reset-after", "timeout", "cut"]
+"""What happens to a request of S3: an error, without being carried out; the connection breaks before it is carried out, or
+after, so that its answer is lost; the answer comes after the client's patience; half of its body comes."""
+PATIENCE_SECONDS = 1.0
+"""To be given as ``s3.request-timeout`` where answers come late."""
+TRANSIENT: tuple[Transient, ...] = Transient.__args__  # type: ignore[attr-defined]
+
 
 @dataclass(eq=False)
 class S3Server:
     """Where it listens, and the method, path and query of each request. `seconds` is how long an answer of a number of
     bytes is held back. `fault` is asked with the name of each operation of Glue: whether the server fails before it, or
-    after it."""
+    after it; `transient` with method and path of each request of S3."""
 
     address: str
     requests: list[tuple[str, str, str]] = field(default_factory=list)
     buckets: list[str] = field(default_factory=list)
     seconds: Callable[[int], float] = lambda _: 0.0
     fault: Callable[[str], Literal["before", "after"] | None] = lambda _: None
+    transient: Callable[[str], Transient | None] = lambda _: None
 
     @property
     def properties(self) -> dict[str, str]:
@@ -75,17 +84,32 @@ def s3_server() -> Iterator[S3Server]:
     inner = DomainDispatcherApplication(create_backend_app)
     made = S3Server("")
 
-    def application(environment: dict[str, Any], start: Any) -> list[bytes]:
+    def application(environment: dict[str, Any], start: Any) -> Iterable[bytes]:
         made.requests.append((environment["REQUEST_METHOD"], environment["PATH_INFO"], environment["QUERY_STRING"]))
         operation = environment.get("HTTP_X_AMZ_TARGET", "").removeprefix("AWSGlue.")
         fault = made.fault(operation) if operation else None
+        transient = None if operation else made.transient(f"{environment['REQUEST_METHOD']} {environment['PATH_INFO']}")
+        if transient in ("500", "503", "reset-before"):
+            # Else what is left of the body would be taken for the next request.
+            environment["wsgi.input"].read(int(environment.get("CONTENT_LENGTH") or 0))
+        if transient in ("500", "503"):
+            start(f"{transient} Slow Down", [("Content-Type", "application/xml"), ("Connection", "close")])
+            return [b"<Error><Code>SlowDown</Code></Error>" if transient == "503" else b""]
+        if transient == "reset-before":
+            environment["werkzeug.socket"].shutdown(SHUT_RDWR)
+            return []
         with one_by_one:
             answer = [] if fault == "before" else list(inner(environment, start))
         if fault is not None:
             start("500 Internal Server Error", [("Content-Type", "application/x-amz-json-1.1")], sys.exc_info())
             return [b"{}"]
         time.sleep(made.seconds(sum(map(len, answer))))
-        return answer
+        if transient == "timeout":
+            time.sleep(PATIENCE_SECONDS * 2)
+        if transient == "reset-after":
+            environment["werkzeug.socket"].shutdown(SHUT_RDWR)
+            return []
+        return _cut(environment, b"".join(answer)) if transient == "cut" else answer
 
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
     thread = Thread(target=server.serve_forever, daemon=True)
@@ -99,6 +123,15 @@ def s3_server() -> Iterator[S3Server]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _cut(environment: dict[str, Any], body: bytes) -> Iterator[bytes]:
+    """Half of an answer, and the end of the connection; all of an answer without a body."""
+    if len(body) < 2:
+        yield body
+        return
+    yield body[: len(body) // 2]
+    environment["werkzeug.socket"].shutdown(SHUT_RDWR)
 
 
 def _at_its_version(operation: Callable[[GlueResponse], Any]) -> Callable[[GlueResponse], Any]:

@@ -1,0 +1,202 @@
+"""Each request to S3 of each operation fails once, in each way in which S3 and networks fail for the moment: all succeed,
+as if nothing had been.
+
+A failure is replayed by its parameters: the kind of catalog, the operation, and the request and fault that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+from zlib import crc32
+
+import pytest
+from moto.s3.models import s3_backends
+
+import engine
+from engine.catalog.filesystem import FileSystemCatalog
+from engine.catalog.rest import RestCatalog
+from engine.catalog.rest_session import open_session
+from engine.catalog.sql import SqlCatalog
+from engine.storage.resolve import store_for
+from engine.storage.store import Store
+from tests.fault.campaign import Figures, sizes
+from tests.fault.test_failing_requests import CHANGES, NAME, ROWS, Warehouse, rows
+from tests.services.rest_over_catalog import RestOverCatalog
+from tests.services.s3_server import PATIENCE_SECONDS, TRANSIENT, S3Server, Transient
+from tests.services.scripted_http import scripted_server
+
+ACCOUNT, PARTITION = "123456789012", "aws"
+AT_ONCE = 4
+"""Tables that are worked on at the same time: most of it is waiting."""
+ORPHAN = "data/orphan.parquet"
+ALWAYS = "2999-01-01T00:00:00Z"
+
+
+def read(table: engine.Table) -> None:
+    assert table.scan(filter="n = 0").to_arrow().num_rows == 9
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == list(range(9))
+
+
+def remove_orphans(table: engine.Table) -> None:
+    found = table.maintenance.remove_orphan_files(older_than=ALWAYS, dry_run=False).locations
+    assert f"{table.location}/{ORPHAN}" in found
+
+
+def expire(table: engine.Table) -> None:
+    assert table.maintenance.expire_snapshots(older_than=ALWAYS, dry_run=False).snapshot_ids
+
+
+OPERATIONS: dict[str, Callable[[engine.Table], object]] = {
+    "read": read,
+    **CHANGES,
+    "remove-orphans": remove_orphans,
+    "expire-and-delete": expire,
+    "rewrite-manifests": lambda table: table.maintenance.rewrite_manifests(),
+}
+
+
+class Bench:
+    """A bucket with one table, which is brought back to where it was after each operation."""
+
+    def __init__(self, server: S3Server, number: int, kind: str, home: Path) -> None:
+        self.server, self.kind = server, kind
+        self.bucket = f"transient-{len(server.buckets)}"
+        server.buckets.append(self.bucket)
+        self._backend = s3_backends[ACCOUNT][PARTITION]
+        self._backend.create_bucket(self.bucket, "us-east-1")
+        own = {**server.properties, "s3.request-timeout": str(PATIENCE_SECONDS), "s3.connect-timeout": "20"}
+        self._place = f"s3://{self.bucket}/wh"
+        self._database = home / f"{number}.db"
+        self.store = store_for(self._place, own, is_catalog=kind != "sql")
+        self._kept: dict[str, bytes] = {}
+        self._row = b""
+        self.warehouse = Warehouse(self.store, self._open, self._reset)
+        self.warehouse.create()
+        with self.warehouse.table() as table:
+            self._key = table.location.removeprefix(f"s3://{self.bucket}/")
+        self._backend.put_object(self.bucket, f"{self._key}/{ORPHAN}", b"x")
+        self.warehouse.reset()
+
+    def _open(self, store: Store) -> Any:
+        if self.kind == "sql":
+            return SqlCatalog(f"sqlite:///{self._database}", warehouse=self._place, store_at=lambda _: store)
+        return FileSystemCatalog(self._place, store)
+
+    def _files(self) -> dict[str, bytes]:
+        return {name: key.value for name, key in self._backend.get_bucket(self.bucket).keys.items()}
+
+    def _reset(self) -> None:
+        if not self._kept:
+            self._kept = self._files()
+            self._row = self._database.read_bytes() if self.kind == "sql" else b""
+        there = self._files()
+        for name in there.keys() - self._kept.keys():
+            self._backend.delete_object(self.bucket, name)
+        for name, data in self._kept.items():
+            if there.get(name) != data:
+                self._backend.put_object(self.bucket, name, data)
+        if self.kind == "sql":
+            self._database.write_bytes(self._row)
+
+    @contextmanager
+    def opened(self) -> Iterator[engine.Table]:
+        """The table as its user opens it: by the catalog, or by a REST server before it."""
+        # The catalog's own client is made anew, with its probe.
+        own = self.store.__class__.__new__(self.store.__class__)
+        vars(own).update({**vars(self.store), **({"_client": None} if self.kind != "sql" else {})})
+        if self.kind != "rest":
+            with closing(self._open(own)) as catalog:
+                yield engine.Table(NAME, catalog.load_state(NAME), own, catalog)
+            return
+        with scripted_server(RestOverCatalog(self._open(own))) as served:
+            with closing(RestCatalog(open_session(served.address))) as rest:
+                yield engine.Table(NAME, rest.load_state(NAME), own, rest)
+
+    def run(self, operation: Callable[[engine.Table], object], at: int, fault: Transient | None) -> list[str]:
+        """Carry out an operation while one request fails; the requests."""
+        seen: list[str] = []
+
+        def transient(request: str) -> Transient | None:
+            seen.append(request)
+            return fault if len(seen) == at + 1 else None
+
+        HOOKS[self.bucket] = transient
+        try:
+            with self.opened() as table:
+                operation(table)
+        finally:
+            del HOOKS[self.bucket]
+        return seen
+
+    def left(self) -> tuple[dict[str, Any], int]:
+        """The table, and how many files nobody needs."""
+        return self.warehouse.state(), len(self.warehouse.stored() - self.warehouse.referenced())
+
+
+HOOKS: dict[str, Callable[[str], Transient | None]] = {}
+
+
+@pytest.fixture
+def faulted(s3_server: S3Server) -> Iterator[S3Server]:
+    """The server, whose requests are asked about by their bucket."""
+
+    def transient(request: str) -> Transient | None:
+        hook = HOOKS.get(request.split("/")[1])
+        return None if hook is None else hook(request)
+
+    s3_server.transient = transient
+    yield s3_server
+    s3_server.transient = lambda _: None
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("kind", ["directory", "sql", "rest"])
+@sizes(61, 1)
+def test_a_fault_for_the_moment_is_not_noticed(
+    faulted: S3Server, tmp_path: Path, kind: str, name: str, figures: Figures, size: int
+) -> None:
+    operation = OPERATIONS[name]
+    first = Bench(faulted, 0, kind, tmp_path)
+    requests = first.run(operation, -1, None)
+    state, extra = first.left()
+    first.warehouse.reset()
+    chosen = [
+        (at, fault)
+        for at in range(len(requests))
+        for place, fault in enumerate(TRANSIENT)
+        if (crc32((kind + name).encode()) + at * 7 + place) % size == 0
+    ]
+    benches: SimpleQueue[Bench] = SimpleQueue()
+    benches.put(first)
+    for number in range(1, min(AT_ONCE, len(chosen))):
+        benches.put(Bench(faulted, number, kind, tmp_path))
+
+    def one(chosen: tuple[int, Transient]) -> str:
+        at, fault = chosen
+        bench = benches.get()
+        try:
+            seen = bench.run(operation, at, fault)
+            found, unneeded = bench.left()
+            assert found == state
+            assert unneeded == extra, "files are left that nobody needs"
+        except Exception as error:  # noqa: BLE001 - told with what replays it
+            return f"{fault} at request {at}, {requests[at]}: {type(error).__name__}: {error}"
+        finally:
+            bench.warehouse.reset()
+            benches.put(bench)
+        return "" if at < len(seen) else f"request {at} was not made"
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        failures = [said for said in pool.map(one, chosen) if said]
+    figures(requests=len(requests), faults=len(chosen))
+    assert not failures, "\n".join(["", *failures])
+
+
+def test_the_sweep_has_every_operation() -> None:
+    assert rows(0, 1).schema == ROWS
+    assert len(OPERATIONS) == len(CHANGES) + 4
