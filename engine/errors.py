@@ -11,6 +11,7 @@
     ├── NotInstalled                a package that only some need is not installed; the message says how to get it
     ├── CorruptTable                bytes of the table contradict the specification; `path` is the place inside the file
     │   └── TooLarge                they would decode to more memory than is allowed, which the user may raise
+    ├── WriteMismatch               a new file, read back, does not hold the rows that were given; nothing is committed
     ├── StorageFailed               the storage refused: permissions, a full or read-only disk, a broken connection
     └── CommitFailed                the change is not visible
         ├── CommitConflict          another commit came first; the same change may be tried again on the new base
@@ -127,6 +128,11 @@ class CorruptTable(EngineError):
 
 class TooLarge(CorruptTable):
     """A file of the table would take more memory to decode than `engine.codec.budget` allows."""
+
+
+class WriteMismatch(EngineError):
+    """A new file, read back, does not hold the rows that were given: its encoder is wrong, or the storage. The message
+    names the file and the column; the file is removed and nothing is committed."""
 
 
 class StorageFailed(EngineError):

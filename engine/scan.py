@@ -23,13 +23,14 @@ from engine.storage.scan_reports import report_scan
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine.columnar import schemas
+    from engine.columnar import projection, schemas
     from engine.frames import duckdb_source, polars_source
     from engine.read import plans, request, row_sample
     from engine.spark import native_scan
     from engine.spark import planning as spark_planning
 else:  # planning does not wait for what reads rows, nor for other libraries
     pd = LazyModule("pandas")
+    projection = LazyModule("engine.columnar.projection")
     schemas = LazyModule("engine.columnar.schemas")
     duckdb_source = LazyModule("engine.frames.duckdb_source")
     polars_source = LazyModule("engine.frames.polars_source")
@@ -217,9 +218,14 @@ class Scan:
         return self.to_batches(decimal_width=decimal_width).read_all()
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - a package that need not be there
-        """The rows as a `pandas.DataFrame`, by Arrow's conversion; errors as `to_batches`, and NotInstalled."""
+        """The rows as a `pandas.DataFrame`, by Arrow's conversion; errors as `to_batches`, and NotInstalled.
+
+        A uuid is a `uuid.UUID`; in structs, lists and maps it is its bytes.
+        """
         _ = pd.DataFrame  # pyarrow says less where it is missing
-        return self.to_arrow().to_pandas()
+        rows = self.to_arrow()
+        known = pa.schema([schemas.pandas_field(field) for field in rows.schema])
+        return projection.cast_leaves(rows, self.schema, known).to_pandas()
 
     def to_polars(self) -> Any:  # noqa: ANN401 - as above
         """The rows as a `polars.LazyFrame`, which is planned and read when it is collected.

@@ -16,6 +16,7 @@ from tests.services.postgres import find_initdb, postgres
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.services.nessie import Nessie
     from tests.services.s3_server import S3Server
 
 TESTS = Path(__file__).parent
@@ -90,6 +91,27 @@ def glue_properties(s3_server: "S3Server") -> dict[str, str]:
     for database in client.get_databases()["DatabaseList"]:
         client.delete_database(Name=database["Name"])
     return s3_server.glue_properties
+
+
+@pytest.fixture(scope="session")
+def _nessie(tmp_path_factory: pytest.TempPathFactory, s3_server: "S3Server") -> Iterator["Nessie"]:
+    from tests.services import nessie  # local import: needs moto
+
+    java_home = nessie.find_java()
+    if java_home is None:
+        reason = f"Nessie needs Java {nessie.OLDEST_JAVA} or later, and none was found"
+        if "CI" in os.environ:
+            pytest.fail(reason)
+        pytest.skip(reason)
+    s3_server.client().create_bucket(Bucket="nessie")
+    with nessie.nessie(java_home, tmp_path_factory.mktemp("nessie"), s3_server, "nessie") as server:
+        yield server
+
+
+@pytest.fixture
+def nessie_address(_nessie: "Nessie") -> str:
+    """The address of an empty REST catalog of Nessie, whose tables are on `s3_server`."""
+    return _nessie.new_catalog()
 
 
 @pytest.fixture(scope="session")

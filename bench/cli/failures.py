@@ -63,8 +63,9 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         return action()
     except click.exceptions.Exit as asked:
         return asked.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        out.write("\nicebench: stopped\n")
+    except (click.Abort, KeyboardInterrupt) as stopped:
+        said = str(stopped.__cause__ or stopped)  # click raises its own from an interrupt
+        out.write(f"\nicebench: {printable(said) or 'stopped'}\n")
         return INTERRUPTED
     except click.UsageError as error:
         click.UsageError(printable(without_secrets(error.format_message())), error.ctx).show(out)

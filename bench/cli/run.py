@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from bench.errors import ConfigError
 from bench.experiment import Experiment, load_experiment, parse_values
 from bench.measure.estimate import Estimate, estimate
 from bench.measure.further_process import launch
+from bench.measure.interruption import Interruption, say_on_terminal
 from bench.measure.run import Finished, Surroundings, resume_run, run_experiment
 from bench.report.build import build_report
 from engine.errors import without_secrets
@@ -67,8 +70,8 @@ def run(
     if resume is not None:
         if asked != ("run",) or dry_run:
             raise click.UsageError("--resume goes on with a run as it was asked for, and takes nothing else")
-        with RunProgress(context.terminal.err) as progress:
-            finished = resume_run(find_run(context, resume), where=_surroundings(context, progress, ()))
+        with _stoppable(context, ()) as where:
+            finished = resume_run(find_run(context, resume), where=where)
         return _conclude(context, finished, output)
     if tables:
         if experiment is not None or scale is not None:
@@ -87,8 +90,8 @@ def run(
     if dry_run:
         return 0
     confirm(context, needed, yes=yes)
-    with RunProgress(context.terminal.err) as progress:
-        finished = run_experiment(chosen, where=_surroundings(context, progress, asked))
+    with _stoppable(context, asked) as where:
+        finished = run_experiment(chosen, where=where)
     if tables and not filters:
         named = {each.case.filter: each.evidence.detail.get("filter") for each in finished.run.measured}
         for name, text in named.items():
@@ -142,16 +145,21 @@ def arguments(experiment: str | None, options: Mapping[str, object]) -> tuple[st
     return tuple(words)
 
 
-def _surroundings(context: Context, progress: RunProgress, asked: tuple[str, ...]) -> Surroundings:
+@contextmanager
+def _stoppable(context: Context, asked: tuple[str, ...]) -> Iterator[Surroundings]:
+    """Context of a run, which Ctrl-C stops after a sample; raises Stopped."""
     # Tables hold absolute paths, and some engines take no others.
     cache = CACHE.resolve()
-    return Surroundings(
-        cache=cache,
-        results=context.places.runs,
-        progress=progress,
-        launch=lambda path, process: launch(path, process, cache),
-        command=asked,
-    )
+    interruption = Interruption(say=say_on_terminal)
+    with interruption.listening(), RunProgress(context.terminal.err) as progress:
+        yield Surroundings(
+            cache=cache,
+            results=context.places.runs,
+            progress=progress,
+            launch=partial(launch, cache=cache, interruption=interruption),
+            command=asked,
+            interruption=interruption,
+        )
 
 
 def _conclude(context: Context, result: Finished, output: Path | None) -> int:

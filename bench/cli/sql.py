@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from typing import Any
 
@@ -16,6 +14,7 @@ from bench.cli.naming import catalog_options, open_table
 from bench.cli.table import grid, json_object, json_text, plain, values_of
 from bench.errors import ConfigError
 
+_QUOTED = re.compile(r'[",\r\n]')
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<table>.+)", re.DOTALL)
 # The query sees the tables and nothing else of this machine.
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
@@ -53,7 +52,7 @@ def sql(
         for row in values_of(rows):
             out.print(json_object(rows.column_names, row), markup=False, soft_wrap=True)
     elif form == "csv":
-        out.print(_encodable(_csv(rows), out.encoding), markup=False, highlight=False, soft_wrap=True, end="")
+        out.print(_encodable(csv_text(rows), out.encoding), markup=False, highlight=False, soft_wrap=True, end="")
     else:
         out.print(grid(rows))
     work = ", ".join(f"{name} {count:,}" for name, count in sorted(counters.as_dict().items()) if count)
@@ -93,13 +92,10 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: 
         raise ConfigError(said, path="QUERY") from error
 
 
-def _csv(rows: Any) -> str:  # noqa: ANN401 - as above
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows.column_names)
-    for row in values_of(rows):
-        writer.writerow("" if value is None else _cell(value) for value in row)
-    return text.getvalue()
+def csv_text(rows: Any) -> str:  # noqa: ANN401 - as above
+    """The rows of a pyarrow.Table as CSV: null is nothing, and a text of no character is ``""``."""
+    lines = [rows.column_names, *values_of(rows)]
+    return "".join(f"{','.join(map(_cell, line))}\n" for line in lines)
 
 
 def _encodable(text: str, encoding: str) -> str:
@@ -115,4 +111,10 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def _cell(value: object) -> str:
-    return json_text(value) if isinstance(value, dict | list) else plain(value)
+    if value is None:
+        return ""
+    text = json_text(value) if isinstance(value, dict | list) else plain(value)
+    if text and not _QUOTED.search(text):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'

@@ -20,6 +20,7 @@ from bench.errors import ConfigError
 
 SHOWN_ROWS = 50
 _TEXT_WIDTH = 60
+_NULL = "NULL"
 
 
 @click.command("table")
@@ -78,7 +79,7 @@ def metadata_table(loaded: engine.Table, name: str, snapshot_id: int | None) -> 
 
 
 def grid(rows: pa.Table) -> Grid:
-    """Rows for a terminal."""
+    """Rows for a terminal; null looks like no other value."""
     grid = Grid(box=None, pad_edge=False)
     for field in rows.schema:
         is_number = pa.types.is_integer(field.type)
@@ -125,18 +126,13 @@ def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
-    if value is None:
-        return ""
     if isinstance(value, dict | list):
-        text = json_text(_without_nulls(value))
+        text = json_text(value)
         return text if len(text) <= _TEXT_WIDTH else f"{text[: _TEXT_WIDTH - 1]}…"
-    return str(plain(value)) if isinstance(value, bytes) else str(value)
-
-
-def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
-    if isinstance(value, dict):
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
-    return [_without_nulls(v) for v in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+    if value is None:
+        return _NULL
+    text = plain(value)
+    return f"'{text}'" if text == _NULL else text
 
 
 def plain(value: object) -> str:

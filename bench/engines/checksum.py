@@ -1,8 +1,9 @@
 """A checksum of rows that every engine can be held to: exact, and the same in whatever order and batches rows come.
 
 Per column it keeps the nulls and the exact sum of the values as integers (unscaled decimals, days, microseconds; the
-bits of floats; the CRC-32 of text and bytes), so that a difference can be told in words. Over whole rows it keeps the
-sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row are found too.
+bits of floats; the CRC-32 of text and bytes) and what they are the integers of, so that a difference can be said in
+words. Over whole rows it keeps the sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row
+are found too.
 """
 
 from __future__ import annotations
@@ -27,10 +28,17 @@ _ROWS_IN_CACHE = 1 << 16
 
 @dataclass(frozen=True)
 class ColumnSum:
-    """The nulls of a column and the sum of its other values, as `checksum_of` turns them into integers."""
+    """The nulls of a column, the sum of its other values, as `checksum_of` turns them into integers, and what they are:
+    without it a date would be as good as a number. Empty where all are null."""
 
     nulls: int
     total: int
+    kind: str = ""
+
+    def __add__(self, other: ColumnSum) -> ColumnSum:
+        """Of both lots of values."""
+        kinds = sorted({kind for kind in (self.kind, other.kind) if kind})
+        return ColumnSum(self.nulls + other.nulls, self.total + other.total, " and ".join(kinds))
 
 
 @dataclass(frozen=True)
@@ -48,20 +56,19 @@ class Checksum:
         return Checksum(
             self.rows + other.rows,
             (self.row_mix + other.row_mix) % 2**64,
-            {
-                name: ColumnSum(own.nulls + other.columns[name].nulls, own.total + other.columns[name].total)
-                for name, own in self.columns.items()
-            },
+            {name: own + other.columns[name] for name, own in self.columns.items()},
         )
 
     @property
     def text(self) -> str:
-        """Twenty hexadecimal digits over everything, for a record."""
-        return hashlib.sha256(self.encode().encode()).hexdigest()[:20]
+        """Twenty hexadecimal digits over the values, for a record."""
+        columns = [[name, c.nulls, str(c.total)] for name, c in self.columns.items()]
+        encoded = json.dumps([self.rows, str(self.row_mix), columns])
+        return hashlib.sha256(encoded.encode()).hexdigest()[:20]
 
     def encode(self) -> str:
         """JSON that `decode_checksum` reads."""
-        columns = [[name, c.nulls, str(c.total)] for name, c in self.columns.items()]
+        columns = [[name, c.nulls, str(c.total), c.kind] for name, c in self.columns.items()]
         return json.dumps([self.rows, str(self.row_mix), columns])
 
     def difference(self, other: Checksum) -> str | None:
@@ -74,6 +81,8 @@ class Checksum:
             its = other.columns[name]
             if own.nulls != its.nulls:
                 return f"column {name}: {own.nulls} nulls against {its.nulls}"
+            if own.kind != its.kind:
+                return f"column {name}: {own.kind} against {its.kind}"
             if own.total != its.total:
                 return f"column {name}: sum {own.total} against {its.total}"
         return None if self.row_mix == other.row_mix else "the same values in other rows"
@@ -82,7 +91,9 @@ class Checksum:
 def decode_checksum(text: str) -> Checksum:
     """The checksum that `Checksum.encode` gave."""
     rows, row_mix, columns = json.loads(text)
-    return Checksum(rows, int(row_mix), {name: ColumnSum(nulls, int(total)) for name, nulls, total in columns})
+    return Checksum(
+        rows, int(row_mix), {name: ColumnSum(nulls, int(total), kind) for name, nulls, total, kind in columns}
+    )
 
 
 def empty_checksum(columns: Sequence[str]) -> Checksum:
@@ -117,7 +128,8 @@ def _of_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> Checksum:
         valid = None if array.null_count == 0 else np.asarray(array.is_valid())
         if valid is not None:
             words = [np.where(valid, word, np.uint64(0)) for word in words]
-        sums[name] = ColumnSum(array.null_count, _exact_sum(words))
+        kind = _kind(array.type) if array.null_count < len(array) else ""
+        sums[name] = ColumnSum(array.null_count, _exact_sum(words), kind)
         for word in words:
             mixed = word if valid is None else np.where(valid, word, _NULL)
             mix = _mixed(mix * np.uint64(31) + mixed)
@@ -147,6 +159,27 @@ def _words(array: pa.Array, name: str) -> list[np.ndarray]:
     if pa.types.is_nested(kind):
         return [_hashes(array, name)]
     raise TypeError(f"column {name} of type {kind} has no checksum")
+
+
+def _kind(kind: pa.DataType) -> str:
+    """What the integers of a column stand for."""
+    if isinstance(kind, pa.DictionaryType):
+        return _kind(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _kind(kind.storage_type)
+    if pa.types.is_decimal(kind):
+        return f"decimals of scale {kind.scale}"
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        unit = "nanoseconds" if kind.unit == "ns" and pa.types.is_timestamp(kind) else "microseconds"
+        return f"{'timestamps' if pa.types.is_timestamp(kind) else 'times'} in {unit}"
+    names = {
+        "whole numbers": pa.types.is_boolean(kind) or pa.types.is_integer(kind),
+        "dates": pa.types.is_date(kind),
+        "floats": pa.types.is_floating(kind),
+        "texts or bytes": _is_bytes(kind),
+        "nested values": pa.types.is_nested(kind),
+    }
+    return next(name for name, fits in names.items() if fits)
 
 
 def _hashes(array: pa.Array, name: str) -> np.ndarray:

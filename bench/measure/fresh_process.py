@@ -62,8 +62,13 @@ def fresh_process(
     arguments: Sequence[str], *, least: Mapping[str, int] = NOTHING, exactly: Mapping[str, int] = NOTHING
 ) -> FreshProcess:
     """Start ``python -m`` with these arguments and wait for its answer, not for its end."""
+    # In a group of its own it does not see Ctrl-C: a run stops after the sample.
     process = subprocess.Popen(
-        [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
     )
     assert process.stdout is not None
     return FreshProcess(process=process, line=process.stdout.readline(), least=least, exactly=exactly)

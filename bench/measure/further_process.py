@@ -1,7 +1,7 @@
-"""A further process of a run: ``python -m bench.measure.further_process RUN PROCESS CACHE``.
+"""A further process of a run: ``python -m bench.measure.further_process RUN PROCESS CACHE LOCK``.
 
-Runs every round again, in a process with engines of its own, and appends to the run's file. Says each step in a line on
-standard error.
+Runs every round again, in a process with engines of its own, and appends to the run's file, whose lock it has from the
+process that started it. Says each step in a line on standard error.
 """
 
 from __future__ import annotations
@@ -11,29 +11,50 @@ import sys
 from pathlib import Path
 
 from bench.errors import BenchError, EngineFailed
+from bench.measure.interruption import STOPPED, Interruption, Stopped
 from bench.measure.run import Surroundings, resume_run
 
 
-def launch(path: Path, process: int, cache: Path) -> None:
+def launch(path: Path, process: int, lock: int, *, cache: Path, interruption: Interruption) -> None:
     """Start the process and wait for its end.
+
+    Args:
+        path: The run's file.
+        process: Its number.
+        lock: The descriptor of the file's lock.
+        cache: Directory of generated tables.
+        interruption: Asks it to stop, too.
 
     Raises:
         EngineFailed: It failed, and has said why on standard error.
+        Stopped: It was asked to stop.
     """
-    command = [sys.executable, "-m", "bench.measure.further_process", str(path), str(process), str(cache)]
-    if subprocess.run(command, check=False).returncode:
+    command = [sys.executable, "-m", "bench.measure.further_process", str(path), str(process), str(cache), str(lock)]
+    with subprocess.Popen(command, pass_fds=[lock], process_group=0) as started:
+        interruption.processes.append(started)
+        code = started.wait()
+        interruption.processes.remove(started)
+    if code == STOPPED:
+        raise Stopped(interruption.advice)
+    interruption.check()
+    if code:
         raise EngineFailed(f"process {process} of the run failed; 'icebench run --resume {path}' goes on with it")
 
 
 def main(arguments: list[str]) -> int:
     """Be the process; gives its exit code."""
-    path, process, cache = Path(arguments[0]), int(arguments[1]), Path(arguments[2])
+    path, process, cache, lock = Path(arguments[0]), int(arguments[1]), Path(arguments[2]), int(arguments[3])
 
     def told(phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:  # noqa: ARG001 - a line has none
         sys.stderr.write(f"process {process}, {phase}: {detail} ({done}/{total})\n")
 
+    interruption = Interruption(say=lambda _: None)  # who started it says it
+    where = Surroundings(cache=cache, results=path.parent, progress=told, interruption=interruption)
     try:
-        resume_run(path, where=Surroundings(cache=cache, results=path.parent, progress=told), process=process)
+        with interruption.listening():
+            resume_run(path, where=where, process=process, lock=lock)
+    except Stopped:
+        return STOPPED
     except BenchError as error:
         sys.stderr.write(f"icebench: {error}\n")
         return 1

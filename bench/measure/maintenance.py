@@ -25,11 +25,11 @@ from bench.layouts.layout import FORMAT_VERSION, Layout, Term
 from bench.layouts.upkeep import KEYS, Action
 from bench.measure.brute.manifests import DELETED, live_files, manifest_list, read_avro
 from bench.measure.brute.metadata import load_table_json
+from bench.measure.brute.sql import Sql, identifier, quoted
 from bench.measure.case import Case, Evidence
 from bench.measure.commits import workspace
 from bench.measure.fresh_process import fresh_process
 from bench.measure.opened import try_each
-from bench.measure.oracle import Sql, identifier, quoted
 from bench.measure.table_shape import check_shape
 from bench.measure.trial import Bench, Timed, Trial
 from bench.spark_session import SparkSettings

@@ -1,8 +1,9 @@
 """The oracle: DuckDB over a workload's raw Parquet files, with deletes by their definition.
 
 It shares no code with any engine: what layouts, writers, deletes and readers made of the rows is held against it. Only
-the checksum of the rows is formed as that of the engines' rows. `bench.measure.brute.truth` answers likewise for tables
-of which nothing else is known.
+the checksum of the rows is formed as that of the engines' rows. Filters are evaluated on tables of DuckDB's own that
+have all rows, and a second time by `bench.measure.brute.second_opinion`. `bench.measure.brute.truth` answers likewise
+for tables of which nothing else is known.
 """
 
 from __future__ import annotations
@@ -10,20 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-
-from bench.engines.checksum import Checksum, ColumnSum, checksum_of
-from bench.errors import DatasetFailed
-
-_BATCH_ROWS = 1 << 16
-
-
-class NoTruth(Exception):
-    """What is true cannot be found out here, for the reason that it says; nothing is wrong with the table."""
+from bench.engines.checksum import Checksum, ColumnSum
+from bench.measure.brute.filters import filter_names, to_duckdb
+from bench.measure.brute.second_opinion import SecondOpinion
+from bench.measure.brute.sql import Sql, top_level
 
 
 @dataclass(frozen=True)
@@ -66,45 +59,6 @@ class Answer:
         return difference
 
 
-class Sql:
-    """A DuckDB of one's own.
-
-    Raises:
-        NoTruth: DuckDB is not installed.
-    """
-
-    def __init__(self) -> None:
-        try:
-            self._duckdb: Any = import_module("duckdb")
-        except ImportError as error:
-            raise NoTruth("the truth is found out by DuckDB: pip install 'icebench[peers]'") from error
-        # No file needs an extension, and none shall be downloaded.
-        self._connection = self._duckdb.connect(config={"autoinstall_known_extensions": False})
-
-    def register(self, name: str, rows: pa.Table) -> None:
-        """Make rows known under a name."""
-        self._connection.register(name, rows)
-
-    def rows(self, query: str, *, source: str) -> list[tuple[Any, ...]]:
-        """All rows of a result; `source` is the file that is read, for errors.
-
-        Raises:
-            DatasetFailed: The file is missing or damaged, or the query is wrong.
-        """
-        try:
-            found: list[tuple[Any, ...]] = self._connection.execute(query).fetchall()
-        except self._duckdb.Error as error:
-            raise DatasetFailed(f"file {source} cannot be read: {' '.join(str(error).split())}") from error
-        return found
-
-    def checksum(self, query: str, columns: Sequence[str], *, source: str) -> Checksum:
-        """The checksum of a result. Raises as `rows` does."""
-        try:
-            return checksum_of(self._connection.execute(query).to_arrow_reader(_BATCH_ROWS), columns)
-        except (self._duckdb.Error, pa.ArrowException) as error:
-            raise DatasetFailed(f"file {source} cannot be read: {' '.join(str(error).split())}") from error
-
-
 class Oracle:
     """Answers from the raw files of a workload.
 
@@ -129,24 +83,27 @@ class Oracle:
             filter: SQL; None keeps all rows.
 
         Raises:
-            DatasetFailed: A file is missing or damaged, or a filter is wrong.
+            ConfigError: A filter cannot be parsed, or names a column that the files do not have.
+            DatasetFailed: A file is missing or damaged.
+            NoTruth: DuckDB cannot evaluate a filter, or there are two opinions of it (`Disputed`).
         """
-        kept = [f"({filter})"] if filter else []
-        kept += [f"({deletes}) IS NOT TRUE" for deletes in self._deleted]
-        where = f" WHERE {' AND '.join(kept)}" if kept else ""
-        shown = ", ".join(map(identifier, columns))
         found = {}
         for path in map(str, self._raw):
-            query = f"SELECT {shown} FROM read_parquet({quoted(path)}, hive_partitioning=false){where}"  # noqa: S608
-            found[path] = self._sql.checksum(query, columns, source=path)
+            found[path] = self._of_file(path, columns, filter)
         return Answer(found)
 
-
-def quoted(text: str) -> str:
-    """Text as a SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """A name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
+    def _of_file(self, path: str, columns: Sequence[str], filter: str | None) -> Checksum:
+        names = [name for name, _ in top_level(path, source=path)]
+        filters = [*([filter] if filter else []), *self._deleted]
+        wanted = set(columns).union(*(filter_names(each, names) for each in filters))
+        place = {name: names.index(name) for name in names if name in wanted}
+        self._sql.load("stored", path, {f"c{ordinal}": ordinal for ordinal in place.values()}, source=path)
+        types = self._sql.types("stored")
+        known = {name: (f"c{ordinal}", types[f"c{ordinal}"]) for name, ordinal in place.items()}
+        conditions = {each: to_duckdb(each, known) for each in filters}
+        for each, condition in conditions.items():
+            SecondOpinion.of(each, known, files=len(self._raw)).check(self._sql, "stored", condition, source=path)
+        kept = ["true", *([conditions[filter]] if filter else [])]
+        kept += [f"{conditions[deletes]} IS NOT TRUE" for deletes in self._deleted]
+        shown = ", ".join(known[name][0] for name in columns)
+        return self._sql.checksum(f"SELECT {shown} FROM stored WHERE {' AND '.join(kept)}", columns)  # noqa: S608

@@ -9,10 +9,10 @@ from pathlib import Path
 import engine
 from bench.errors import ConfigError
 from bench.measure.brute.bounds import choose_filters
+from bench.measure.brute.filters import filter_columns
 from bench.measure.brute.manifests import DATA, FileEntry, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
 from bench.measure.brute.rewrite import relocated, without_deletes
-from bench.measure.brute.truth import filter_columns
 from bench.measure.subject import Subject, decimal_columns
 from bench.workloads.definitions import TableWorkload
 

@@ -9,10 +9,10 @@ from functools import partial
 from bench.engines.engine import Ability, AnyEngine, Plan
 from bench.errors import BenchError, Disagreement
 from bench.measure.brute.effectiveness import effectiveness
+from bench.measure.brute.sql import NoTruth
 from bench.measure.brute.truth import GroundTruth
 from bench.measure.case import Case, Evidence
 from bench.measure.opened import Opened, try_each
-from bench.measure.oracle import NoTruth
 from bench.measure.plans import check_files, describe, plan_checksum
 from bench.measure.trial import Bench, Trial
 
@@ -48,6 +48,9 @@ class Pruning:
             case = replace(self.case, filter=name)
             try:
                 matching = truth.matching(text)
+            except NoTruth as reason:
+                bench.recorder.skip(case, str(reason))
+                continue
             except BenchError as error:
                 bench.recorder.fail(case, error)
                 continue

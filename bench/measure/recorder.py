@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from bench.errors import Disagreement
 from bench.measure.case import Case, Evidence, Measured, Sample
 from bench.measure.metrics import records_of
 from bench.measure.record import Failure, Record, Skipped
-from bench.measure.run_file import RunWriter
+from bench.measure.run_file import Run, RunWriter
 
 _CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
 
@@ -22,16 +22,23 @@ class Recorder:
         writer: The run's file.
         versions: Engine name -> version.
         before: What an earlier attempt at the run, or another of its processes, recorded.
+        check: Raises if the run is to stop; called where nothing is half recorded.
     """
 
     def __init__(
-        self, writer: RunWriter, *, versions: Mapping[str, str], before: Mapping[Case, Measured] | None = None
+        self,
+        writer: RunWriter,
+        *,
+        versions: Mapping[str, str],
+        before: Run | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._writer = writer
         self._versions = versions
-        self.measured: dict[Case, Measured] = dict(before or {})
-        self.skipped: list[Skipped] = []
-        self.failures: list[Failure] = []
+        self.check = check
+        self.measured: dict[Case, Measured] = {} if before is None else {each.case: each for each in before.measured}
+        self.skipped: list[Skipped] = [] if before is None else list(before.skipped)
+        self.failures: list[Failure] = [] if before is None else list(before.failures)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -52,12 +59,14 @@ class Recorder:
             return
         self._writer.case(made)
         self.measured[case] = made
+        self.check()
 
     def sample(self, case: Case, sample: Sample) -> None:
         """A recorded execution."""
         self._writer.sample(case, sample)
         found = self.measured[case]
         self.measured[case] = replace(found, samples=(*found.samples, sample))
+        self.check()
 
     def drop(self, case: Case) -> None:
         """A case that failed while it was timed: its samples do not count."""
@@ -77,7 +86,9 @@ class Recorder:
             self.skipped.append(made)
 
     def fail(self, case: Case, error: Exception) -> None:
-        """A case that went wrong; the run goes on, and fails at its end."""
+        """A case that went wrong; the run goes on, and fails at its end. What goes wrong once the run is to stop is no
+        failure: it may have been stopped itself."""
+        self.check()
         made = Failure(
             kind=type(error).__name__,
             message=_said(error),
@@ -86,8 +97,9 @@ class Recorder:
             layout=case.layout,
             case=_label(case),
         )
-        self._writer.add(made)
-        self.failures.append(made)
+        if made not in self.failures:
+            self._writer.add(made)
+            self.failures.append(made)
 
 
 def _said(error: Exception) -> str:

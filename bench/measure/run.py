@@ -27,10 +27,12 @@ from bench.experiment import Experiment, parse_values
 from bench.measure.building import BUILDER
 from bench.measure.case import Case
 from bench.measure.environment import fingerprint
+from bench.measure.interruption import Interruption
 from bench.measure.progress import Progress, silent
 from bench.measure.record import Record
 from bench.measure.recorder import Recorder
 from bench.measure.run_file import Run, RunWriter, read_run
+from bench.measure.run_lock import run_lock
 from bench.measure.runner import ClockExecutor, Executor, Runner, out_of_collection
 from bench.measure.spark_use import SparkUse
 from bench.measure.subjects import Preparation
@@ -53,9 +55,10 @@ class Surroundings:
         executor: Runs and measures.
         clock: Monotonic seconds, for what checking takes.
         now: The wall clock, with a time zone.
-        launch: Runs a further process, by its number, of the run whose file it is given (see `resume_run`); None where
-            there is no way to start one.
+        launch: Runs a further process of a run, given its file, the process's number and the descriptor of the file's
+            lock (see `resume_run`); None where there is no way to start one.
         command: What was asked for, as arguments of the command line; kept in the run's file, to ask for it again.
+        interruption: Asks the run to stop.
     """
 
     cache: Path
@@ -65,8 +68,9 @@ class Surroundings:
     executor: Executor = field(default_factory=ClockExecutor)
     clock: Callable[[], float] = time.perf_counter
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    launch: Callable[[Path, int], None] | None = None
+    launch: Callable[[Path, int, int], None] | None = None
     command: tuple[str, ...] = ()
+    interruption: Interruption = field(default_factory=lambda: Interruption(say=lambda _: None))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +104,16 @@ def run_experiment(experiment: Experiment, *, where: Surroundings) -> Finished:
         DatasetFailed: A table could not be built.
         EngineError: This project's engine could not write a table.
         JavaMissing: Spark is needed, and there is no Java.
+        Stopped: It was asked to stop.
     """
     if experiment.processes > 1 and where.launch is None:
         raise ConfigError("there is no way to start another process here", path="processes")
-    path = _Attempt(experiment, where).execute(None)
-    return _finished(path, experiment, where)
+    with ExitStack() as held:
+        path, lock = _Attempt(experiment, where).execute(lambda path: held.enter_context(run_lock(path)))
+        return _finished(path, experiment, where, lock)
 
 
-def resume_run(path: Path, *, where: Surroundings, process: int | None = None) -> Finished:
+def resume_run(path: Path, *, where: Surroundings, process: int | None = None, lock: int | None = None) -> Finished:
     """Go on with a run that was interrupted, from its file: samples that are there are not taken again, and those that
     are taken count as a further process's.
 
@@ -115,12 +121,20 @@ def resume_run(path: Path, *, where: Surroundings, process: int | None = None) -
         path: The run's file.
         where: Surroundings.
         process: Be this process of the run, and leave the others, and its end, to who launched it; None runs all.
+        lock: The descriptor of the file's lock, which who launched this process has taken.
 
     Raises:
-        ConfigError: It is complete, or the machine or software are others than they were.
+        ConfigError: It is complete, another process writes it, or the machine or software are others than they were.
         CorruptRecords: The file is damaged.
         BenchError: As `run_experiment`.
+        Stopped: It was asked to stop.
     """
+    where.interruption.path = path
+    with run_lock(path, lock) as held:
+        return _resumed(path, where, process, held)
+
+
+def _resumed(path: Path, where: Surroundings, process: int | None, lock: int) -> Finished:
     before = read_run(path, interrupted=True)
     if before.complete:
         raise ConfigError("this run is complete: there is nothing to go on with", path=str(path))
@@ -128,15 +142,16 @@ def resume_run(path: Path, *, where: Surroundings, process: int | None = None) -
     if not isinstance(values, dict):
         raise CorruptRecords("no definition to go on by", location=str(path))
     experiment = parse_values(values)
-    _Attempt(experiment, where, process or 0).execute(path, before)
-    return _finished(path, experiment, where) if process is None else Finished(path=path, run=read_run(path))
+    _Attempt(experiment, where, process or 0).execute(lambda _: lock, path, before)
+    return _finished(path, experiment, where, lock) if process is None else Finished(path=path, run=read_run(path))
 
 
-def _finished(path: Path, experiment: Experiment, where: Surroundings) -> Finished:
+def _finished(path: Path, experiment: Experiment, where: Surroundings, lock: int) -> Finished:
     """The run with the rounds of its further processes, and its end."""
     for process in range(1, experiment.processes):
         assert where.launch is not None
-        where.launch(path, process)
+        where.interruption.check()
+        where.launch(path, process, lock)
     run = read_run(path)
     with RunWriter(path, run_id=run.run_id, environment=None, known=run.order) as writer:
         writer.close(failed=run.failed)
@@ -152,16 +167,19 @@ class _Attempt:
         self._where = where
         self._spark = SparkUse(experiment.spark, where.cache / "iceberg_java", where.session)
 
-    def execute(self, path: Path | None, before: Run | None = None) -> Path:
-        """Check and run every case, and give the run's file; there is none where it never came to measure."""
+    def execute(
+        self, lock: Callable[[Path], int], path: Path | None = None, before: Run | None = None
+    ) -> tuple[Path, int]:
+        """Check and run every case, and give the run's file with the descriptor of its lock, which `lock` takes; there
+        is none where it never came to measure."""
         experiment, where = self._experiment, self._where
-        engines, missing = _make_engines(experiment, EngineContext(self._spark), where.progress)
+        engines, missing = _make_engines(experiment, EngineContext(self._spark), self._progress)
         with ExitStack() as resources:
             measurements = Preparation(
                 experiment=experiment,
                 cache=where.cache,
                 spark=self._spark,
-                progress=where.progress,
+                progress=self._progress,
                 engines=engines,
                 resources=resources,
             ).measurements()
@@ -173,14 +191,25 @@ class _Attempt:
             else:
                 _check_same(before.environment, environment, path)
                 writer = RunWriter(path, run_id=before.run_id, environment=None, known=before.order)
+            where.interruption.path = path
             with writer:
-                known = {} if before is None else {each.case: each for each in before.measured}
-                recorder = Recorder(writer, versions={BUILDER: version("icebench"), **versions}, before=known)
+                descriptor = lock(path)
+                recorder = Recorder(
+                    writer,
+                    versions={BUILDER: version("icebench"), **versions},
+                    before=before,
+                    check=where.interruption.check,
+                )
                 for name, reason in missing.items():
                     recorder.skip(Case(engine=name, filter="*"), reason)
                 self._measure(measurements, engines, recorder, self._number(before))
         self._spark.stop()
-        return path
+        return path, descriptor
+
+    def _progress(self, phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:
+        """Every step is a place to stop at."""
+        self._where.interruption.check()
+        self._where.progress(phase, detail, done, total, share)
 
     def _number(self, before: Run | None) -> int:
         """The number of this process: its own, or the next that means it where an earlier attempt left anything."""
@@ -202,7 +231,7 @@ class _Attempt:
             pace=experiment.pace,
             executor=where.executor,
             recorder=recorder,
-            progress=where.progress,
+            progress=self._progress,
             seed=experiment.seed,
             process=process,
             processes=experiment.processes,
@@ -211,7 +240,7 @@ class _Attempt:
         for workload in dict.fromkeys(each.case.workload for each in measurements):
             with ExitStack() as resources:
                 bench = Bench(
-                    engines=engines, recorder=recorder, progress=where.progress, pace=experiment.pace,
+                    engines=engines, recorder=recorder, progress=self._progress, pace=experiment.pace,
                     resources=resources, clock=where.clock,
                 )  # fmt: skip
                 trials: list[Trial] = []

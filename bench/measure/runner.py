@@ -224,6 +224,7 @@ class Runner:
                 if (cost := self._attempt(alive, case)) is not None:
                     runs[case].append(cost)
                     work.ran(case, cost, recorded=False)
+                self.recorder.check()
             waiting = [case for case in waiting if case in alive and not self._is_warm(alive[case], runs[case])]
 
     def _is_over(self, case: Case, there: Collection[int]) -> bool:

@@ -12,9 +12,9 @@ from functools import partial
 from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, AnyEngine, Counting
 from bench.errors import BenchError, Disagreement
+from bench.measure.brute.sql import Disputed, NoTruth
 from bench.measure.case import EVERYTHING, Case, Evidence
 from bench.measure.opened import Opened, try_each
-from bench.measure.oracle import NoTruth
 from bench.measure.recorder import Recorder
 from bench.measure.trial import Bench, TableTruth, Trial
 
@@ -104,8 +104,9 @@ class Scanning:
     def _right_engines(self, bench: Bench, case: Case, found: Mapping[str, Checksum], text: str | None) -> set[str]:
         """The engines whose rows are the true ones; the others are recorded as failures.
 
-        Where the truth cannot be had, which is recorded as skipped, all engines must deliver the same rows: if they do
-        not, nobody can say who is wrong, every engine is a failure and none is given.
+        Without a truth, which is recorded as skipped, all engines must deliver the same rows: if they do not, nobody
+        can say who is wrong, every engine is a failure and none is given. Where two evaluators dispute what is true,
+        engines that differ are skipped, not failures.
         """
         if not found:
             return set()
@@ -115,7 +116,7 @@ class Scanning:
             answer = truth.answer(self.columns, text)
         except NoTruth as reason:
             bench.recorder.skip(case.of("oracle"), f"engines are held against each other only: {reason}")
-            return _unanimous(bench.recorder, case, found)
+            return _unanimous(bench.recorder, case, found, disputed=isinstance(reason, Disputed))
         except BenchError as error:
             bench.recorder.fail(case.of("oracle"), error)
             return set()
@@ -151,14 +152,19 @@ class Scanning:
         return Trial(case=case, evidence=evidence, prepare=partial(_scan, opened, self.columns))
 
 
-def _unanimous(recorder: Recorder, case: Case, checksums: Mapping[str, Checksum]) -> set[str]:
+def _unanimous(recorder: Recorder, case: Case, checksums: Mapping[str, Checksum], *, disputed: bool) -> set[str]:
     first = next(iter(checksums.values()))
     how = next((found for c in checksums.values() if (found := first.difference(c))), None)
     if how is None:
         return set(checksums)
     answers = "; ".join(f"{name}: {checksum.rows} rows" for name, checksum in sorted(checksums.items()))
     for engine in checksums:
-        recorder.fail(case.of(engine), Disagreement(f"engines deliver different rows ({how}; {answers})"))
+        if disputed:
+            recorder.skip(
+                case.of(engine), f"engines deliver different rows ({how}; {answers}), and none is known wrong"
+            )
+        else:
+            recorder.fail(case.of(engine), Disagreement(f"engines deliver different rows ({how}; {answers})"))
     return set()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bench.experiment import SparkDefinition
+from bench.measure.interruption import same_handler
 from bench.setup_jars import is_cached
 from bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
 
@@ -35,7 +36,8 @@ class SparkUse:
         """The session."""
         if self._started is None:
             settings = spark_settings(self._definition, self._warehouse)
-            self._started = spark_session(settings) if self._given is None else self._given()
+            with same_handler():  # Spark's own raises KeyboardInterrupt wherever the interpreter is
+                self._started = spark_session(settings) if self._given is None else self._given()
         return self._started
 
     def stop(self) -> None:

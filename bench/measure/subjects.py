@@ -15,9 +15,10 @@ from bench.engines.iceberg_java import IcebergJava
 from bench.engines.inflate import Inflate
 from bench.errors import BenchError, ConfigError
 from bench.experiment import Experiment
+from bench.measure.brute.filters import filter_columns
 from bench.measure.brute.manifests import DATA, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.truth import GroundTruth, filter_columns
+from bench.measure.brute.truth import GroundTruth
 from bench.measure.building import Building
 from bench.measure.cache import DatasetCache
 from bench.measure.case import EVERYTHING, Case

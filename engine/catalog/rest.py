@@ -19,6 +19,7 @@ from typing import TypeVar
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
 from engine.catalog.lost_changes import settle
+from engine.catalog.rest_confirmed import NESSIE, check_confirmed, check_nessie_carries_out
 from engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, server_error
 from engine.catalog.rest_http import AnswerLost
 from engine.catalog.rest_session import SESSION_PROPERTIES, Endpoint, Request, Session
@@ -210,6 +211,8 @@ class RestCatalog:
         # The protocol has requirements and no base.
         request = self._request(COMMIT_TABLE, identifier, body=commit_to_json(identifier, requirements, updates))
         hidden = self._session.http.secrets
+        if self._session.properties.get(NESSIE) == "true":
+            check_nessie_carries_out(updates, base.metadata, subject=request.subject)
         try:
             answer = self._session.call(request)
         except AnswerLost as lost:
@@ -231,11 +234,12 @@ class RestCatalog:
         except EngineError as error:
             # It was committed, to all appearances, and what came back cannot be read: the table will tell.
             return Unknown(cause=error)
+        check_confirmed(updates, loaded.metadata, subject=request.subject)
         return Committed(TableState(metadata=loaded.metadata, metadata_location=loaded.metadata_location))
 
     def list_tables(self, namespace: Namespace) -> list[Identifier]:
         request = self._namespace_request(LIST_TABLES, namespace)
-        return sorted(self._session.pages(request, identifiers_from_json))
+        return self._listed(sorted(self._session.pages(request, identifiers_from_json)), namespace)
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
         self._rename(RENAME_TABLE, "table", old, new, lambda name: self.load_state(name).metadata.table_uuid)
@@ -272,7 +276,7 @@ class RestCatalog:
         query = {"parent": self._session.encode_namespace(parent)} if parent else {}
         subject = f"namespaces below {dotted(parent)}" if parent else "namespaces"
         request = Request(endpoint=LIST_NAMESPACES, subject=subject, query=query)
-        return sorted(self._session.pages(request, namespaces_from_json))
+        return self._listed(sorted(self._session.pages(request, namespaces_from_json)), parent)
 
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         answer = self._session.ask(self._namespace_request(LOAD_NAMESPACE, namespace))
@@ -281,6 +285,10 @@ class RestCatalog:
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str] = ()
     ) -> None:
+        both = sorted(set(updates) & set(removals))
+        if both:
+            # Nessie sets it.
+            raise Invalid(f"namespace property {both[0]!r} is both to set and to remove")
         body = properties_to_json(updates, removals)
         self._session.ask(self._namespace_request(UPDATE_NAMESPACE, namespace, body=body))
 
@@ -376,19 +384,33 @@ class RestCatalog:
             return False
         return True
 
+    def _listed(self, found: list[Identifier], namespace: Namespace) -> list[Identifier]:
+        """What was found in a namespace; raises NotFound where there is none, for which Nessie finds nothing."""
+        if not found and namespace and not self.namespace_exists(namespace):
+            raise NoSuchNamespace(f"namespace {dotted(namespace)} does not exist")
+        return found
+
     def _in_namespace(self, namespace: Namespace, ask: Callable[[], T]) -> T:
         """What `ask` gives; where the namespace is missing it is made first, for the engine's catalogs need none."""
         try:
             return ask()
         except NoSuchNamespace:
-            for depth in range(1, len(namespace) + 1):
-                level = namespace[:depth]
-                body = namespace_to_json(level, {})
-                with suppress(AlreadyExists):
-                    self._session.ask(
-                        Request(endpoint=CREATE_NAMESPACE, subject=f"namespace {dotted(level)}", body=body)
-                    )
-            return ask()
+            self._make_namespaces(namespace)
+        except AlreadyExists:
+            # Nessie's answer, too, where more than one level is missing.
+            if not namespace or self.namespace_exists(namespace):
+                raise
+            self._make_namespaces(namespace)
+        return ask()
+
+    def _make_namespaces(self, namespace: Namespace) -> None:
+        for depth in range(1, len(namespace) + 1):
+            level = namespace[:depth]
+            request = Request(
+                endpoint=CREATE_NAMESPACE, subject=f"namespace {dotted(level)}", body=namespace_to_json(level, {})
+            )
+            with suppress(AlreadyExists):
+                self._session.ask(request)
 
 
 def _look(look: Callable[[], T]) -> tuple[T | None, EngineError | None]:

@@ -86,7 +86,7 @@ class RestViewCatalog(RestCatalog):
 
     def list_views(self, namespace: Namespace) -> list[Identifier]:
         request = self._namespace_request(LIST_VIEWS, namespace)
-        return sorted(self._session.pages(request, identifiers_from_json))
+        return self._listed(sorted(self._session.pages(request, identifiers_from_json)), namespace)
 
     def rename_view(self, old: Identifier, new: Identifier) -> None:
         self._rename(RENAME_VIEW, "view", old, new, lambda name: self.load_view(name).metadata.view_uuid)

@@ -1,4 +1,4 @@
-"""Columns of a batch by field id, and the content of maps."""
+"""Columns of a batch by field id, columns in one piece, and the content of maps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,18 @@ def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: in
         if at is None:
             raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
         column, type_ = pc.struct_field(column, [at]), fields[at].type
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return combined(column) if isinstance(column, pa.ChunkedArray) else column
+
+
+def combined(column: pa.ChunkedArray) -> pa.Array:
+    """The values of a column as one array, also where it has no chunk: `combine_chunks` then raises for types that
+    hold an extension type, such as a uuid in a struct."""
+    return column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
+
+
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """A table without rows; `empty_table` raises for the same types as above."""
+    return pa.Table.from_batches([], schema)
 
 
 def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:

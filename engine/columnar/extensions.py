@@ -11,13 +11,12 @@ import json
 import pyarrow as pa
 
 from engine.errors import Unsupported
-from engine.spec.types import VARIANT, GeospatialType, PrimitiveType, Type
+from engine.spec.types import DEFAULT_CRS, VARIANT, GeospatialType, PrimitiveType, Type
 
 _NAME, _METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 _VARIANT_NAMES = ("arrow.parquet.variant", "parquet.variant")
 """The canonical name, and the one that Arrow C++ has."""
 _WKB = "geoarrow.wkb"
-_DEFAULT_CRS = "OGC:CRS84"
 _SRID = "srid:"
 
 
@@ -27,7 +26,7 @@ def extension_metadata(type_: Type) -> dict[bytes, bytes]:
         return {_NAME: _VARIANT_NAMES[0].encode(), _METADATA: b""}
     if not isinstance(type_, GeospatialType):
         return {}
-    crs = type_.crs or _DEFAULT_CRS
+    crs = type_.crs or DEFAULT_CRS
     stated = {"crs": crs.removeprefix(_SRID), "crs_type": "srid"} if crs.startswith(_SRID) else {"crs": crs}
     if type_.name == "geography":
         stated["edges"] = type_.algorithm or "spherical"
@@ -61,7 +60,7 @@ def _crs(stated: dict[str, object], column: str) -> str | None:
     crs = stated.get("crs")
     if isinstance(crs, dict) and isinstance(known := crs.get("id"), dict):
         crs = f"{known.get('authority')}:{known.get('code')}"
-    if crs is None or crs == _DEFAULT_CRS:
+    if crs is None or crs == DEFAULT_CRS:
         return None
     if not isinstance(crs, str) or set(crs) & set("(),"):
         raise Unsupported(f"column {column!r}: a coordinate reference system without an authority and a code")

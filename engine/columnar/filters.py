@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from engine.columnar.columns import column_by_id
+from engine.columnar.columns import column_by_id, no_rows
 from engine.columnar.decimals import is_narrow, unscaled, widen
 from engine.columnar.scalar_evaluation import evaluate_condition, put_together
 from engine.columnar.scalars import to_arrow_array, to_arrow_scalar
@@ -114,7 +114,7 @@ def _values(batch: pa.RecordBatch | pa.Table, columns: Sequence[Column], schema:
 def check_filter(bound: BoundPredicate, schema: Schema) -> None:
     """Raise what the types of columns in expressions are unfit for: Invalid or Unsupported."""
     for test in tests_of_rows(bound):
-        rows = to_arrow_schema(schema.select([column.field_id for column in test.columns])).empty_table()
+        rows = no_rows(to_arrow_schema(schema.select([column.field_id for column in test.columns])))
         outcomes(rows, test, schema)
 
 

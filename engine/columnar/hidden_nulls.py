@@ -1,6 +1,12 @@
-"""Required fields below null structs, which pyarrow's Parquet writer wants to be values all the same."""
+"""Values below null structs, which Arrow leaves open: what they must be differs by writer.
+
+pyarrow's Parquet writer wants values in required fields. Its ORC writer wants nulls: it stores what the fields of a
+null struct hold as values, which readers take for those of later rows, unless a struct further out has nulls too.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,12 +30,30 @@ def fill_hidden_nulls(array: pa.Array) -> pa.Array:
         children = [_filled(array, place, f) for place, f in enumerate(child_fields(type_))]
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(child_fields(type_)), mask=mask)
+    return _with_elements(array, fill_hidden_nulls)
+
+
+def spread_nulls(array: pa.Array) -> pa.Array:
+    """The same values, with null in all fields of a null struct."""
+    type_ = array.type
+    if pat.is_struct(type_) and type_.num_fields:
+        children = [spread_nulls(child) for child in array.flatten()]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(child_fields(type_)), mask=mask)
+    if pat.is_map(type_) or is_list(type_):
+        return _with_elements(array, spread_nulls)
+    return array
+
+
+def _with_elements(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """A list or map array with other elements, or keys and values, in the same places."""
+    type_ = array.type
     if pat.is_map(type_):
-        parts = [fill_hidden_nulls(array.keys), fill_hidden_nulls(array.items)]
+        parts = [change(array.keys), change(array.items)]
         inner = pa.StructArray.from_arrays(parts, fields=list(child_fields(type_)))
     else:
         assert is_list(type_), type_
-        inner = fill_hidden_nulls(array.values)
+        inner = change(array.values)
     return pa.Array.from_buffers(type_, len(array), array.buffers()[:2], offset=array.offset, children=[inner])
 
 

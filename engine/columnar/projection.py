@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from engine.columnar.decimals import is_narrow, widen
 from engine.columnar.scalars import repeat
-from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_field, to_arrow_type
+from engine.columnar.schemas import child_fields, field_id_of, is_list, storage_of, to_arrow_field, to_arrow_type
 from engine.columnar.variants import plain_variants
 from engine.errors import CorruptTable
 from engine.spec.schema import Schema
@@ -150,7 +150,7 @@ class Projector:
                 absent = self._absent(target, target.name, source.num_rows, arrow_field.type)
                 column = pa.chunked_array([absent], arrow_field.type)
             else:
-                column = self._chunks(source.column(place), known.field(place), target, arrow_field.type)
+                column = self.column(source.column(place), known.field(place), target, arrow_field.type)
             columns.append(column)
             fields.append(arrow_field)
         if not columns:
@@ -161,9 +161,10 @@ class Projector:
         made = self.missing(target, name, length)
         return made if made.type == type_ else made.cast(type_)
 
-    def _chunks(
+    def column(
         self, column: pa.ChunkedArray, source: pa.Field, target: NestedField, type_: pa.DataType
     ) -> pa.ChunkedArray:
+        """Convert a column to the wanted field; arguments as for `array`."""
         if source.type.equals(type_, check_metadata=True):
             return column
         made = [self.array(chunk, source, target, target.name, type_) for chunk in column.chunks]
@@ -226,6 +227,19 @@ class Projector:
         items = self.array(plain.items, value, target.value, f"{name}.value", own_value.type)
         mask = plain.is_null() if plain.null_count else None
         return pa.MapArray.from_arrays(plain.offsets, keys, items, type=type_, mask=mask)
+
+
+def cast_leaves(rows: pa.Table, schema: Schema, wanted: pa.Schema) -> pa.Table:
+    """The columns of `schema` as `wanted`, which differs from their types in leaves alone: storage for extension types,
+    or what that can be cast to. Arrow's own cast of a nested column makes invalid arrays of nulls in lists and maps."""
+    projector = Projector(missing=MissingValues(), cast=lambda array, type_, _: storage_of(array).cast(type_))
+    return pa.Table.from_arrays(
+        [
+            projector.column(rows.column(place), rows.schema.field(place), target, wanted.field(place).type)
+            for place, target in enumerate(schema.fields)
+        ],
+        schema=wanted,
+    )
 
 
 def _plain_list(array: pa.Array) -> pa.ListArray:

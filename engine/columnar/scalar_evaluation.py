@@ -44,7 +44,8 @@ def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) 
     Args:
         expression: What to compute.
         rows: The columns, by name.
-        target: The column that takes them: a decimal is rounded half up to its scale, nothing else is changed.
+        target: The column that takes them: a decimal is rounded half up to its scale, nothing else is changed. Nested
+            values are returned as they are.
 
     Raises:
         Invalid: No such column, types that do not go together, an overflow, a division by zero, a cast of a value that
@@ -55,7 +56,7 @@ def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) 
         found = _evaluate(expression.tree, rows)
         if pat.is_decimal(target.type) and pat.is_decimal(found.type) and found.type.scale > target.type.scale:
             found = pc.round(found, target.type.scale, _HALF_UP)
-        return exact_cast(found, target.type, target.name)
+        return found if pat.is_nested(found.type) else exact_cast(found, target.type, target.name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Invalid(f"`{expression.text}`: {error}") from error
 
@@ -66,12 +67,6 @@ def evaluate_condition(tree: Node, rows: pa.RecordBatch) -> pa.BooleanArray:
         return _boolean(_evaluate(tree, rows), "a filter")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Invalid(f"the filter `{text_of(tree)}`: {error}") from error
-
-
-def check_expression(expression: SqlExpression, schema: pa.Schema, name: str) -> None:
-    """Raise the errors of `evaluate` that do not depend on values: unknown columns, and types that do not match each
-    other or the column."""
-    evaluate(expression, pa.RecordBatch.from_pylist([], schema), schema.field(name))
 
 
 def _evaluate(node: Node, rows: pa.RecordBatch) -> pa.Array:

@@ -150,6 +150,33 @@ def is_list(type_: pa.DataType) -> bool:
     )
 
 
+def with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A nested type with the change made to all fields in it, at every depth; any other type as it is."""
+    fields = [change(f.with_type(with_fields(f.type, change))) for f in child_fields(type_)]
+    if pat.is_struct(type_):
+        return pa.struct(fields)
+    if pat.is_map(type_):
+        return pa.map_(*fields)
+    return pa.list_(*fields) if fields else type_
+
+
+def storage_field(field: pa.Field) -> pa.Field:
+    """The field with extension types, such as uuid, as what they store, inside nested types, too."""
+    stored = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    return field.with_type(with_fields(stored, storage_field))
+
+
+def pandas_field(field: pa.Field) -> pa.Field:
+    """The field as Arrow can convert it to pandas: in nested types, extension types are what they store, and byte
+    strings of a fixed length are plain ones."""
+    inner = with_fields(field.type, storage_field)
+    return field.with_type(with_fields(inner, _with_any_length))
+
+
+def _with_any_length(field: pa.Field) -> pa.Field:
+    return field.with_type(pa.binary()) if pat.is_fixed_size_binary(field.type) else field
+
+
 def storage_of(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The array without its extension type (uuid becomes fixed-size binary), which compute functions refuse."""
     if isinstance(array, pa.ChunkedArray):

@@ -147,17 +147,15 @@ def stage_snapshot(
         first_row_id=first_row_id,
         added_rows=added_rows,
     )
-    old = base.refs.get(branch)
-    moved = replace(old, snapshot_id=snapshot_id) if old else SnapshotRef(snapshot_id=snapshot_id, type="branch")
     return Staged(
         # Files of the parent are listed, so that it must not expire meanwhile, nor what it may be in: a new branch is
         # made of main.
         requirements=(
             AssertTableUuid(base.table_uuid),
             requires_ref(base, branch),
-            *([] if old or branch == MAIN else [requires_ref(base, MAIN)]),
+            *([] if branch in base.refs or branch == MAIN else [requires_ref(base, MAIN)]),
         ),
-        updates=(AddSnapshot(snapshot), *([SetSnapshotRef(branch, moved)] if is_visible else [])),
+        updates=(AddSnapshot(snapshot), *([move_branch(base, branch, snapshot_id)] if is_visible else [])),
         files=frozenset([location, *(m.location for m in written)]),
     )
 
@@ -166,6 +164,12 @@ def requires_ref(base: TableMetadata, name: str) -> AssertRefSnapshotId:
     """That a branch or tag is where the base has it, or is not there either."""
     ref = base.refs.get(name)
     return AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+
+
+def move_branch(base: TableMetadata, name: str, snapshot_id: int) -> SetSnapshotRef:
+    """The update that points a branch at a snapshot and keeps its retention settings; made if it does not exist."""
+    old = base.refs.get(name) or SnapshotRef(snapshot_id=snapshot_id, type="branch")
+    return SetSnapshotRef(name, replace(old, snapshot_id=snapshot_id))
 
 
 def _has_live_files(manifest: ManifestFile) -> bool:

@@ -17,20 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.commit.changes.change import Change
 from engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
 from engine.commit.lost_answers import LostAttempt
 from engine.commit.retry import Backoff, Waiting
-from engine.commit.snapshots import Staged
+from engine.commit.snapshots import Staged, move_branch
 from engine.commit.staging import Staging
 from engine.errors import CommitConflict, CommitStateUnknown, EngineError
 from engine.runtime.counters import COMMIT_ATTEMPTS
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import HOST_COMMIT_LOCK
 from engine.spec.requirements import TableRequirement
-from engine.spec.updates import TableUpdate, apply_updates
+from engine.spec.snapshots import MAIN
+from engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
 from engine.storage.host_commit_lock import host_commit_lock
 
 
@@ -183,6 +184,8 @@ def stage_all(changes: Sequence[Change], base: TableMetadata, staging: Staging) 
     draft = base
     for change in changes:
         staged = change.stage(draft, staging)
+        if MAIN in base.refs and MAIN not in draft.refs:  # replaced, and made anew in the same commit
+            staged = replace(staged, updates=tuple(_keeping_retention(each, base) for each in staged.updates))
         for requirement in staged.requirements:
             # The first is about the base, later ones about what earlier changes made of it.
             requirements.setdefault(requirement.subject, requirement)
@@ -190,3 +193,9 @@ def stage_all(changes: Sequence[Change], base: TableMetadata, staging: Staging) 
         files |= staged.files
         draft = apply_updates(draft, staged.updates, now_ms=staging.now_ms())
     return Staged(requirements=tuple(requirements.values()), updates=tuple(updates), files=frozenset(files))
+
+
+def _keeping_retention(update: TableUpdate, base: TableMetadata) -> TableUpdate:
+    if isinstance(update, SetSnapshotRef) and update.name == MAIN:
+        return move_branch(base, MAIN, update.ref.snapshot_id)
+    return update

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import column_by_id
+from engine.columnar.columns import column_by_id, no_rows
 from engine.columnar.key_index import KeyIndex
 from engine.columnar.projection import Projector
 from engine.columnar.schemas import to_arrow_schema
@@ -210,7 +210,7 @@ def _load(
     ):
         check_file(file, source, store)
         parts = [projector.table(source.read(group.index, schema), schema) for group in source.row_groups]
-    return pa.concat_tables(parts) if parts else to_arrow_schema(schema).empty_table()
+    return pa.concat_tables(parts) if parts else no_rows(to_arrow_schema(schema))
 
 
 def _group(

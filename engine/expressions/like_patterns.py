@@ -34,7 +34,7 @@ class LikePattern:
     @property
     def is_prefix(self) -> bool:
         """Whether nothing but ``%`` comes after the prefix."""
-        return self.is_wild and all(part == "%" for part, _ in self.parts[len(self.prefix) :])
+        return self.is_wild and all(part == ("%", True) for part in self.parts[len(self.prefix) :])
 
 
 def like_pattern(pattern: str, escape: str | None = None) -> LikePattern:

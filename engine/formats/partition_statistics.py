@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.columnar.columns import combined
 from engine.columnar.projection import Projector
 from engine.columnar.scalars import from_arrow_array, to_arrow_array
 from engine.columnar.schemas import storage_of, to_arrow_schema, to_arrow_type
@@ -144,7 +145,7 @@ def read_partition_rows(store: Store, location: str, type_: StructType) -> Parti
     ):
         for group in source.row_groups:
             table = _PROJECTOR.table(source.read(group.index, schema), schema)
-            columns = table.column("partition").combine_chunks().flatten()
+            columns = combined(table.column("partition")).flatten()
             parts = [from_arrow_array(f.type, each) for f, each in zip(type_.fields, columns, strict=True)]  # type: ignore[arg-type]
             counts = {name: table.column(name).to_pylist() for name in _COUNTS}
             spec_ids = table.column("spec_id").to_pylist()

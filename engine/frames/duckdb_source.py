@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 
 from engine.columnar.extensions import extension_type
 from engine.columnar.filters import row_mask
+from engine.columnar.schemas import with_fields
 from engine.errors import Invalid, Unsupported
 from engine.expressions.binding import bind
 from engine.frames.lazy_scan import LazyScan
@@ -33,8 +34,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
     @property
     def schema(self) -> pa.Schema:
         """The columns of the scan. Geography is plain WKB: DuckDB's geometries have straight edges."""
-        fields = [f.remove_metadata() if _is_geography(f) else f for f in self._scan.arrow_schema]
-        return pa.schema(fields)
+        return pa.schema([_plain_geography(f) for f in self._scan.arrow_schema])
 
     def scanner(
         self,
@@ -64,9 +64,11 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         return ds.Scanner.from_batches(kept, schema=rows.schema, columns=names)
 
 
-def _is_geography(field: pa.Field) -> bool:
+def _plain_geography(field: pa.Field) -> pa.Field:
     found = extension_type(field)
-    return found is not None and found.name == "geography"
+    if found is not None and found.name == "geography":
+        return field.remove_metadata()
+    return field.with_type(with_fields(field.type, _plain_geography))
 
 
 def relation(scan: LazyScan, connection: Any = None) -> Any:  # noqa: ANN401 - DuckDB's own

@@ -10,11 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from engine.columnar.columns import no_rows
+from engine.columnar.projection import cast_leaves
+from engine.columnar.schemas import storage_field
 from engine.expressions import predicate
 from engine.expressions.predicate import MIRRORED, TRUE, Operator, Predicate
 from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
 from engine.frames.lazy_scan import LazyScan
 from engine.lazy_module import LazyModule
+from engine.spec.schema import Schema
 from engine.spec.values import decimal_of
 
 pl = LazyModule("polars")
@@ -48,7 +52,7 @@ def lazy_frame(scan: LazyScan) -> Any:  # noqa: ANN401 - of a package that need 
             found = found.narrowed(pushed)
         left = rows
         for batch in found.to_batches(batch_rows=batch_rows):
-            frame = pl.from_arrow(_storage(batch))
+            frame = pl.from_arrow(_storage(pa.Table.from_batches([batch]), found.schema))
             if filter is not None:
                 frame = frame.filter(filter)
             frame = frame.select(wanted)
@@ -57,17 +61,13 @@ def lazy_frame(scan: LazyScan) -> Any:  # noqa: ANN401 - of a package that need 
             if left is not None and left <= 0:
                 return
 
-    empty = pl.from_arrow(_storage(schema.empty_table()))
+    empty = pl.from_arrow(_storage(no_rows(schema), scan.schema))
     return plugins.register_io_source(source, schema=empty.schema)
 
 
-def _storage(rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+def _storage(rows: pa.Table, schema: Schema) -> pa.Table:
     """The rows with extension types, such as uuid, as what they store."""
-    kinds = [field.type for field in rows.schema]
-    if not any(isinstance(kind, pa.BaseExtensionType) for kind in kinds):
-        return rows
-    stored = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in kinds]
-    return rows.cast(pa.schema(list(zip(rows.schema.names, stored, strict=True))))
+    return cast_leaves(rows, schema, pa.schema([storage_field(field) for field in rows.schema]))
 
 
 def pushed_filter(filter: Any, schema: pa.Schema) -> Predicate:  # noqa: ANN401 - a `polars.Expr`

@@ -25,6 +25,7 @@ from engine.formats.partition_statistics import (
     partition_rows_table,
     read_partition_rows,
 )
+from engine.maintenance.statistics_file import commit_statistics
 from engine.plan.manifests import spec_of
 from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
@@ -80,7 +81,7 @@ def compute_partition_stats(table: Target, snapshot_id: int | None) -> tuple[Tab
     file = PartitionStatisticsFile(
         snapshot_id=snapshot.snapshot_id, statistics_path=location, file_size_in_bytes=len(data)
     )
-    state = table.commit_staged(staging, [UpdateStatistics(partition=[file])], [location])
+    state = commit_statistics(table, staging, UpdateStatistics(partition=[file]), snapshot, location)
     return state, ComputedPartitionStats(
         snapshot_id=snapshot.snapshot_id, statistics_path=location, partitions=len(rows.rows), manifests_read=manifests
     )

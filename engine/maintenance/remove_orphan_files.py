@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from engine.catalog.ownership import check_ownership
 from engine.catalog.versions import VERSION_HINT, version_of
+from engine.commit.committer import TableState
 from engine.commit.target import Target
 from engine.errors import FileNotFound, Invalid
 from engine.maintenance.expire_snapshots import delete_all
@@ -58,11 +59,9 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
         Invalid: ``gc.enabled`` is false, or files of another table are among those of this one (`check_ownership`).
         FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
     """
-    former = table.load()
+    former = _deletable(table.load())
     listed = list(list_own_files(table, former.metadata))
-    state = table.load()
-    if not GC_ENABLED.of(state.metadata.properties):
-        raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
+    state = _deletable(table.load())
     canonical = CanonicalPaths(state.metadata.location)
     check_ownership(listed, former, state, canonical=canonical, store=table.store, runner=table.runner)
     reach = Reach(store=table.store, runner=table.runner, canonical=canonical)
@@ -89,6 +88,12 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
         deleted=deleted,
         not_deleted=tuple(refused),
     )
+
+
+def _deletable(state: TableState) -> TableState:
+    if not GC_ENABLED.of(state.metadata.properties):
+        raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
+    return state
 
 
 def list_own_files(table: Target, metadata: TableMetadata) -> Iterator[FileInfo]:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
 from engine.commit.changes.statistics import UpdateStatistics
 from engine.commit.committer import TableState
-from engine.commit.staging import metadata_file_location
+from engine.commit.staging import Staging, metadata_file_location
 from engine.commit.target import Target
-from engine.errors import FileNotFound, Invalid
+from engine.errors import FileNotFound, Invalid, ValidationFailed
 from engine.file_indexes.blob import FILE_INDEX, decode_index, encode_index, moved_index
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
@@ -56,7 +56,31 @@ def commit_blobs(
         table=[_statistics_file(snapshot, location, encoded)],
         made_from={snapshot.snapshot_id: None if old is None else old.statistics_path},
     )
-    return table.commit_staged(staging, [change], [location]), location
+    return commit_statistics(table, staging, change, snapshot, location), location
+
+
+def commit_statistics(
+    table: Target, staging: Staging, change: UpdateStatistics, snapshot: Snapshot, location: str
+) -> TableState:
+    """Set a new statistics file of a snapshot in the metadata.
+
+    A REST catalog knows no requirement that there is a snapshot, so an expiry may come before the commit: then the
+    entry is removed again.
+
+    Raises:
+        ValidationFailed: The snapshot was expired meanwhile.
+    """
+    state = table.commit_staged(staging, [change], [location])
+    snapshot_id = snapshot.snapshot_id
+    if snapshot_id in state.metadata.snapshot_by_id:
+        return state
+    removal = UpdateStatistics(
+        removed_table=[file.snapshot_id for file in change.table],
+        removed_partition=[file.snapshot_id for file in change.partition],
+    )
+    table.commit([removal])
+    table.discard([location])
+    raise ValidationFailed(f"snapshot {snapshot_id} was expired while its statistics were computed")
 
 
 def with_moved_indexes(file: StatisticsFile, moved: Callable[[str], str | None], store: Store) -> EncodedPuffin | None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columnar.columns import combined
 from engine.columnar.schemas import storage_of
 from engine.errors import Invalid
 
@@ -56,14 +57,14 @@ def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:
 def ranked(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """For each row the rank of its value among the distinct ones, -1 for null; and these values in their order, as
     Arrow stores them."""
-    array = storage_of(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    array = storage_of(combined(column) if isinstance(column, pa.ChunkedArray) else column)
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks)
     if array.null_count == len(array):
         return np.full(len(array), -1, np.int64), array[:0]
     encoded = array.dictionary_encode()
     numbers = pa.array(np.arange(len(encoded.dictionary)))
-    order = pa.table({"value": encoded.dictionary, "number": numbers}).sort_by("value")["number"].combine_chunks()
+    order = combined(pa.table({"value": encoded.dictionary, "number": numbers}).sort_by("value")["number"])
     ranks = np.empty(len(order) + 1, np.int64)
     ranks[order.to_numpy()] = np.arange(len(order))
     ranks[-1] = -1

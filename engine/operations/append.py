@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.commit.changes.evolution import UpdateSchema
 from engine.commit.changes.merge_append import MergeAppend
-from engine.commit.changes.stream_batch import StreamBatch, check_batch_id, last_batch
+from engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
+from engine.commit.committed_batches import check_batch_id, has_batch, is_unknown
 from engine.commit.committer import TableState
 from engine.commit.target import Target
 from engine.errors import AlreadyExists, Invalid
@@ -66,8 +67,8 @@ def append_batch(
 ) -> tuple[TableState, Snapshot | None]:
     """Append a numbered batch of a stream, unless the branch already has it or a later one of the stream.
 
-    Which batches the branch has is told from the summaries of its snapshots, and looked up again at every attempt to
-    commit: a batch whose commit's answer was lost is found, too.
+    Which batches the branch has is looked up again at every attempt to commit, so that a batch whose commit's answer
+    was lost is found, too. A batch is found after its snapshot expired; see `engine.commit.committed_batches`.
 
     Args:
         target: The table.
@@ -82,16 +83,16 @@ def append_batch(
 
     Raises:
         Invalid: The number is negative, or has more than 19 digits.
+        ValidationFailed: Whether the branch has the batch is unknown.
         CommitFailed: As `append`.
     """
     check_batch_id(batch_id)
     state = target.load()
-    last = last_batch(state.metadata, branch, stream_id)
-    if last is not None and last >= batch_id:
+    if has_batch(state.metadata, branch, stream_id, batch_id, target.store):
         return state, None
     files = prepare(state.metadata)
     if not files:
-        return state, None
+        return note_empty_batch(target, state, stream_id, batch_id, branch), None
     change = StreamBatch(
         data_files=files, branch=branch, properties=dict(properties or {}), stream_id=stream_id, batch_id=batch_id
     )
@@ -100,6 +101,14 @@ def append_batch(
     except AlreadyExists:
         return target.load(), None
     return committed, change.snapshot_in(committed.metadata)
+
+
+def note_empty_batch(target: Target, state: TableState, stream_id: str, batch_id: int, branch: str) -> TableState:
+    """Record a batch without rows where the next one could not be distinguished from one that was committed before the
+    branch's history was expired; returns the table."""
+    if not is_unknown(state.metadata, branch, stream_id):
+        return state
+    return target.commit([SetLastBatch(stream_id=stream_id, batch_id=batch_id, branch=branch)])
 
 
 def append_merging(

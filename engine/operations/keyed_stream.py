@@ -23,17 +23,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columnar.columns import combined
 from engine.columnar.key_index import KeyIndex
 from engine.columnar.partitions import group_rows
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
-from engine.commit.changes.stream_batch import StreamBatch, check_batch_id, last_batch
+from engine.commit.changes.stream_batch import StreamBatch
+from engine.commit.committed_batches import check_batch_id, last_batch
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_to
 from engine.commit.snapshots import branch_head
 from engine.commit.target import Target
 from engine.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
+from engine.operations.append import note_empty_batch
 from engine.operations.upsert import key_columns
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
@@ -89,10 +92,13 @@ class KeyedStream:
 
     @property
     def last_batch(self) -> int | None:
-        """The last committed batch of the stream, after which to resume."""
+        """The last committed batch of the stream, after which to resume; None for a stream that is not known.
+
+        Raises ValidationFailed where it cannot be known; see `engine.commit.committed_batches`.
+        """
         if self.stream_id is None:
             return None
-        return last_batch(self.target.load().metadata, self.branch, self.stream_id)
+        return last_batch(self.target.load().metadata, self.branch, self.stream_id, self.target.store)
 
     def commit(self, batch_id: int | None = None) -> Snapshot | None:
         """Commit the changes since the last commit, in one snapshot.
@@ -105,6 +111,7 @@ class KeyedStream:
 
         Raises:
             Invalid: A number is missing or negative, or the schema has changed since the stream began.
+            ValidationFailed: Whether the branch has the batch is unknown; see `engine.commit.committed_batches`.
             CommitFailed: See `Target.commit`; the changes are kept for another try.
         """
         if (batch_id is None) != (self.stream_id is None):
@@ -112,6 +119,8 @@ class KeyedStream:
         if batch_id is not None:
             check_batch_id(batch_id)
         if not self._changes:
+            if self.stream_id is not None and batch_id is not None:
+                note_empty_batch(self.target, self.target.load(), self.stream_id, batch_id, self.branch)
             return None
         metadata = self.target.load().metadata
         while True:
@@ -146,7 +155,7 @@ class KeyedStream:
         names = [f.name for f in self._keys.fields]
         keys = pa.concat_tables([rows.select(names) for _, rows in self._changes]).combine_chunks()
         writes = [rows for kind, rows in self._changes if kind != _DELETE]
-        superseded, wanted = _resolve(kinds, [keys.column(name).combine_chunks() for name in names])
+        superseded, wanted = _resolve(kinds, [combined(keys.column(name)) for name in names])
         written: list[DataFile] = []
         try:
             deletes: list[DataFile] = []

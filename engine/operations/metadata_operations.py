@@ -16,13 +16,14 @@ from engine.spec.sorting import SortOrder
 from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
 if TYPE_CHECKING:
-    from engine.commit.changes import cherry_pick, evolution, references, statistics
+    from engine.commit.changes import cherry_pick, evolution, references, statistics, stream_batch
     from engine.commit.changes.change import Change
 else:  # what only reads a table does not wait for what changes it
     cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
     evolution = LazyModule("engine.commit.changes.evolution")
     references = LazyModule("engine.commit.changes.references")
     statistics = LazyModule("engine.commit.changes.statistics")
+    stream_batch = LazyModule("engine.commit.changes.stream_batch")
 
 
 class MetadataOperations(ABC):
@@ -150,6 +151,19 @@ class MetadataOperations(ABC):
             wap_id: the ``wap.id`` that it was written with.
         """
         self._change(cherry_pick.CherryPick(snapshot_id=snapshot_id, wap_id=wap_id))
+        return self
+
+    def set_last_batch(self, stream_id: str, batch_id: int, *, branch: str = MAIN) -> Self:
+        """Record which batch of a stream is the last one that a branch has.
+
+        For a stream whose batches are no longer known; see `engine.commit.committed_batches`.
+
+        Args:
+            stream_id: The stream; of a Spark query its id.
+            batch_id: The batch; -1 for none.
+            branch: The branch.
+        """
+        self._change(stream_batch.SetLastBatch(stream_id=stream_id, batch_id=batch_id, branch=branch))
         return self
 
     def set_statistics(self, *files: StatisticsFile | PartitionStatisticsFile) -> Self:

@@ -114,7 +114,8 @@ class RowOperations(ABC):
     ) -> Snapshot | None:
         """Add the rows of a numbered batch once, even if its writer restarts; None if they were already added.
 
-        See `engine.operations.append.append_batch`. A batch is found as long as the branch's history goes back to it.
+        See `engine.operations.append.append_batch`. Raises ValidationFailed, which says what to do, if it is unknown
+        whether the rows were added.
 
         Args:
             data: As for `append`; without rows no snapshot is created.

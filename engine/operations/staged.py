@@ -100,11 +100,14 @@ class StagedTarget(Target):
         is_replacement = self.changes and isinstance(self.changes[0], ReplaceTable)
         base = self.draft[0] if is_replacement else self.base.metadata
         if change.validation is not None:
-            head = branch_head(base, change.branch)
+            head, seen = branch_head(base, change.branch), branch_head(draft, change.branch)
+            # Not those of other branches: if this one is removed meanwhile, it is made again of main, with rows that
+            # the change has not seen.
+            line = draft.ancestors(None if seen is None else seen.snapshot_id)
             change.validation = replace(
                 change.validation,
                 starting_snapshot_id=None if head is None else head.snapshot_id,
-                own_snapshot_ids=frozenset(draft.snapshot_by_id.keys() - base.snapshot_by_id.keys()),
+                own_snapshot_ids=frozenset(line) - base.snapshot_by_id.keys(),
             )
         if isinstance(change, Read):
             return

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 
-from engine.columnar.rows import exact_cast
-from engine.columnar.scalar_evaluation import check_expression, evaluate
-from engine.columnar.schemas import storage_of, to_arrow_schema
+from engine.columnar.columns import combined
+from engine.columnar.rows import table_rows
+from engine.columnar.scalar_evaluation import evaluate
+from engine.columnar.schemas import child_fields, storage_of, to_arrow_schema, to_arrow_type
 from engine.commit.committer import TableState
 from engine.commit.target import Target
 from engine.errors import Invalid
@@ -23,6 +25,7 @@ from engine.spec.metadata_columns import LAST_UPDATED
 from engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
+from engine.spec.types import NestedField
 from engine.storage.resolve import default_runner
 from engine.write.data_files import written_schema
 
@@ -98,18 +101,7 @@ def _update_rows(
 
 def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordBatch], dict[str, pa.Array]]:
     """A function that computes the new columns of a batch."""
-    top_level = {f.name for f in schema.fields}
-    if not callable(assignments):
-        if not assignments:
-            raise Invalid("an update assigns at least one column")
-        for name in assignments:
-            schema.find(name)
-            if name not in top_level:
-                raise Invalid(f"cannot assign {name!r}: only whole top-level columns can be assigned")
-        arrow_schema = to_arrow_schema(schema)
-        for name, value in assignments.items():
-            if isinstance(value, SqlExpression):
-                check_expression(value, arrow_schema, name)
+    fields = {f.name: f for f in schema.fields}
 
     def assign(batch: pa.RecordBatch) -> dict[str, pa.Array]:
         if callable(assignments):
@@ -119,8 +111,19 @@ def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordB
             new = {name: made.column(name) for name in made.schema.names}
         else:
             new = {name: _assign(value, batch, batch.schema.field(name)) for name, value in assignments.items()}
-        return {name: _fitting(column, batch, name) for name, column in new.items()}
+        return {name: _fitting(column, fields[name], batch.num_rows) for name, column in new.items()}
 
+    if not callable(assignments):
+        if not assignments:
+            raise Invalid("an update assigns at least one column")
+        arrow_schema = to_arrow_schema(schema)
+        none = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in arrow_schema], schema=arrow_schema)
+        for name, value in assignments.items():
+            schema.find(name)
+            if name not in fields:
+                raise Invalid(f"cannot assign {name!r}: only whole top-level columns can be assigned")
+            if not callable(value):  # whatever does not depend on rows fails before any is read
+                _fitting(_assign(value, none, none.schema.field(name)), fields[name], 0)
     return assign
 
 
@@ -130,19 +133,47 @@ def _assign(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # 
     return value(batch) if callable(value) else _literal(value, field, batch.num_rows)
 
 
-def _fitting(column: object, batch: pa.RecordBatch, name: str) -> pa.Array:
+def _fitting(column: object, field: NestedField, length: int) -> pa.Array:
+    """The column as the table has it: matched, cast and completed as rows that are appended."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not isinstance(column, pa.Array) or len(column) != batch.num_rows:
-        raise Invalid(f"the values for column {name!r} must be an Arrow array of {batch.num_rows} values")
-    return exact_cast(column, batch.schema.field(name).type, name)
+        column = combined(column)
+    if not isinstance(column, pa.Array) or len(column) != length:
+        raise Invalid(f"the values for column {field.name!r} must be an Arrow array of {length} values")
+    given = pa.Table.from_arrays([column], names=[field.name])
+    parts = [batch.column(0) for batch in table_rows(given, Schema((field,)))]
+    return combined(pa.chunked_array(parts, to_arrow_type(field.type)))
 
 
 def _literal(value: object, field: pa.Field, length: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(length, field.type)
     storage = storage_of(pa.nulls(0, field.type)).type
     given = getattr(value, "bytes", value) if isinstance(field.type, pa.BaseExtensionType) else value
     try:
-        single = pa.array([given], storage)
+        single = pa.array([given], _given_type([given], storage, field.name))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise Invalid(f"{value!r} is no value of column {field.name!r}, which is {field.type}: {error}") from error
     return single.take(pa.array([0] * length, pa.int32()))
+
+
+def _given_type(values: Iterable[Any], type_: pa.DataType, name: str) -> pa.DataType:
+    """The type with those fields of structs that the values have: pyarrow passes over what it is not asked for."""
+    present = [value for value in values if value is not None]
+    if pat.is_struct(type_) and present and all(isinstance(value, Mapping) for value in present):
+        given = {key: f"{name}.{key}" for value in present for key in value}
+        known = {f.name: f for f in child_fields(type_)}
+        for key, full_name in given.items():
+            if key not in known:
+                raise Invalid(f"column {full_name!r} is not in the table; the columns are {', '.join(known)}")
+        own = ((f, [value.get(f.name) for value in present]) for f in known.values() if f.name in given)
+        return pa.struct([f.with_type(_given_type(inner, f.type, given[f.name])) for f, inner in own])
+    if pat.is_list(type_):
+        element = type_.value_field
+        inner = _given_type((each for value in present for each in value), element.type, f"{name}.element")
+        return pa.list_(element.with_type(inner))
+    if pat.is_map(type_):
+        entries = [entry for value in present for entry in (value.items() if isinstance(value, Mapping) else value)]
+        item = type_.item_field
+        inner = _given_type((entry for _, entry in entries), item.type, f"{name}.value")
+        return pa.map_(type_.key_field, item.with_type(inner))
+    return type_

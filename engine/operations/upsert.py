@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import value_range
+from engine.columnar.columns import combined, value_range
 from engine.columnar.key_index import KeyIndex
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
@@ -164,7 +164,7 @@ def key_columns(on: Sequence[str], schema: Schema) -> tuple[NestedField, ...]:
 
 def _column(rows: pa.Table, key: NestedField) -> pa.Array:
     column = rows.column(key.name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column.chunk(0) if column.num_chunks == 1 else combined(column)
 
 
 def _with_lineage(rows: pa.Table, row_ids: npt.NDArray[np.int64], metadata: TableMetadata) -> pa.Table:

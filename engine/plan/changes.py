@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.codec.columns import Int64Array
+from engine.columnar.columns import combined
 from engine.errors import NotFound
 from engine.plan.grouping import codes_of
 from engine.plan.incremental import planned_appends
@@ -144,7 +145,7 @@ def _files(manifests: Sequence[ManifestFile], *, existing: bool = True) -> int |
 
 def _difference(ordinal: int, snapshot: Snapshot, before: ScanPlan, after: ScanPlan) -> SnapshotChanges:
     count = before.files.num_rows
-    paths = [plan.files.column("file_path").combine_chunks() for plan in (before, after)]
+    paths = [combined(plan.files.column("file_path")) for plan in (before, after)]
     codes = codes_of(pa.concat_arrays([paths[0].cast(pa.large_string()), paths[1].cast(pa.large_string())]))
     old, new = codes[:count], codes[count:]
     place = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)

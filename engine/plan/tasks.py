@@ -17,6 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
+from engine.columnar.columns import combined
+from engine.columnar.schemas import storage_of
 from engine.errors import CorruptTable, Invalid
 from engine.kernels.compiling import kernel
 from engine.plan.grouping import codes_of
@@ -164,8 +166,8 @@ def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Spli
 
 def _partitions(files: pa.Table) -> Int64Array:
     """A code for the spec and partition of each file, in the order of their first files."""
-    partition = files.column("partition").combine_chunks()
-    codes = [files.column("spec_id").combine_chunks().to_numpy(), *(codes_of(field) for field in partition.flatten())]
+    values = [storage_of(field) for field in combined(files.column("partition")).flatten()]
+    codes = [combined(files.column("spec_id")).to_numpy(), *map(codes_of, values)]
     _, first, number = np.unique(np.column_stack(codes), axis=0, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number.reshape(-1)]
 
@@ -196,13 +198,13 @@ def _well_defined(offsets: Int64Array, values: Int64Array, sizes: Int64Array) ->
 
 
 def _numbers(column: pa.ChunkedArray) -> Int64Array:
-    values: Int64Array = column.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
+    values: Int64Array = combined(column).to_numpy(zero_copy_only=False).astype(np.int64)
     return values
 
 
 def _list_parts(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
     """Offsets and values of a list column, null as empty."""
-    chunks = [pa.array([], column.type)] if not column.num_chunks else column.chunks
+    chunks = column.chunks or [combined(column)]
     counts = [chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False) for chunk in chunks]
     values = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]
     offsets = np.concatenate(([0], np.cumsum(np.concatenate(counts)))).astype(np.int64)

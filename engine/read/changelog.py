@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import column_by_id
+from engine.columnar.columns import column_by_id, combined
 from engine.columnar.matching import find_uncancelled, row_codes, update_pairs
 from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.schemas import to_arrow_schema
@@ -73,7 +73,8 @@ class ChangelogScan:
     to_frame: Callable[[Any, ChangelogScan], Any] | None = None
 
     def __post_init__(self) -> None:
-        taken = [f.name for f in CHANGE_COLUMNS if f.name in {own.name for own in self.scan.schema.fields}]
+        added = (*CHANGE_COLUMNS, ROW_ID) if self._has_lineage else CHANGE_COLUMNS
+        taken = [f.name for f in added if f.name in {own.name for own in self.scan.schema.fields}]
         if taken:
             raise Invalid(f"column {taken[0]!r} of the table has the name of a changelog's column; rename it first")
         if self.net_changes and self.compute_updates:
@@ -192,7 +193,7 @@ class ChangelogScan:
     def _codes(self, found: _Candidates) -> _Codes:
         """Codes of equal rows. The row id only counts if every row has one: a file from before an upgrade to version 3
         has none, and a file that its rows were moved to does."""
-        columns = [column.combine_chunks() for column in found.rows.columns]
+        columns = [combined(column) for column in found.rows.columns]
         if self._has_lineage and columns[-1].null_count:
             columns = columns[:-1]
         return row_codes(columns, found.rows.num_rows)
@@ -206,7 +207,7 @@ class ChangelogScan:
 
 def _identifier(rows: pa.Table, schema: Schema, field_id: int) -> pa.Array:
     if field_id == ROW_ID.field_id:
-        return rows.column(ROW_ID.name).combine_chunks()
+        return combined(rows.column(ROW_ID.name))
     return column_by_id(rows, schema, field_id)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columnar.columns import combined
 from engine.columnar.partitions import partition_tuples
 from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.bound import BOUND_TRUE
@@ -24,10 +25,10 @@ from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.name_mapping import parse_name_mapping
-from engine.spec.partitioning import Partition, common_partition_type
+from engine.spec.partitioning import Partition, common_partition_type, has_known_values
 from engine.spec.properties import NAME_MAPPING
 from engine.spec.schema import Schema
-from engine.spec.types import UNKNOWN, PrimitiveType
+from engine.spec.types import PrimitiveType
 from engine.storage.resolve import default_runner
 from engine.storage.store import Store
 
@@ -209,7 +210,7 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
     common = common_partition_type(plan.metadata.partition_specs, plan.schema, plan.metadata.schemas).fields
     place_of = {f.field_id: place for place, f in enumerate(common)}
     spec_ids = files.column("spec_id").to_numpy()
-    structs = files.column("partition").combine_chunks()
+    structs = combined(files.column("partition"))
     found: list[Partition | None] = [()] * len(spec_ids)
     for spec_id in np.unique(spec_ids).tolist():
         fields = [common[place_of[f.field_id]] for f in specs[spec_id].fields]
@@ -217,7 +218,7 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
         own = structs.take(pa.array(rows))
         types = [f.type for f in fields if isinstance(f.type, PrimitiveType)]
         tuples: Sequence[Partition | None] = [()] * len(rows)
-        if any(type_ == UNKNOWN for type_ in types):
+        if not has_known_values(specs[spec_id], plan.schema, plan.metadata.schemas):
             tuples = [None] * len(rows)
         elif fields:
             tuples = partition_tuples(types, [own.field(place_of[f.field_id]) for f in fields])

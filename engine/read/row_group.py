@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columnar.columns import combined
 from engine.columnar.decimals import is_narrow
 from engine.columnar.filters import row_mask
 from engine.columnar.lineage import last_updated, row_ids
@@ -403,7 +404,7 @@ class RowGroupReader:
         positions = at + self._work.group.first_row
         columns: list[pa.Array | pa.ChunkedArray] = []
         for target in request.projection.fields:
-            own = stored[target.name].combine_chunks() if target.name in stored else None
+            own = combined(stored[target.name]) if target.name in stored else None
             match target.field_id:
                 case field_id if field_id == FILE_ID:
                     columns.append(pa.repeat(pa.scalar(file.file_path), len(at)))

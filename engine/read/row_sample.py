@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.codec.columns import Int64Array
+from engine.columnar.columns import no_rows
 
 
 def sample(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, seed: int) -> pa.Table:
@@ -15,7 +16,7 @@ def sample(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, seed
 
     Memory is that of the sample and of a batch: each row has a random number, and the least stay.
     """
-    kept, keys, before = schema.empty_table(), np.empty(0, np.uint64), 0
+    kept, keys, before = no_rows(schema), np.empty(0, np.uint64), 0
     for batch in batches:
         drawn = np.concatenate([keys, _keys(np.arange(before, before + len(batch)), seed)])
         before += len(batch)

@@ -21,6 +21,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from engine.columnar.columns import combined
 from engine.deletes.equality import joined_fields
 from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
@@ -35,7 +36,7 @@ from engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_fr
 from engine.spark.deletes import DeletedGroup
 from engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
 from engine.spark.predicates import ColumnOf, spark_filter
-from engine.spark.read_schema import ReadColumn, read_columns
+from engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
 from engine.spark.session import JavaFrame, ScanSession, scan_session
 from engine.spark.shapes import Shape, shapes_of
 from engine.spark.types import pruned, quoted, shown, shown_type
@@ -86,7 +87,7 @@ def plan_to_dataframe(
         table_name: For error messages.
         driver_bytes: If the delete files have more bytes than this in all, executors decode them and read the rows with
             the Arrow reader; see `engine.spark.arrow_scan`. So they do for filters that compute values, which Spark
-            would do with other rules.
+            would do with other rules, and for nested columns that were renamed, see `engine.spark.read_schema`.
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
@@ -101,13 +102,16 @@ def plan_to_dataframe(
     _refuse(files)
     run = runner or default_runner(store, plan.metadata.location)
     deletes, key_schemas = _loaded(files, request, run, counters or Counters())
+    columns = read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata)
+    if not are_found_by_name(columns, plan.metadata):
+        return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     scan = _Scan(
         plan=plan,
         request=request,
         user=spark,
         session=scan_session(spark, row_groups=_row_groups(plan)),
         deletes=deletes,
-        columns=read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata),
+        columns=columns,
     )
     frames = [
         _group_frame(group, shape, scan)
@@ -145,7 +149,7 @@ def _loaded(
 
 def _row_groups(plan: ScanPlan) -> int | None:
     """The number of row groups of all files of a plan; None where the manifests do not give it."""
-    offsets = plan.files.column("split_offsets").combine_chunks()
+    offsets = combined(plan.files.column("split_offsets"))
     return None if offsets.null_count else len(offsets.flatten())
 
 

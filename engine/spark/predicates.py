@@ -1,7 +1,8 @@
 """Bound filters as Spark SQL.
 
 Spark orders values as the engine does: NaN equals itself and is above all numbers, -0.0 equals 0.0, strings by UTF-8
-bytes, binary unsigned.
+bytes, binary unsigned. Parquet's statistics and dictionaries, by which Spark skips row groups, do so for NaN and zeros
+only where neither can matter: for tests that are false for NaN, of numbers other than zero.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from engine.expressions.bound import (
     BoundPredicate,
     BoundStartsWith,
 )
-from engine.spark.types import sql_literal
+from engine.spark.types import not_pushed, sql_literal
 
 ColumnOf = Callable[[int], str]
 """Field id -> the text of the Spark column that holds it."""
@@ -39,10 +40,16 @@ def spark_filter(bound: BoundPredicate, column_of: ColumnOf) -> str:
         case BoundIsNaN(column, negated):
             return f"({'NOT ' if negated else ''}isnan({column_of(column.field_id)}))"
         case BoundCompare(column, operator, value):
-            return f"({column_of(column.field_id)} {operator} {sql_literal(column.primitive, value)})"
+            text = column_of(column.field_id)
+            if column.is_floating and not (operator in ("=", "<", "<=") and value):
+                text = not_pushed(text)
+            return f"({text} {operator} {sql_literal(column.primitive, value)})"
         case BoundIn(column, values, negated):
-            texts = ", ".join(sql_literal(column.primitive, v) for v in values)
-            return f"({column_of(column.field_id)} {'NOT ' if negated else ''}IN ({texts}))"
+            text = column_of(column.field_id)
+            if column.is_floating and (negated or not all(values)):
+                text = not_pushed(text)
+            literals = ", ".join(sql_literal(column.primitive, v) for v in values)
+            return f"({text} {'NOT ' if negated else ''}IN ({literals}))"
         case BoundStartsWith(column, prefix, negated):
             literal = sql_literal(column.primitive, prefix)
             return f"({'NOT ' if negated else ''}startswith({column_of(column.field_id)}, {literal}))"

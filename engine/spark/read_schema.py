@@ -1,10 +1,12 @@
 """The names under which Spark reads columns.
 
-Spark finds columns by field id, but pushes filters into Parquet by name, and looks up types by name inside structs.
-Where a file may have another column of that name (a column was renamed or dropped, and its name given to a new one), a
-pushed filter drops row groups that hold matching rows, and such a struct cannot be read; both were observed on Spark
-4.1. So a column is read under its own name only if no file can have another column of that name, inside structs too;
-otherwise under names that no file has, without Spark's pruning by row group.
+Spark finds columns by field id, but pushes filters into Parquet by name. Where a file may have another column of that
+name (a column was renamed or dropped, and its name given to a new one), a pushed filter drops row groups that hold
+matching rows; observed on Spark 4.1. So a column is read under its own name only if no file can have another column of
+that name, inside structs too; otherwise under a name that no file has, without Spark's pruning by row group.
+
+A query of some fields of a nested column makes Spark forget ids of it, of fields in it, and of other nested columns:
+they are null in files that have them under other names; observed on Spark 4.1, too. So `are_found_by_name` is required.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass, replace
 from engine.spark.file_chunks import PREFIX, ROW
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
-from engine.spec.types import NestedField, StructType, Type, children, with_children
+from engine.spec.types import NestedField, PrimitiveType
 
 _RESERVED = frozenset({"_metadata", ROW})
 """Names that mean something else to Spark's file sources."""
@@ -24,10 +26,7 @@ _RESERVED = frozenset({"_metadata", ROW})
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
     """A top-level column of the table, pruned to the nested fields that are needed, and the name that Spark reads it
-    under.
-
-    Nested fields of `field` have the names that Spark reads them under, too.
-    """
+    under."""
 
     field: NestedField
     name: str
@@ -37,22 +36,18 @@ def read_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> list
     """The names under which to read top-level fields, which may include metadata columns that files store."""
     unsafe = _unsafe_ids(metadata)
     return [
-        ReadColumn(replace(f, type=_renamed(f.type)), _other_name(f))
-        if f.field_id in unsafe or f.field_id >= FIRST_METADATA_COLUMN_ID
-        else ReadColumn(f, f.name)
+        ReadColumn(
+            f, f"{PREFIX}{f.field_id}" if f.field_id in unsafe or f.field_id >= FIRST_METADATA_COLUMN_ID else f.name
+        )
         for f in fields
     ]
 
 
-def _other_name(field: NestedField) -> str:
-    return f"{PREFIX}{field.field_id}"
-
-
-def _renamed(type_: Type) -> Type:
-    inner = (replace(f, type=_renamed(f.type)) for f in children(type_))
-    if isinstance(type_, StructType):
-        inner = (replace(f, name=_other_name(f)) for f in inner)
-    return with_children(type_, tuple(inner))
+def are_found_by_name(columns: Sequence[ReadColumn], metadata: TableMetadata) -> bool:
+    """Whether all files have the nested columns, and the fields in them, under the names that they are read under."""
+    nested = [replace(c.field, name=c.name) for c in columns if not isinstance(c.field.type, PrimitiveType)]
+    names = {f.field_id: f.name for f in Schema(tuple(nested)).walk()}
+    return all(f.name == names.get(f.field_id, f.name) for schema in metadata.schemas for f in schema.walk())
 
 
 def _unsafe_ids(metadata: TableMetadata) -> Collection[int]:

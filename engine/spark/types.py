@@ -197,7 +197,8 @@ def _has_uuid(type_: Type) -> bool:
 
 
 def pruned(column: str, read: Type, wanted: Type) -> str:
-    """The requested nested fields, under the requested names, of a column that is read with others."""
+    """The requested nested fields, under the requested names, of a column that is read with others; floating-point
+    numbers are `not_pushed`, but for elements of lists and maps, for which Spark pushes no filters."""
     match read, wanted:
         case StructType(), StructType(fields):
             by_id = {f.field_id: f for f in read.fields}
@@ -210,4 +211,10 @@ def pruned(column: str, read: Type, wanted: Type) -> str:
             return f"transform({column}, x -> {pruned('x', own.type, element.type)})"
         case MapType(_, own), MapType(_, value) if own.type != value.type:
             return f"transform_values({column}, (k, v) -> {pruned('v', own.type, value.type)})"
-    return column
+    return not_pushed(column) if wanted in (FLOAT, DOUBLE) else column
+
+
+def not_pushed(column: str) -> str:
+    """A floating-point column, with the same values, whose comparisons Spark does not push into Parquet: statistics
+    leave NaN out, and dictionaries have -0.0 apart from 0.0, so that row groups with matching rows would be skipped."""
+    return f"nanvl({column}, {column})"

@@ -97,7 +97,9 @@ class StreamReader(sd.DataSourceStreamReader):
 def stream_schema(options: StreamOptions) -> st.StructType:
     """The columns of a stream: those of the table at its current state."""
     table = options.place.load()
-    span = changes_between(options, None, None)
+    # Columns do not depend on the snapshots, some of which may have expired: an empty range has them, too.
+    head = None if table.current_snapshot is None else table.current_snapshot.snapshot_id
+    span = changes_between(options, head, head)
     schema: Schema = table.scan(columns=options.columns).schema if span is None else span.schema(table)
     return spark_schema(schema)
 

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.codec.manifests.encoded_files import EncodedFiles
 from engine.columnar.schemas import from_arrow_schema
-from engine.commit.changes.stream_batch import BATCH_ID, STREAM_ID, last_batch
+from engine.commit.committed_batches import BATCH_ID, STREAM_ID, has_batch
 from engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed
 from engine.expressions.binding import bind
 from engine.operations.row_operations import RowOperations
@@ -35,8 +35,6 @@ from engine.spec.types import UUID
 from engine.table import Table
 from engine.write.data_files import remove_files_of
 from engine.write.locations import FileNames
-
-_NO_BATCH = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +124,16 @@ class SourceWrite:
             done = table.append_batch(
                 rows, stream_id=query_id, batch_id=batch_id, branch=branch, snapshot_properties=summary
             )
-        elif _last_batch(table, branch, query_id) >= batch_id:
-            done = None
-        else:
-            # To replace all rows by the same rows twice would be no harm, so nobody need look at every attempt.
-            marked = {**summary, STREAM_ID: query_id, BATCH_ID: str(batch_id)}
-            done = table.overwrite(rows, branch=branch, snapshot_properties=marked)
-        return done is not None
+            return done is not None
+        # To replace all rows by the same rows twice is harmless, so neither every attempt nor an unknown batch matters.
+        with suppress(ValidationFailed):
+            if has_batch(table.metadata, branch, query_id, batch_id, table.store):
+                return False
+        marked = {**summary, STREAM_ID: query_id, BATCH_ID: str(batch_id)}
+        with table.transaction() as transaction:
+            transaction.overwrite(rows, branch=branch, snapshot_properties=marked)
+            transaction.set_last_batch(query_id, batch_id, branch=branch)
+        return True
 
     @contextmanager
     def _kept_if_unknown(self, files: Sequence[DataFile]) -> Iterator[None]:
@@ -215,11 +216,6 @@ def merged_metadata(table: Table, incoming: Schema) -> TableMetadata:
         return draft.update_schema(lambda update: update.union_by_name(incoming)).metadata
     finally:
         draft.discard()
-
-
-def _last_batch(table: Table, branch: str, query_id: str) -> int:
-    found = last_batch(table.metadata, branch, query_id)
-    return _NO_BATCH if found is None else found
 
 
 def _with_uuids(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:

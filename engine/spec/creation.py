@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from engine.errors import Invalid, Unsupported
 from engine.spec.metadata import DEFAULT_FORMAT_VERSION, LATEST_FORMAT_VERSION, TableMetadata
+from engine.spec.metadata_columns import check_column_names
 from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
 from engine.spec.properties import RESERVED
 from engine.spec.schema import Schema
@@ -52,7 +53,7 @@ def new_table_metadata(
 
     Raises:
         Invalid: A source column is missing or of the wrong type, a type needs a later format version, a partition name
-            is also a column's, or a property has a reserved name.
+            is also a column's, or a column or property has a reserved name.
         Unsupported: The format version, or an unknown transform.
     """
     check_definition(schema, spec, sort_order, properties or {}, format_version)
@@ -88,6 +89,7 @@ def check_definition(
     if reserved:
         raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
     check_types(schema, format_version)
+    check_column_names(f.name for f in schema.fields)
     _check_transforms(spec, order)
     spec.check(schema)
     order.check(schema)

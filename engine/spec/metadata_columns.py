@@ -5,8 +5,10 @@ A projection may ask for the metadata columns; readers compute them.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from engine.errors import Invalid, Unsupported
 from engine.spec.schema import Schema
 from engine.spec.types import BOOLEAN, INT, LONG, STRING, NestedField, StructType
 
@@ -49,6 +51,32 @@ CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 METADATA_COLUMNS: dict[str, NestedField] = {f.name: f for f in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED)}
 
 PARTITION_NAME = "_partition"
+
+RESERVED_NAMES = frozenset({*METADATA_COLUMNS, PARTITION_NAME})
+"""The names that a projection may ask for beside a table's own; fields within structs may have them."""
+LINEAGE_NAMES = frozenset({ROW_ID.name, LAST_UPDATED.name})
+"""Those of the columns that rewritten files have in format version 3."""
+
+
+def check_column_names(names: Iterable[str], reserved: Collection[str] = RESERVED_NAMES) -> None:
+    """Refuse names of metadata columns for top-level columns, in any case; raises Invalid.
+
+    Iceberg Java makes such tables and reads none of them. Where the case differs, its copy-on-write updates and deletes
+    by ``_File`` find no row and report success.
+    """
+    for name in names:
+        if name.lower() in reserved:
+            raise Invalid(f"a column can not be called {name!r}, the name of a metadata column; give it another name")
+
+
+def check_lineage_names(schema: Schema) -> None:
+    """Refuse to rewrite rows whose files would have two columns of one name; raises Unsupported."""
+    taken = sorted(LINEAGE_NAMES & {f.name for f in schema.fields})
+    if taken:
+        raise Unsupported(
+            f"row ids beside a column {taken[0]!r} of the table, which has the name of a metadata column; "
+            "rename the column first"
+        )
 
 
 def partition_column(type_: StructType) -> NestedField:

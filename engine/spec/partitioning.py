@@ -148,18 +148,26 @@ def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former
     return StructType(tuple(fields.values()))
 
 
+def has_known_values(spec: PartitionSpec, schema: Schema, former: Sequence[Schema] = ()) -> bool:
+    """Whether the types of all partition values are known, so that they can be read. A void field needs none; a source
+    of type unknown is known to be null. Arguments as for `PartitionSpec.partition_type`."""
+    return all(isinstance(f.transform, Void) or _source_type(f, schema, former) is not None for f in spec.fields)
+
+
 def untyped_fields(specs: Iterable[PartitionSpec]) -> frozenset[int]:
     """Ids of partition fields with an unknown transform: their values may be of any type."""
     return frozenset(f.field_id for spec in specs for f in spec.fields if isinstance(f.transform, UnknownTransform))
 
 
 def _result_type(partition_field: PartitionField, schema: Schema, former: Sequence[Schema]) -> PrimitiveType:
-    having = (each for each in (schema, *reversed(former)) if partition_field.source_id in each.by_id)
-    found = next(having, None)
-    source = None if found is None else found.by_id[partition_field.source_id]
-    if source is None or not isinstance(source.type, PrimitiveType):
-        return UNKNOWN
-    return partition_field.transform.result_type(source.type)
+    source = _source_type(partition_field, schema, former)
+    return UNKNOWN if source is None else partition_field.transform.result_type(source)
+
+
+def _source_type(field: PartitionField, schema: Schema, former: Sequence[Schema]) -> PrimitiveType | None:
+    found = next((each for each in (schema, *reversed(former)) if field.source_id in each.by_id), None)
+    source = None if found is None else found.by_id[field.source_id].type
+    return source if isinstance(source, PrimitiveType) else None
 
 
 _SAME_FOR_DATE_AND_TIMESTAMP = frozenset({"year", "month", "day", "void"})

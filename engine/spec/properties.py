@@ -165,6 +165,8 @@ OBJECT_STORAGE_ENABLED = Property("write.object-storage.enabled", False, _boolea
 OBJECT_STORAGE_PARTITIONED_PATHS = Property("write.object-storage.partitioned-paths", True, _boolean)
 DELETE_GRANULARITY = Property("write.delete.granularity", "file", _one_of("file", "partition"))
 """Whether a position-delete file refers to one data file, or to any of a partition."""
+READ_BACK = Property("icebench.write.read-back", "nested", _one_of("none", "nested", "all"))
+"""Which new data files are read back and compared before a commit; see `engine.write.read_back.compared_columns`."""
 DISTRIBUTION_MODE = Property("write.distribution-mode", "none", _one_of("none", "hash", "range"))
 ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
 
@@ -227,6 +229,8 @@ MAX_SNAPSHOT_AGE_MS = Property("history.expire.max-snapshot-age-ms", 5 * _DAY, _
 MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1, _positive)
 MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", 2**63 - 1, _positive)
 GC_ENABLED = Property("gc.enabled", True, _boolean)
+STREAM_MAX_AGE_MS = Property("icebench.streams.max-age-ms", 90 * _DAY, _not_negative)
+"""Expire what is kept of a stream's last batch when the stream has committed none for so long."""
 
 FORMAT_VERSION = Property("format-version", 2, _whole)
 

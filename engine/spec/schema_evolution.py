@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from engine.errors import Invalid
+from engine.spec.metadata_columns import check_column_names
 from engine.spec.schema import Schema
 from engine.spec.types import (
     UNKNOWN,
@@ -75,6 +76,7 @@ class SchemaUpdate:
         siblings = [f.name for f in self._siblings(parent_id)]
         if name in siblings:
             raise Invalid(f"cannot add column {name!r}: it exists")
+        self._check_name(parent_id, name)
         if default is not None and self.format_version < 3:
             raise Invalid(f"a default for {name!r} needs format version 3; the table has {self.format_version}")
         if required and default is None:
@@ -109,9 +111,11 @@ class SchemaUpdate:
             raise Invalid(f"cannot rename column {name!r} to an empty name")
         found = self._current(name)
         self._refuse_collection_child(found.field_id, "rename")
-        siblings = self._siblings(self.base.parent_of.get(found.field_id, _TOP))
+        parent_id = self.base.parent_of.get(found.field_id, _TOP)
+        siblings = self._siblings(parent_id)
         if any(f.name == new_name and f.field_id != found.field_id for f in siblings):
             raise Invalid(f"cannot rename column {name!r} to {new_name!r}: that name exists")
+        self._check_name(parent_id, new_name)
         return self._change(replace(found, name=new_name))
 
     def promote_column(self, name: str, type_: PrimitiveType) -> SchemaUpdate:
@@ -189,6 +193,7 @@ class SchemaUpdate:
             mine = known.get(other.name)
             full_name = f"{at}{other.name}"
             if mine is None:
+                self._check_name(parent_id, other.name)
                 made = replace(
                     other,
                     field_id=self._next_id(),
@@ -216,6 +221,11 @@ class SchemaUpdate:
         elif not can_promote(other.type, mine.type, format_version=self.format_version):
             assert isinstance(other.type, PrimitiveType)
             self.promote_column(full_name, other.type)
+
+    @staticmethod
+    def _check_name(parent_id: int, name: str) -> None:
+        if parent_id == _TOP:
+            check_column_names([name])
 
     def _collections(self) -> set[int]:
         return {i for i, f in self.base.by_id.items() if isinstance(f.type, ListType | MapType)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_DECIMAL_PRECISION = 38
+DEFAULT_CRS = "OGC:CRS84"
 MAX_DEPTH = 64
 """Deepest nesting of a type; what walks types recurses, and no table was ever seen that needs ten levels."""
 
@@ -80,6 +81,12 @@ class GeospatialType(PrimitiveType):
     def __str__(self) -> str:
         parameters = ", ".join(p for p in (self.crs, self.algorithm) if p)
         return f"{self.name}({parameters})" if parameters else self.name
+
+    @property
+    def with_defaults(self) -> GeospatialType:
+        """The type with the spec's defaults written out: equal for two ways to write one type."""
+        edges = (self.algorithm or "spherical") if self.name == "geography" else None
+        return GeospatialType(self.name, self.crs or DEFAULT_CRS, edges)
 
 
 BOOLEAN = PrimitiveType("boolean")
@@ -204,6 +211,8 @@ def can_promote(old: Type, new: Type, *, format_version: int) -> bool:
     """Whether the spec's schema evolution lets a column of type `old` become `new` (equal types: yes)."""
     if old == new:
         return True
+    if isinstance(old, GeospatialType) and isinstance(new, GeospatialType):
+        return old.with_defaults == new.with_defaults
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
         return old.scale == new.scale and new.precision >= old.precision
     allowed = {(INT, LONG), (FLOAT, DOUBLE)}

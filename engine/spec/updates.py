@@ -101,7 +101,7 @@ class AddSchema(TableUpdate):
         known = _equal_schema(metadata, self.schema)
         if known is not None:
             return replace(draft.with_metadata(last_column_id=last), last_schema_id=known.schema_id)
-        new_id = max((s.schema_id for s in metadata.schemas), default=-1) + 1
+        new_id = _new_schema_id(metadata)
         schemas = (*metadata.schemas, replace(self.schema, schema_id=new_id))
         return replace(draft.with_metadata(schemas=schemas, last_column_id=last), last_schema_id=new_id)
 
@@ -129,7 +129,7 @@ class AddPartitionSpec(TableUpdate):
         if known is not None:
             return replace(draft, last_spec_id=known.spec_id)
         self.spec.check(metadata.schema)
-        new_id = max((s.spec_id for s in metadata.partition_specs), default=-1) + 1
+        new_id = _new_spec_id(metadata)
         last = max([metadata.last_partition_id, *(f.field_id for f in self.spec.fields)])
         specs = (*metadata.partition_specs, replace(self.spec, spec_id=new_id))
         return replace(draft.with_metadata(partition_specs=specs, last_partition_id=last), last_spec_id=new_id)
@@ -158,9 +158,7 @@ class AddSortOrder(TableUpdate):
         if known is not None:
             return replace(draft, last_order_id=known.order_id)
         self.sort_order.check(metadata.schema)
-        new_id = UNSORTED.order_id
-        if not self.sort_order.is_unsorted:
-            new_id = max((o.order_id for o in metadata.sort_orders), default=0) + 1
+        new_id = _new_order_id(metadata, self.sort_order)
         orders = (*metadata.sort_orders, replace(self.sort_order, order_id=new_id))
         return replace(draft.with_metadata(sort_orders=orders), last_order_id=new_id)
 
@@ -377,24 +375,45 @@ class RemoveSchemas(TableUpdate):
 
 
 def updates_to_schema(base: TableMetadata, schema: Schema, last_column_id: int) -> tuple[TableUpdate, ...]:
-    """The updates that make a schema current. An equal one is named by its id: a REST server that has it adds none, and
-    then knows of none that was added last."""
+    """The updates that make a schema current.
+
+    An equal one is named by its id: a REST server that has it adds none, and then knows of none that was added last. A
+    new one is sent with the id that it gets, as Iceberg Java sends it: not every server assigns ids (Nessie).
+    """
     known = _equal_schema(base, schema)
     if known is not None:
         return (SetCurrentSchema(known.schema_id),)
-    return AddSchema(schema, last_column_id), SetCurrentSchema()
+    return AddSchema(replace(schema, schema_id=_new_schema_id(base)), last_column_id), SetCurrentSchema()
 
 
 def updates_to_spec(base: TableMetadata, spec: PartitionSpec) -> tuple[TableUpdate, ...]:
     """The updates that make a partition spec the default; as `updates_to_schema`."""
     known = _equal_spec(base, spec)
-    return (AddPartitionSpec(spec), SetDefaultSpec()) if known is None else (SetDefaultSpec(known.spec_id),)
+    if known is not None:
+        return (SetDefaultSpec(known.spec_id),)
+    return AddPartitionSpec(replace(spec, spec_id=_new_spec_id(base))), SetDefaultSpec()
 
 
 def updates_to_order(base: TableMetadata, order: SortOrder) -> tuple[TableUpdate, ...]:
     """The updates that make a sort order the default; as `updates_to_schema`."""
     known = _equal_order(base, order)
-    return (AddSortOrder(order), SetDefaultSortOrder()) if known is None else (SetDefaultSortOrder(known.order_id),)
+    if known is not None:
+        return (SetDefaultSortOrder(known.order_id),)
+    return AddSortOrder(replace(order, order_id=_new_order_id(base, order))), SetDefaultSortOrder()
+
+
+def _new_schema_id(metadata: TableMetadata) -> int:
+    return max((s.schema_id for s in metadata.schemas), default=-1) + 1
+
+
+def _new_spec_id(metadata: TableMetadata) -> int:
+    return max((s.spec_id for s in metadata.partition_specs), default=-1) + 1
+
+
+def _new_order_id(metadata: TableMetadata, order: SortOrder) -> int:
+    if order.is_unsorted:
+        return UNSORTED.order_id
+    return max((o.order_id for o in metadata.sort_orders), default=0) + 1
 
 
 def _equal_schema(metadata: TableMetadata, schema: Schema) -> Schema | None:

@@ -21,15 +21,16 @@ from engine.formats.writer import write_options
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
+from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID, check_lineage_names
 from engine.spec.partition_paths import partition_path
 from engine.spec.partitioning import Partition, PartitionSpec
-from engine.spec.properties import DEFAULT_FILE_FORMAT, TARGET_FILE_SIZE_BYTES
+from engine.spec.properties import DEFAULT_FILE_FORMAT, READ_BACK, TARGET_FILE_SIZE_BYTES
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
 from engine.write.locations import DataLocations, FileNames
 from engine.write.partitioned import MAX_OPEN_FILES, ClusteredWriter, FanoutWriter, PartitionedWriter
+from engine.write.read_back import compared_columns
 from engine.write.rolling import FileFormat
 
 _BATCH_ROWS = 1 << 20
@@ -83,15 +84,17 @@ class WriteTarget:
     def format(self, *, sorted_by: SortOrder | None) -> FileFormat:
         """The format that the data files of this write share."""
         order = self.metadata.sort_order
+        options = write_options(DEFAULT_FILE_FORMAT.of(self.properties), self.properties)
         return FileFormat(
             store=self.store,
             arrow_schema=to_arrow_schema(self.schema),
             schema=self.schema,
             spec_id=self.spec.spec_id,
             modes=metrics_modes(self.properties, self.schema, order),
-            options=write_options(DEFAULT_FILE_FORMAT.of(self.properties), self.properties),
+            options=options,
             target_size_bytes=TARGET_FILE_SIZE_BYTES.of(self.properties),
             sort_order=sorted_by,
+            compared=compared_columns(self.schema, options.file_format, READ_BACK.of(self.properties)),
         )
 
     def location(self, partition: Partition, count: int, extension: str, *, suffix: str = "") -> str:
@@ -145,6 +148,7 @@ def write_data_files(
     Raises:
         Invalid: Rows that do not fit the table; nothing stays behind.
         Unsupported: The table's file format (``write.format.default``) has no form for a column.
+        WriteMismatch: A file, read back, holds other rows.
         StorageFailed: The storage failed; written files are removed if possible.
     """
     target = WriteTarget.of(
@@ -156,7 +160,6 @@ def write_data_files(
         batches = iter(sorted_table(table, target.spec, order, target.schema).to_batches())
         sorted_by = order
     counter = iter(range(1, 1_000_000_000))
-
     format = target.format(sorted_by=sorted_by)
 
     def next_location(partition: Partition) -> str:
@@ -181,9 +184,14 @@ def write_data_files(
 
 
 def written_schema(metadata: TableMetadata) -> Schema:
-    """The schema of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage")."""
+    """The schema of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage").
+
+    Raises:
+        Unsupported: A column of the table has the name of one of theirs.
+    """
     if metadata.format_version < 3:
         return metadata.schema
+    check_lineage_names(metadata.schema)
     return Schema((*metadata.schema.fields, ROW_ID, LAST_UPDATED), metadata.schema.schema_id)
 
 

@@ -17,6 +17,7 @@ from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
+from engine.write.read_back import GivenRows
 
 _WORTH_A_ROW_GROUP = 0.1
 """A remainder smaller than this fraction of a row group gets no row group of its own."""
@@ -38,6 +39,7 @@ class FileFormat:
         content: What the files hold.
         equality_ids: Of equality-delete files.
         key_values: File metadata, where the format has any.
+        compared: Columns that are read back from each new file and compared.
 
     Raises:
         Unsupported: A column that the format cannot hold.
@@ -54,6 +56,7 @@ class FileFormat:
     content: FileContent = FileContent.DATA
     equality_ids: tuple[int, ...] | None = None
     key_values: Mapping[str, str] | None = None
+    compared: Schema | None = None
 
     def __post_init__(self) -> None:
         self.options.check(self.schema)
@@ -75,6 +78,7 @@ class RollingWriter:
         # Not another partition's: where its rows compress better, the first file would be far too large.
         self._expected_ratio = 1.0
         self._writer: FileWriter | None = None
+        self._given: GivenRows | None = None
         self._location = ""
         self._given_bytes = 0  # to the current file, before compression
         self.files: list[DataFile] = []
@@ -92,20 +96,26 @@ class RollingWriter:
             room = self._row_group_size(writer) - writer.waiting_bytes
             size = max(encoded_size(rest), 1)
             if size <= room:
-                writer.add(rest)
+                self._add(writer, rest)
                 self._given_bytes += size
                 return
             rows = min(max(int(rest.num_rows * max(room, 0) / size), 1), rest.num_rows)
-            writer.add(rest.slice(0, rows))
+            self._add(writer, rest.slice(0, rows))
             self._given_bytes += size * rows // rest.num_rows
             rest = rest.slice(rows)
             self.flush()
+
+    def _add(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
+        if self._given is not None:
+            self._given.add(batch, self._format.arrow_schema)
+        writer.add(batch)
 
     def _open(self) -> FileWriter:
         if self._writer is None:
             f = self._format
             self._location = self._next_location()
             self._given_bytes = 0
+            self._given = None if f.compared is None else GivenRows(f.compared)
             self._writer = open_writer(
                 f.store.open_output(self._location),
                 f.arrow_schema,
@@ -142,7 +152,11 @@ class RollingWriter:
             self._expected_ratio = ratio or self.files[-1].file_size_in_bytes / max(self._given_bytes, 1)
 
     def end_file(self) -> None:
-        """Close the current file, if any, which makes it visible."""
+        """Close the current file, if any, which makes it visible, and read it back where the format says so.
+
+        Raises:
+            WriteMismatch: It holds other rows than were given; it is the last of `files`.
+        """
         if self._writer is None:
             return
         writer, self._writer = self._writer, None
@@ -152,6 +166,8 @@ class RollingWriter:
             writer.abort()
             raise
         self.files.append(describe_file(self._format, self._location, self._partition, metrics, size_bytes))
+        if self._given is not None:
+            self._given.compare(self._format.store, self._location, file_format=self._format.options.file_format)
 
     def abort(self) -> None:
         """Discard the current file; the caller removes closed ones."""

@@ -69,7 +69,7 @@ class Campaign:
                 self.writers.kill(pid)
             code = self.writers.wait(pid)
             assert code in {0, -9}, self.writers.said
-            said = _words(pipe)
+            said = words(pipe)
         finally:
             os.close(pipe)
         where = f"seed {seed}, first {self.next}, killed at {at if at is not None else f'{delay:.4f} s'}"
@@ -104,7 +104,7 @@ class Campaign:
         self.next += CHANGES
 
 
-def _words(pipe: int) -> str:
+def words(pipe: int) -> str:
     """All that is in a pipe whose writer has ended."""
     try:
         return os.read(pipe, 1 << 16).decode()

@@ -8,18 +8,24 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
+from random import Random
 from types import FrameType
 from typing import Any
+
+import pyarrow as pa
 
 import engine
 from engine.errors import CommitFailed
 from engine.runtime.counters import COMMIT_ATTEMPTS, Counters
 from tests.fault.operations import ROWS, SPEC, marker, operation, rows_of
+from tests.services.foreign_expiry import ForeignExpiry
 
 _SYSTEM_CALLS = frozenset({"close", "fsync", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink"})
 """Functions of the operating system that change what is stored."""
 _METHODS = frozenset({"Connection.commit", "Cursor.execute", "FileIO.close", "FileIO.write"})
 """Methods of files and of SQLite's driver that do."""
+_NEVER = "2999-01-01T00:00:00Z"
 _DATABASE_COMMIT = "Database._commit"
 """The engine's own, because PostgreSQL's driver is compiled."""
 
@@ -46,7 +52,11 @@ def run(job: dict[str, Any]) -> None:
     tempfile.tempdir = job.get("temporary", tempfile.tempdir)
     catalog = engine.load_catalog(**job["catalog"])
     table = catalog.load_table("db.t")
-    if job["kind"] == "changes":
+    if job["kind"] in {"stream", "maintenance"}:
+        if job["kill_at"] is not None:
+            _kill_at(job["kill_at"])
+        (_stream if job["kind"] == "stream" else _maintain)(job, table, tell)
+    elif job["kind"] == "changes":
         if job["kill_at"] is not None:
             _kill_at(job["kill_at"])
         for number in range(job["first"], job["end"]):
@@ -68,6 +78,54 @@ def _append(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
             tell("failed", number, counters[COMMIT_ATTEMPTS], type(error).__name__)
         else:
             tell("done", number, counters[COMMIT_ATTEMPTS], round(time.monotonic() - started, 3))
+
+
+def batch_ids(stream: int, number: int) -> range:
+    """The ids of the rows of a stream's batch."""
+    first = (stream * 100_000 + number) * 3
+    return range(first, first + 3)
+
+
+def _stream(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
+    """Commit batches from the one after the last that the checkpoint notes, and note each when it is committed."""
+    checkpoint = Path(job["checkpoint"])
+    for number in range(len(checkpoint.read_text()), job["end"]):
+        ids = batch_ids(job["stream"], number)
+        rows = pa.table({"id": ids, "part": [i % 3 for i in ids], "n": [number] * 3}, schema=ROWS)
+        try:
+            made = table.append_batch(rows, stream_id=f"stream {job['stream']}", batch_id=number)
+        except CommitFailed as error:
+            tell("failed", type(error).__name__, str(error).replace(" ", "_"))
+            return
+        tell("skipped" if made is None else "committed", number)
+        if number == job["kill_unnoted"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        with checkpoint.open("a") as file:
+            file.write(".")
+
+
+def _maintain(job: dict[str, Any], table: engine.Table, tell: Any) -> None:
+    """Compact, expire and evolve the table beside the streams."""
+    random = Random(job["seed"])
+    for number in range(job["end"]):
+        kind = random.choice(["compact", "compact", "expire", "expire", "foreign expiry", "manifests", "evolve"])
+        table.refresh()
+        try:
+            if kind == "compact":
+                table.maintenance.rewrite_data_files(rewrite_all=True)
+            elif kind == "expire":
+                table.maintenance.expire_snapshots(older_than=_NEVER, retain_last=random.randrange(1, 3))
+            elif kind == "foreign expiry":
+                table._change(ForeignExpiry(older_than_ms=2**50, retain_last=1))
+            elif kind == "manifests":
+                table.maintenance.rewrite_manifests()
+            else:
+                name = f"c{job['seed']}_{number}"
+                table.update_schema(lambda update, name=name: update.add_column(name, engine.LONG))  # type: ignore[misc]
+        except CommitFailed as error:
+            tell("failed", kind, type(error).__name__)
+        else:
+            tell("done", kind)
 
 
 def _kill_at(count: int) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import engine
 from bench.engines.checksum import checksum_of
+from bench.measure.brute.sql import NoTruth
 from bench.measure.brute.truth import truth_at
-from bench.measure.oracle import NoTruth
 
 COLUMNS = ("id", "kind", "name")
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.int32()), ("name", pa.string())])

@@ -54,6 +54,18 @@ _THEMES = (
     ("rename", "create", "append", "delete", "remove_orphans"),
 )
 """Kinds of which two or more are known to matter to each other. Half of the seeds have one of these."""
+_STATISTICS_THEMES = (
+    ("compute_table_stats", "expire", "append"),
+    ("compute_table_stats", "compute_table_stats", "overwrite", "drop_column"),
+    ("compute_partition_stats", "expire", "overwrite_partitions"),
+    ("compute_partition_stats", "keyed", "rewrite", "delete"),
+    ("compute_partition_stats", "evolve_spec", "append"),
+    ("compute_table_stats", "compute_partition_stats", "remove_orphans", "append"),
+    ("compute_table_stats", "compute_partition_stats", "expire", "rollback", "cherry_pick"),
+    ("compute_table_stats", "compute_partition_stats", "transaction", "upgrade", "rename"),
+)
+_STATISTICS_EVERY = 20
+"""Of so many seeds the first has one of these; others have statistics seldom. What known seeds find stays."""
 _INSTEAD = {
     "rewrite": (
         None, "cluster", "rewrite_position_deletes", "convert_equality_deletes", "convert_equality_deletes", None,
@@ -82,10 +94,15 @@ def drawn(seed: int) -> tuple[Schedule, Drawn]:
     """The schedule of a seed, and what decides its interrupts."""
     rng = random.Random(seed)
     variant = drawn_variant(rng)
+    is_of_statistics = seed % _STATISTICS_EVERY == 0
+    if is_of_statistics and variant.partitioning == "none" and rng.random() < 0.7:
+        variant = replace(variant, partitioning="p")
     possible = [name for name, kind in KINDS.items() if kind.suits(variant) and name not in _NEVER_DRAWN]
     if variant.format_version >= 3:
         possible.remove("upgrade")
-    if rng.random() < 0.5:
+    if is_of_statistics:
+        kinds = [kind for kind in rng.choice(_STATISTICS_THEMES) if kind == "transaction" or KINDS[kind].suits(variant)]
+    elif rng.random() < 0.5:
         kinds = [kind for kind in rng.choice(_THEMES) if kind == "transaction" or kind in possible]
     else:
         kinds = rng.sample([*possible, "transaction"], rng.choice((2, 3, 4)))

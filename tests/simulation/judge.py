@@ -9,17 +9,19 @@ with the versions that they made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engine.commit.committer import Identifier
 from engine.errors import CommitStateUnknown, EngineError
+from engine.maintenance.expire_snapshots import ExpiredSnapshots
 from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS
 from tests.simulation.catalogs import Place, Pointers, Rest
 from tests.simulation.operations import KINDS, Base, Effect, P, Values, ends_of
 from tests.simulation.process import ONE_THREAD, SimulatedTable, Step, plain
 from tests.simulation.reading import Json, Reader, Row
 from tests.simulation.schedule import Operation
+from tests.simulation.statistics_files import KEYS, check_kept, check_new, check_none_gone, check_removed, paths_of
 from tests.simulation.world import Actor, Violation, World
 
 _OF_ROWS = frozenset((
@@ -27,7 +29,6 @@ _OF_ROWS = frozenset((
     "last-sequence-number", "next-row-id",
 ))  # fmt: skip
 """Keys of metadata that snapshots and references change."""
-_STATISTICS = frozenset(("statistics", "partition-statistics"))
 
 
 @dataclass(eq=False)
@@ -41,6 +42,7 @@ class Record:
         outcome: ``running``, then ``ok``, ``failed``, ``unknown`` or ``died``.
         began: How many versions there were when it began.
         versions: Those that it made.
+        statistics: The statistics files that the last of them no longer has.
         names: How often it made, renamed or dropped a table.
         named: How many changes of names there had been when it began.
     """
@@ -53,6 +55,7 @@ class Record:
     outcome: str = "running"
     error: EngineError | None = None
     versions: list[int] = field(default_factory=list)
+    statistics: set[str] = field(default_factory=set)
     names: int = 0
     named: int = 0
 
@@ -115,6 +118,8 @@ class Judge:
             )
         if record.outcome == "ok" and not record.versions:
             self._judged(lambda: self._check_nothing_done(record))
+        if record.outcome == "ok" and group_of(record.operation) == "forget":
+            self._judged(lambda: self._check_statistics_removed(record))
 
     @property
     def _is_rest(self) -> bool:
@@ -185,7 +190,7 @@ class Judge:
         version = self.versions[uuid][-1]
         metadata = version.metadata
         needed = {version.location}.union(*(self.reader.reach(s) for s in metadata.get("snapshots", ())))
-        needed.update(each["statistics-path"] for key in _STATISTICS for each in metadata.get(key, ()))
+        needed.update(paths_of(metadata))
         self._needed[uuid] = frozenset(needed)
 
     def _take_version(self, uuid: str, version: Version) -> None:
@@ -199,6 +204,9 @@ class Judge:
         if record is None:
             return  # preparing
         record.versions.append(len(versions) - 1)
+        record.statistics = paths_of(before) - paths_of(version.metadata)
+        if self._is_rest:  # what came during the call is not known to it
+            record.statistics.intersection_update(*(paths_of(v.metadata) for v in self._since(record)[:-1]))
         known = self._needed[uuid]
         try:
             self._note_needed(uuid)
@@ -239,10 +247,10 @@ class Judge:
             _expect(ref["snapshot-id"] in now, "reference to nothing", f"{name}, after {record}")
         if group not in {"shape", "many"}:
             changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-            may = _OF_ROWS | (_STATISTICS if group in {"forget", "statistics"} else frozenset())
+            may = _OF_ROWS | (frozenset(KEYS) if group in {"forget", "statistics"} else frozenset())
             _expect(changed <= may, "changed more", f"{record} changed {sorted(changed - may)}")
-        if group == "statistics":
-            self._check_statistics(before, after, now, record)
+        check_kept(before, after, may_set=group == "statistics", who=record)
+        check_new(before, after, self.reader, record, may_be_gone=self._is_rest)
         self._check_numbers(before, after, new, record)
         line = self._check_snapshots(before, after, new, record)
         refs = _references(before)
@@ -254,30 +262,6 @@ class Judge:
             heads = [_references(version.metadata).get("main") for version in self._since(record)]
             wanted = {**wanted, **({name: found[name]} if found.get(name) in heads else {})}
         _expect(wanted is None or found == wanted, "wrong references", f"{record} left {found} and not {wanted}")
-
-    def _check_statistics(self, before: Json, after: Json, snapshots: Mapping[int, Json], record: Record) -> None:
-        """New statistics files say what is so of their snapshots, which the table has."""
-        for key in _STATISTICS:
-            old = {each["statistics-path"] for each in before.get(key, ())}
-            for file in after.get(key, ()):
-                if file["statistics-path"] in old:
-                    continue
-                snapshot = snapshots.get(file["snapshot-id"])
-                if snapshot is None:
-                    raise Violation("wrong statistics", f"{record}: of snapshot {file['snapshot-id']}, which is gone")
-                if key == "statistics":
-                    blobs = [(each["fields"][0], int(each["properties"]["ndv"])) for each in file["blob-metadata"]]
-                    wanted: object = [(field, self.reader.distinct(snapshot, field)) for field, _ in blobs]
-                    _expect(blobs == wanted, "wrong statistics", f"{record}: {blobs}, not {wanted}")
-                else:
-                    contents = [e["data_file"].get("content", 0) for _, e in self.reader.entries(snapshot)]
-                    sums = self.reader.partition_sums(file["statistics-path"])
-                    found = (
-                        sums["data_file_count"], sums["position_delete_file_count"] + sums.get("dv_count", 0),
-                        sums["equality_delete_file_count"],
-                    )  # fmt: skip
-                    wanted = tuple(contents.count(content) for content in (0, 1, 2))
-                    _expect(found == wanted, "wrong statistics", f"{record}: {found} files, not {wanted}")
 
     def _check_numbers(self, before: Json, after: Json, new: Sequence[Json], record: Record) -> None:
         last = before.get("last-sequence-number", 0)
@@ -446,6 +430,13 @@ class Judge:
 
     # Acknowledgements.
 
+    def _check_statistics_removed(self, record: Record) -> None:
+        """An expiry that deleted files deleted the statistics of what it expired."""
+        result = record.steps[0].result
+        assert isinstance(result, ExpiredSnapshots)
+        if result.error is None:
+            check_removed(record.statistics - set(result.not_deleted), self.world.files, record)
+
     def _check_nothing_done(self, record: Record) -> None:
         """An operation that said it did nothing: at some moment while it ran there was nothing to do."""
         kind = record.operation.kind
@@ -466,13 +457,18 @@ class Judge:
 
     def finish(self) -> None:
         """The end: what was acknowledged is there, and what failed is not."""
+        if all(
+            record.outcome in {"ok", "failed"} for record in self.records if group_of(record.operation) == "statistics"
+        ):
+            for made in self.versions.values():
+                check_none_gone(made[-1].metadata, "at the end")
         for record in self.records:
             group, count = group_of(record.operation), len(record.versions)
             if group == "name":
                 count = record.names
                 done = count == 1 or (count == 0 and self._was_done_by_another(record))
                 _expect(record.outcome != "ok" or done, "lost commit", f"{record} was acknowledged and not done")
-            at_most = {"stored": 20, "statistics": 2}.get(group, 1)
+            at_most = {"stored": 20, "statistics": 4}.get(group, 1)
             if record.outcome == "failed" and group not in {"stored", "statistics"}:
                 at_most = 0
             _expect(

@@ -87,6 +87,7 @@ class Step:
         given: The rows that were given, by field id, in the order of the call.
         chosen: A snapshot that was chosen by what the table was.
         did: Whether the call said that it made a snapshot.
+        result: What it returned.
     """
 
     operation: Operation
@@ -94,6 +95,7 @@ class Step:
     given: list[frozenset[tuple[int, object]]] = field(default_factory=list)
     chosen: int | None = None
     did: bool | None = None
+    result: object = None
 
 
 @dataclass(eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -83,7 +84,7 @@ class Reader:
 
     def metadata(self, location: str) -> Json:
         """A metadata file."""
-        return decoded_metadata(self._data(location))
+        return decoded_metadata(self.data(location))
 
     def rows(self, snapshot: Json) -> tuple[Row, ...]:
         """The live rows of a snapshot."""
@@ -97,7 +98,7 @@ class Reader:
         location = snapshot["manifest-list"]
         if location not in self._reach:
             found = {location}
-            for manifest in _avro(self._data(location)):
+            for manifest in _avro(self.data(location)):
                 found.add(manifest["manifest_path"])
                 found.update(e["data_file"]["file_path"] for e in self._entries(manifest) if e["status"] != 2)
             self._reach[location] = frozenset(found)
@@ -107,26 +108,39 @@ class Reader:
         """How many values other than null a column has."""
         return len({dict(row.values).get(field_id) for row in self.rows(snapshot)} - {None})
 
-    def partition_sums(self, location: str) -> Mapping[str, int]:
-        """The sums over all rows of a partition statistics file, by column."""
-        table = pq.ParquetFile(pa.BufferReader(self._data(location))).read(use_threads=False)
-        return {f.name: sum(table[f.name].drop_null().to_pylist()) for f in table.schema if f.name.endswith("_count")}
+    def partition_counts(self, location: str) -> dict[tuple[int, frozenset[object]], Counter[str]]:
+        """The counts of files and rows in a partition statistics file, by `partition_of`; without those of nothing."""
+        table = pq.ParquetFile(pa.BufferReader(self.data(location))).read(use_threads=False)
+        counted = {}
+        for row in table.to_pylist():
+            key = (row["spec_id"], frozenset(map(_plain, row["partition"].values())) - {None})
+            assert key not in counted, f"{location} has {key} twice"
+            counted[key] = Counter(
+                {n: v for n, v in row.items() if n.endswith("_count") and v and not n.startswith("t")}
+            )
+        return {key: counts for key, counts in counted.items() if counts}
+
+    @staticmethod
+    def partition_of(manifest: Json, file: Json) -> tuple[int, frozenset[object]]:
+        """The spec and the values other than null of a file's partition."""
+        return manifest["partition_spec_id"], frozenset(map(_plain, file["partition"].values())) - {None}
 
     def entries(self, snapshot: Json) -> Iterator[tuple[Json, Json]]:
         """Each manifest of a snapshot with each of its live entries."""
-        for manifest in _avro(self._data(snapshot["manifest-list"])):
+        for manifest in _avro(self.data(snapshot["manifest-list"])):
             for entry in self._entries(manifest):
                 if entry["status"] != 2:
                     yield manifest, entry
 
-    def _data(self, location: str) -> bytes:
+    def data(self, location: str) -> bytes:
+        """A file's content."""
         found = self.files.get(location)
         if found is None:
             raise Violation("missing file", location)
         return found[0]
 
     def _entries(self, manifest: Json) -> tuple[Json, ...]:
-        return _avro(self._data(manifest["manifest_path"]))
+        return _avro(self.data(manifest["manifest_path"]))
 
     def _live_rows(self, snapshot: Json) -> Iterator[Row]:
         data, deletes = self._content(snapshot)
@@ -135,21 +149,21 @@ class Reader:
         for number, partition, content in deletes:
             if content["content"] == 2:
                 ids = tuple(content["equality_ids"])
-                columns = dict(_columns(self._data(content["file_path"])))
+                columns = dict(_columns(self.data(content["file_path"])))
                 keys.append((number, partition, ids, frozenset(zip(*(columns[i] for i in ids), strict=True))))
             elif content["file_format"].lower() == "puffin":
                 start, length = content["content_offset"], content["content_size_in_bytes"]
-                at = _vector(self._data(content["file_path"])[start : start + length])
+                at = _vector(self.data(content["file_path"])[start : start + length])
                 positions.setdefault(content["referenced_data_file"], []).append((number, at))
             else:
-                columns = dict(_columns(self._data(content["file_path"])))
+                columns = dict(_columns(self.data(content["file_path"])))
                 for path, position in zip(columns[_PATH], columns[_POS], strict=True):
                     assert isinstance(path, str)
                     assert isinstance(position, int)
                     positions.setdefault(path, []).append((number, frozenset([position])))
         for file in data:
             gone = {p for number, at in positions.get(file.path, ()) if number >= file.sequence_number for p in at}
-            columns = dict(_columns(self._data(file.path)))
+            columns = dict(_columns(self.data(file.path)))
             own = [i for i in columns if i not in (_ROW_ID, _UPDATED)]
             mine = [
                 (wanted, found)
@@ -171,7 +185,7 @@ class Reader:
 
     def _content(self, snapshot: Json) -> tuple[list[_DataFile], list[tuple[int, tuple[object, ...], Json]]]:
         data, deletes = [], []
-        for manifest in _avro(self._data(snapshot["manifest-list"])):
+        for manifest in _avro(self.data(snapshot["manifest-list"])):
             next_row_id = manifest.get("first_row_id")
             for entry in self._entries(manifest):
                 if entry["status"] == 2:

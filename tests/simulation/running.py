@@ -135,8 +135,8 @@ def call(process: Process, operation: Operation, record: Record) -> None:
     if not operation.steps:
         step = Step(operation, tag)
         record.steps.append(step)
-        made = KINDS[operation.kind].call(table, step)
-        step.did = made is not None
+        step.result = KINDS[operation.kind].call(table, step)
+        step.did = step.result is not None
         return
     with table.transaction() as transaction:
         for i, each in enumerate(operation.steps):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,49 @@ def test_a_scan_of_the_structs_alone(session: SparkSession, tmp_path: Path, kind
     scan = with_deletes(tmp_path, kind).scan(columns=["s"])
     found = [row.asDict(recursive=True)["s"] for row in scan.to_spark(session).collect()]
     assert sorted(map(repr, found)) == sorted(map(repr, scan.to_arrow()["s"].to_pylist()))
+
+
+LEAVES = {
+    "id2": ["id2"], "named": ["named.a", "named.t.x"], "mid": ["mid.a", "mid.t2.x"], "leaf": ["leaf.t.x2"],
+    "items": ["items.a", "items.t2"], "lookup": ["lookup['k'].x2"], "whole2": ["whole2.a", "whole2.t.y"],
+    "list2": ["list2.a"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "reused"),
+    [
+        (["id2", "named"], False), (["id2", "named", "mid", "leaf"], False), (["named", "items", "lookup"], False),
+        (["id2", "named", "whole2"], False), (["whole2", "named"], True), (["list2", "named"], False),
+    ],
+)  # fmt: skip
+def test_fields_that_a_query_takes_of_renamed_columns(
+    spark: SparkSession, tmp_path: Path, columns: list[str], reused: bool
+) -> None:
+    """Spark loses ids of nested columns where it reads a part of one: all are to be right, however it does that."""
+    struct = pa.struct([("a", pa.int64()), ("t", pa.struct([("x", pa.int64()), ("y", pa.int64())]))])
+    value = {"a": 1, "t": {"x": 3, "y": 4}}
+    arrays = {name: pa.array([value, None, {"a": 5, "t": None}], struct) for name in ["named", "mid", "leaf", "whole"]}
+    arrays |= {"id": pa.array([1, 2, 3]), "items": pa.array([[value], None, []], pa.list_(struct))}
+    arrays |= {"list": arrays["items"]}
+    entries = pa.map_(pa.string(), pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+    arrays |= {"lookup": pa.array([[("k", {"x": 6, "y": 7})], None, []], entries)}
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.table(arrays).schema)
+    table.append(pa.table(arrays))
+    renames = {
+        "id": "id2", "mid.t": "t2", "leaf.t.x": "x2", "items.element.t": "t2", "lookup.value.x": "x2",
+        "whole": "whole2", "list": "list2",
+    }  # fmt: skip
+    table.update_schema(lambda s: reduce(lambda made, name: made.rename_column(name, renames[name]), renames, s))
+    if reused:
+        table.update_schema(lambda s: s.add_column("whole", engine.LONG).add_column("list", engine.LONG))
+    scan = table.scan(columns=columns)
+    rows, frame = spark.createDataFrame(scan.to_arrow()), scan.to_spark(spark)
+    leaves = [leaf for name in columns for leaf in LEAVES[name]]
+    for first, second in zip(leaves, [*leaves[1:], leaves[0]], strict=True):
+        taken = [f"{first} as one", f"{second} as two"]
+        expected = sorted(map(repr, rows.selectExpr(*taken).collect()))
+        assert sorted(map(repr, frame.selectExpr(*taken).collect())) == expected, taken
+    if columns == ["id2", "named", "whole2"]:
+        frame = table.scan("whole2.a = 1", columns=columns).to_spark(spark)
+        assert frame.select("id2").collect() == [(1,)]

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from engine.spark_source import register
 from engine.table import Table
+from tests.interop.histories.places import directory_place
 from tests.spark.deleted_tables import FIELDS, open_catalog, place_of, rows
 
 Batch = tuple[int, list[int]]
@@ -128,6 +129,70 @@ def test_a_batch_is_committed_once(spark: SparkSession, table: Table, tmp_path: 
     assert len(sink.refresh().snapshots) == 1
     write(stream(spark, tmp_path))
     assert sorted(sink.refresh().scan().to_arrow().column("id").to_pylist()) == [0, 1, 2, 3, *range(30, 60)]
+
+
+@pytest.mark.parametrize("expiry", ["ours", "java"])
+def test_a_batch_outlives_the_expiry_of_its_snapshot(
+    spark: SparkSession, table: Table, tmp_path: Path, expiry: str
+) -> None:
+    """The query dies between the sink's commit and Spark's note of it; then its snapshot is expired."""
+    place = directory_place(spark, tmp_path / "wh", f"streamed_{expiry}")
+    sink = place.ours.create_table("db.sink", FIELDS)
+    sink.append(rows(100, 101))
+    checkpoint = tmp_path / "checkpoint"
+    options = {
+        "catalog": str(tmp_path / "wh" / "warehouse"),
+        "table": "db.sink",
+        "checkpointLocation": str(checkpoint),
+    }
+
+    def write() -> None:
+        finish(lambda: stream(spark, tmp_path).writeStream.format("icebench").options(**options).start())
+
+    write()
+    table.append(rows(4, 7))
+    write()
+    forget_last_commit(checkpoint)
+    sink.refresh()
+    if expiry == "ours":
+        sink.maintenance.rewrite_data_files(rewrite_all=True)
+        sink.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    else:
+        name = place.spark_catalog
+        spark.sql(f"call {name}.system.rewrite_data_files(table => 'db.sink', options => map('rewrite-all', 'true'))")
+        spark.sql(f"call {name}.system.rewrite_manifests(table => 'db.sink', use_caching => false)")
+        spark.sql(
+            f"call {name}.system.expire_snapshots(table => 'db.sink', older_than => timestamp '2999-01-01', "
+            "retain_last => 1)"
+        )
+    assert len(sink.refresh().snapshots) == 1
+    write()
+    assert sorted(sink.refresh().scan().to_arrow()["id"].to_pylist()) == [*range(7), 100]
+    table.append(rows(7, 8))
+    write()
+    assert sorted(sink.refresh().scan().to_arrow()["id"].to_pylist()) == [*range(8), 100]
+    place.close()
+
+
+@pytest.mark.parametrize("changelog", ["true", "false"])
+@pytest.mark.parametrize("start", ["earliest", "snapshot"])
+def test_a_stream_goes_on_where_what_came_before_it_was_expired(
+    spark: SparkSession, table: Table, tmp_path: Path, start: str, changelog: str
+) -> None:
+    """Nothing that it still has to read is missing."""
+    first = table.snapshots[0].snapshot_id
+    options: dict[str, object] = {"streaming_changelog": True} if changelog == "true" else {}
+    if start == "snapshot":
+        options["stream_from_snapshot_id"] = first
+    seen = Seen()
+    run(stream(spark, tmp_path, **options), seen, tmp_path / "checkpoint")
+    assert seen.batches == [(0, [3] if start == "snapshot" else [0, 1, 2, 3])]
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    table.append(rows(4, 5))
+    run(stream(spark, tmp_path, **options), seen, tmp_path / "checkpoint")
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    run(stream(spark, tmp_path, **options), seen, tmp_path / "checkpoint")
+    assert seen.batches[1:] == [(1, [4])]
 
 
 def data_files(directory: Path) -> set[Path]:

@@ -1,13 +1,15 @@
 """What a table holds, found by reading every row of every file: the judge of plans and of delivered rows.
 
-DuckDB reads the raw Parquet files, and evaluates filters. Which rows are deleted follows the specification's own words
-("Scan planning"), one data file and one delete file at a time. No engine under test has a part in it: of DuckDB's
-Iceberg extension nothing is used.
+DuckDB reads all rows of the Parquet files into tables of its own, and evaluates filters there: see
+`bench.measure.brute.sql`. Which rows are deleted follows the specification's own words ("Scan planning"), one data file
+and one delete file at a time. No engine under test has a part in it: of DuckDB's Iceberg extension nothing is used.
+Where `bench.measure.brute.second_opinion` keeps other rows by a filter than DuckDB does, there is no truth.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,22 +21,22 @@ from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
-import sqlglot
 from pyroaring import BitMap64
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from bench.engines.checksum import empty_checksum
 from bench.engines.engine import normalised
-from bench.errors import ConfigError, DatasetFailed
+from bench.errors import DatasetFailed
+from bench.measure.brute.filters import filter_columns, to_duckdb
 from bench.measure.brute.manifests import DATA, EQUALITY_DELETES, POSITION_DELETES, FileEntry, live_files
 from bench.measure.brute.metadata import Column, TableJson, load_table_json, read_bytes
-from bench.measure.oracle import Answer, NoTruth, Sql, identifier, quoted
+from bench.measure.brute.second_opinion import SecondOpinion
+from bench.measure.brute.sql import NoTruth, Sql, quoted, top_level
+from bench.measure.oracle import Answer
 
 _TYPES = {
     "boolean": "BOOLEAN", "int": "INTEGER", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "date": "DATE",
     "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "timestamp_ns": "TIMESTAMP_NS",
-    "string": "VARCHAR", "uuid": "UUID", "binary": "BLOB",
+    "timestamptz_ns": "TIMESTAMP_NS", "string": "VARCHAR", "uuid": "UUID", "binary": "BLOB", "fixed": "BLOB",
 }  # fmt: skip
 _VECTOR_BEFORE, _VECTOR_AFTER = 8, 4
 """Bytes around the bitmap of a deletion vector: its length and magic, its CRC."""
@@ -77,47 +79,67 @@ class GroundTruth:
             NoTruth: A column has a type that is not known here.
         """
         columns = filter_columns(filter, self._table)
+        condition = self._condition(filter, columns)
+        second = self._second(filter, columns)
         counts = {}
         for path, file in self.files.items():
-            query = f"SELECT count(*) FROM ({self._named(self._stored(file, columns), columns)}) WHERE {filter}"  # noqa: S608
-            counts[path] = self._sql.rows(query, source=file.path)[0][0]
+            self._load(file, columns)
+            second.check(self._sql, "stored", condition, source=file.path)
+            counts[path] = self._count(f"stored WHERE {condition}")
         return {path: count for path, count in counts.items() if count}
 
     def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer:
         """The live rows that the filter keeps, of these columns. Raises as `matching` does."""
         asked = [self._column(name) for name in columns]
-        read = {c.field_id: c for c in (*asked, *(filter_columns(filter, self._table) if filter else ()))}
+        named = filter_columns(filter, self._table) if filter else ()
+        condition = self._condition(filter, named) if filter else "true"
+        second = self._second(filter, named) if filter else None
+        shown = ", ".join(map(_shown, asked))
         found = {}
         for path, file in self.files.items():
-            live = self._named(self._live(file, read.values()), read.values())
-            shown = ", ".join(_shown(column) for column in asked)
-            query = f"SELECT {shown} FROM ({live}) WHERE {filter or 'true'}"  # noqa: S608 - the user's filter on own files
-            found[path] = self._sql.checksum(query, columns, source=file.path)
+            self._load_live(file, (*asked, *named))
+            if second is not None:
+                second.check(self._sql, "live", condition, source=file.path)
+            query = f"SELECT {shown} FROM live WHERE {condition}"  # noqa: S608 - the user's filter on own files
+            found[path] = self._sql.checksum(query, columns)
         return Answer(found or {"no file": empty_checksum(columns)})
 
-    def _live(self, file: FileEntry, columns: Iterable[Column]) -> str:
-        """As `_stored`, without deleted rows."""
+    @staticmethod
+    def _condition(filter: str, columns: Iterable[Column]) -> str:
+        return to_duckdb(filter, {c.name: (f"c{c.field_id}", c.type) for c in columns})
+
+    def _second(self, filter: str, columns: Iterable[Column]) -> SecondOpinion:
+        share = len(self.files)
+        return SecondOpinion.of(filter, {c.name: (f"c{c.field_id}", c.type) for c in columns}, files=share)
+
+    def _count(self, source: str) -> int:
+        ((count,),) = (self._sql.arrow(f"SELECT count(*) AS n FROM {source}").read_all().to_pydict()["n"],)  # noqa: S608
+        return int(count)
+
+    def _load_live(self, file: FileEntry, columns: Iterable[Column]) -> None:
+        """Fill the table `live` as `_load` does `stored`, without deleted rows."""
         vector = next((d for d in self._deletes if d.format == "puffin" and d.referenced == file.path), None)
         deletes = [d for d in self._deletes if d.format == "parquet"]
         keys = [d for d in deletes if d.content == EQUALITY_DELETES and self._reaches(d, file)]
         compared = {i: self._by_id(i) for d in keys for i in d.equality_ids}
+        self._load(file, ({c.field_id: c for c in columns} | compared).values())
         kept = ["true"]
         if vector is not None:
             self._sql.register("vector", pa.table({"place": self._positions(vector)}))
-            kept.append("file_row_number NOT IN (SELECT place FROM vector)")
+            kept.append("place NOT IN (SELECT place FROM vector)")
         else:
-            kept += [
-                f"file_row_number NOT IN (SELECT pos FROM {self._parquet(d)} WHERE file_path = {quoted(file.path)})"  # noqa: S608
-                for d in deletes
-                if d.content == POSITION_DELETES and self._same_partition(d, file)
-                if d.sequence_number >= file.sequence_number
-            ]
-        for delete in keys:
-            own = [compared[i] for i in delete.equality_ids]
-            equal = " AND ".join(f"d.c{c.field_id} IS NOT DISTINCT FROM r.c{c.field_id}" for c in own)
-            kept.append(f"NOT EXISTS (SELECT 1 FROM ({self._stored(delete, own)}) d WHERE {equal})")  # noqa: S608
-        stored = self._stored(file, ({c.field_id: c for c in columns} | compared).values())
-        return f"SELECT * FROM ({stored}) r WHERE {' AND '.join(kept)}"  # noqa: S608
+            positions = [d for d in deletes if d.content == POSITION_DELETES and self._same_partition(d, file)]
+            for number, d in enumerate(d for d in positions if d.sequence_number >= file.sequence_number):
+                self._load_positions(f"positions{number}", d)
+                own = f"SELECT pos FROM positions{number} WHERE file_path = {quoted(file.path)}"  # noqa: S608
+                kept.append(f"place NOT IN ({own})")
+        for number, delete in enumerate(keys):
+            own_columns = [compared[i] for i in delete.equality_ids]
+            self._load(delete, own_columns, into=f"keys{number}")
+            equal = " AND ".join(f"d.c{c.field_id} IS NOT DISTINCT FROM r.c{c.field_id}" for c in own_columns)
+            kept.append(f"NOT EXISTS (SELECT 1 FROM keys{number} d WHERE {equal})")  # noqa: S608
+        query = f"CREATE OR REPLACE TEMP TABLE live AS SELECT * FROM stored r WHERE {' AND '.join(kept)}"  # noqa: S608
+        self._sql.rows(query, source=file.path)
 
     def _reaches(self, delete: FileEntry, file: FileEntry) -> bool:
         """Whether an equality delete bears on a data file: it came later, and is of its partition or of none."""
@@ -126,7 +148,8 @@ class GroundTruth:
 
     @staticmethod
     def _same_partition(delete: FileEntry, file: FileEntry) -> bool:
-        return delete.spec_id == file.spec_id and delete.partition == file.partition
+        own, its = (_comparable(entry.partition) for entry in (delete, file))
+        return delete.spec_id == file.spec_id and own == its
 
     def _positions(self, vector: FileEntry) -> np.ndarray:
         assert vector.offset is not None
@@ -134,44 +157,34 @@ class GroundTruth:
         blob = read_bytes(vector.path)[vector.offset : vector.offset + vector.length]
         return np.array(BitMap64.deserialize(blob[_VECTOR_BEFORE:-_VECTOR_AFTER]), np.int64)
 
-    def _stored(self, file: FileEntry, columns: Iterable[Column]) -> str:
-        """A query for all rows of a file, with column `c<id>` for each of these and `file_row_number`."""
-        names = self._names(file)
+    def _load(self, file: FileEntry, columns: Iterable[Column], *, into: str = "stored") -> None:
+        """Fill a table with all rows of a file: column `c<id>` for each of these, and `place`."""
+        ordinals = self._ordinals(file)
         constants = self._identity_values(file)
-        parts = ["file_row_number"]
+        shown = {}
         for column in columns:
-            kind = self._type(column)
-            if column.field_id in names:
-                own = identifier(names[column.field_id])
+            if column.field_id in ordinals:
+                own = f"p{ordinals[column.field_id]}"
             else:
-                own = _literal(constants.get(column.field_id, column.initial_default))
-            parts.append(f"{own if kind is None else f'CAST({own} AS {kind})'} AS c{column.field_id}")
-        return f"SELECT {', '.join(parts)} FROM {self._parquet(file)}"  # noqa: S608
-
-    def _named(self, query: str, columns: Iterable[Column]) -> str:
-        """The same rows under the table's names."""
-        parts = ["file_row_number", *(f"c{c.field_id} AS {identifier(c.name)}" for c in columns)]
-        return f"SELECT {', '.join(parts)} FROM ({query})"  # noqa: S608
-
-    def _parquet(self, file: FileEntry) -> str:
-        return f"read_parquet({quoted(self._local(file.path))}, file_row_number=true, hive_partitioning=false)"
-
-    def _names(self, file: FileEntry) -> dict[int, str]:
-        """Column id -> the name that the file has for it. Files without ids are matched by name."""
-        path = quoted(self._local(file.path))
-        ((rows,),) = self._sql.rows(f"SELECT num_rows FROM parquet_file_metadata({path})", source=file.path)  # noqa: S608
+                own = _literal(constants.get(column.field_id, column.initial_default), column.type)
+            kind = self._type(column)
+            shown[f"c{column.field_id}"] = own if kind is None else f"CAST({own} AS {kind})"
+        rows = self._sql.load(into, self._local(file.path), shown, source=file.path)
         if rows != file.records:
             raise DatasetFailed(f"data file {file.path} has {rows} rows, its manifest says {file.records}")
-        query = f"SELECT name, field_id, coalesce(num_children, 0) FROM parquet_schema({path})"  # noqa: S608
-        names: dict[str, int | None] = {}
-        nested = 0
-        for name, field_id, children in self._sql.rows(query, source=file.path)[1:]:
-            if nested == 0:
-                names[name] = field_id
-            nested += children - (nested > 0)
-        if any(field_id is not None for field_id in names.values()):
-            return {field_id: name for name, field_id in names.items() if field_id is not None}
-        return {c.field_id: c.name for c in self._table.columns if c.name in names}
+
+    def _load_positions(self, into: str, delete: FileEntry) -> None:
+        names = [name for name, _ in top_level(self._local(delete.path), source=delete.path)]
+        columns = {name: names.index(name) for name in ("file_path", "pos")}
+        self._sql.load(into, self._local(delete.path), columns, source=delete.path)
+
+    def _ordinals(self, file: FileEntry) -> dict[int, int]:
+        """Column id -> place among the columns of the file. Files without ids are matched by name."""
+        stored = top_level(self._local(file.path), source=file.path)
+        if any(field_id is not None for _, field_id in stored):
+            return {field_id: place for place, (_, field_id) in enumerate(stored) if field_id is not None}
+        names = [name for name, _ in stored]
+        return {c.field_id: names.index(c.name) for c in self._table.columns if c.name in names}
 
     def _identity_values(self, file: FileEntry) -> dict[int, Any]:
         """Source column id -> value, for columns that the file's partition knows exactly."""
@@ -212,9 +225,9 @@ class GroundTruth:
         kind = column.type.partition("(")[0].partition("[")[0]
         if kind == "decimal":
             return column.type.upper()
-        if kind != "fixed" and kind not in _TYPES:
+        if kind not in _TYPES:
             raise NoTruth(f"column {column.name} is of type {column.type}")
-        return _TYPES.get(kind, "BLOB")
+        return _TYPES[kind]
 
     @cached_property
     def _copies(self) -> Path:
@@ -232,32 +245,29 @@ class GroundTruth:
         return str(copy)
 
 
-def _literal(value: object) -> str:
+def _comparable(partition: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a partition, of which NaN is one, and -0.0 and 0.0 are two, as for Java's `Double.compare`."""
+    return {name: repr(value) if isinstance(value, float) else value for name, value in partition.items()}
+
+
+def _literal(value: object, kind: str) -> str:
     """A partition's value, or a default as JSON has it."""
     if value is None:
         return "NULL"
-    return f"unhex('{value.hex()}')" if isinstance(value, bytes) else quoted(str(value))
+    if isinstance(value, bytes):
+        return f"unhex('{value.hex()}')"
+    if isinstance(value, str) and (kind == "binary" or kind.startswith("fixed")):
+        return f"unhex({quoted(value)})"
+    if kind == "timestamptz_ns" and isinstance(value, str):
+        return quoted(value.removesuffix("+00:00"))
+    if kind.endswith("_ns") and isinstance(value, int):
+        return f"make_timestamp_ns({value})"
+    if isinstance(value, float) and math.isnan(value):
+        return "'nan'"
+    return quoted(str(value))
 
 
 def _shown(column: Column) -> str:
     """The column as a checksum takes it: of UUIDs, the bytes."""
-    name = identifier(column.name)
-    return f"unhex(replace(CAST({name} AS VARCHAR), '-', '')) AS {name}" if column.type == "uuid" else name
-
-
-def filter_columns(filter: str, table: TableJson) -> tuple[Column, ...]:
-    """The top-level columns that a filter names, in the table's order.
-
-    Raises:
-        ConfigError: The filter cannot be parsed, or names a column that the table does not have.
-    """
-    try:
-        tree = sqlglot.parse_one(filter)
-    except SqlglotError as error:
-        raise ConfigError(f"filter {filter!r} cannot be parsed: {' '.join(str(error).split())}") from error
-    # `a.b` is field b of the struct a: the first part is the column.
-    named = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}
-    known = {column.name.lower(): column for column in table.columns}
-    if unknown := sorted(named - set(known)):
-        raise ConfigError(f"filter {filter!r} names column {unknown[0]!r}, which the table does not have")
-    return tuple(column for name, column in known.items() if name in named)
+    name = f"c{column.field_id}"
+    return f"unhex(replace(CAST({name} AS VARCHAR), '-', ''))" if column.type == "uuid" else name

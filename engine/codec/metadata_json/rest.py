@@ -153,7 +153,8 @@ def table_from_json(node: JsonObject) -> LoadedTable:
     location = node.text_or_none("metadata-location")
     return LoadedTable(
         metadata=metadata_from_json(node.value("metadata"), location=location or node.location),
-        metadata_location=location or "",
+        # Nessie answers a commit with an address at which it shows the metadata.
+        metadata_location="" if location is None or location.startswith(("http://", "https://")) else location,
         config=node.text_map("config"),
         credentials=credentials_from_json(node),
         signing=_signing_from_json(node.child_or_empty("remote-signing-config")),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.commit.changes.append import Append
 from engine.commit.conflicts import changed_files
-from engine.commit.snapshots import Staged, branch_head, requires_ref
+from engine.commit.snapshots import Staged, branch_head, move_branch, requires_ref
 from engine.commit.staging import Staging
 from engine.errors import Invalid, NotFound, Unsupported
 from engine.spec.manifest import EntryStatus, ManifestContent
@@ -55,10 +55,9 @@ class CherryPick:
         head = branch_head(base, MAIN)
         _check_new(base, head, picked)
         if (None if head is None else head.snapshot_id) == picked.parent_snapshot_id:
-            moved = SnapshotRef(snapshot_id=picked.snapshot_id, type="branch")
             return Staged(
                 requirements=(AssertTableUuid(base.table_uuid), requires_ref(base, MAIN)),
-                updates=(SetSnapshotRef(MAIN, moved),),
+                updates=(move_branch(base, MAIN, picked.snapshot_id),),
             )
         if picked.operation != "append":
             raise Unsupported(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import LINEAGE_NAMES, check_column_names
 from engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
 from engine.spec.partition_evolution import PartitionSpecUpdate
 from engine.spec.partitioning import check_promotions
@@ -143,5 +144,7 @@ class UpgradeFormat:
     format_version: int
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        if base.format_version < 3 <= self.format_version:  # rewritten files get columns of these names
+            check_column_names((f.name for f in base.schema.fields), LINEAGE_NAMES)
         update = UpgradeFormatVersion(self.format_version)
         return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=(update,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from engine.commit.committed_batches import entries_to_keep, updates_to_entries
 from engine.commit.snapshots import Staged, requires_ref
 from engine.commit.staging import Staging
 from engine.errors import Invalid
@@ -25,6 +26,8 @@ class ExpireSnapshots:
     * Of a kept branch, the newest ``min-snapshots-to-keep`` snapshots are kept, and those before them until the first
       that is older than ``max-snapshot-age-ms``. Of a kept tag, its snapshot is kept.
     * A snapshot in no branch or tag, such as one that waits for publication, expires when it is old.
+
+    The last batches of streams stay known (`engine.commit.committed_batches`).
 
     Settings of a branch or tag override those given here, which override the table's properties ``history.expire.*``.
 
@@ -80,10 +83,14 @@ class ExpireSnapshots:
             updates.append(RemoveSnapshots(self._expired))
         if not updates:
             return Staged()
+        branches = sorted({MAIN, *(name for name, ref in refs.items() if ref.type == "branch")})
+        entries = entries_to_keep(base, branches, base.snapshot_by_id.keys() - self._expired, staging.store, now)
+        noted, requirements = updates_to_entries(base, entries, now)
+        updates += noted
         # A branch that moves to a snapshot which is to go makes this wrong. Other new branches and tags cannot be ruled
         # out by requirements: see `engine.maintenance.expire_snapshots`.
         heads = (requires_ref(base, name) for name in sorted({MAIN, *base.refs}))
-        return Staged(requirements=(AssertTableUuid(base.table_uuid), *heads), updates=tuple(updates))
+        return Staged(requirements=(AssertTableUuid(base.table_uuid), *heads, *requirements), updates=tuple(updates))
 
     def _kept_refs(self, base: TableMetadata, now: int) -> dict[str, SnapshotRef]:
         default = MAX_REF_AGE_MS.of(base.properties)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.commit.snapshots import Staged, requires_ref
+from engine.commit.snapshots import Staged, move_branch, requires_ref
 from engine.commit.staging import Staging
 from engine.errors import AlreadyExists, Invalid, NotFound
 from engine.spec.metadata import TableMetadata
@@ -25,7 +25,8 @@ class CreateRef:
         min_snapshots_to_keep: For expiry, branches only; as the two ages, None means the table's default.
         max_snapshot_age_ms: For expiry of the branch's snapshots, branches only.
         max_ref_age_ms: For expiry of the reference itself.
-        overwrite: Point an existing reference of the same type elsewhere instead of refusing.
+        overwrite: Point an existing reference of the same type elsewhere instead of refusing; settings that are None
+            then stay as they are.
     """
 
     name: str
@@ -51,14 +52,11 @@ class CreateRef:
         if snapshot_id is None:
             raise Invalid(f"cannot make {self.type} {self.name!r}: the table has no snapshot yet")
         base.snapshot(snapshot_id)
-        ref = SnapshotRef(
-            snapshot_id=snapshot_id,
-            type=self.type,
-            min_snapshots_to_keep=self.min_snapshots_to_keep,
-            max_snapshot_age_ms=self.max_snapshot_age_ms,
-            max_ref_age_ms=self.max_ref_age_ms,
-        )
-        return _move_ref(base, self.name, ref)
+        ref = old or SnapshotRef(snapshot_id=snapshot_id, type=self.type)
+        names = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
+        named = {name: value for name in names if (value := getattr(self, name)) is not None}
+        moved = replace(ref, snapshot_id=snapshot_id, type=self.type, **named)
+        return _set_ref(base, SetSnapshotRef(self.name, moved))
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class FastForward:
             raise Invalid(f"{self.branch!r} is a tag and cannot be fast-forwarded")
         if old is not None and old.snapshot_id not in base.ancestors(target):
             raise Invalid(f"cannot fast-forward {self.branch!r} to {self.to!r}: it is not an ancestor of it")
-        staged = _move_ref(base, self.branch, _pointing(old, target))
+        staged = _set_ref(base, move_branch(base, self.branch, target))
         return replace(staged, requirements=(*staged.requirements, requires_ref(base, self.to)))
 
 
@@ -126,7 +124,7 @@ class Rollback:
             target = base.snapshot(self.snapshot_id).snapshot_id
             if target not in line:
                 raise Invalid(f"cannot roll back to snapshot {target}: {self.branch!r} was never there")
-        return _move_ref(base, self.branch, _pointing(old, target))
+        return _set_ref(base, move_branch(base, self.branch, target))
 
 
 @dataclass(frozen=True)
@@ -137,15 +135,8 @@ class SetCurrentSnapshot:
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         target = base.snapshot(self.snapshot_id).snapshot_id
-        return _move_ref(base, MAIN, _pointing(base.refs.get(MAIN), target))
+        return _set_ref(base, move_branch(base, MAIN, target))
 
 
-def _pointing(old: SnapshotRef | None, snapshot_id: int) -> SnapshotRef:
-    return replace(old, snapshot_id=snapshot_id) if old else SnapshotRef(snapshot_id=snapshot_id, type="branch")
-
-
-def _move_ref(base: TableMetadata, name: str, ref: SnapshotRef) -> Staged:
-    return Staged(
-        requirements=(AssertTableUuid(base.table_uuid), requires_ref(base, name)),
-        updates=(SetSnapshotRef(name, ref),),
-    )
+def _set_ref(base: TableMetadata, update: SetSnapshotRef) -> Staged:
+    return Staged(requirements=(AssertTableUuid(base.table_uuid), requires_ref(base, update.name)), updates=(update,))

@@ -41,7 +41,7 @@ from engine.spec.updates import (
 @dataclass
 class ReplaceTable:
     """Replaces what a table is, as Iceberg Java does: main has no snapshot until rows are written. Snapshots, branches,
-    tags, and properties that are not given stay.
+    tags, and properties that are not given stay; main's retention settings stay if rows are written in the same commit.
 
     It depends on nothing but names and ids of columns and partition fields: what others commit meanwhile is replaced.
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.commit.changes.row_delta import RowDelta
+from engine.commit.committed_batches import (
+    BATCH_ID,
+    NO_BATCH,
+    STREAM_ID,
+    BatchEntry,
+    check_batch_id,
+    has_batch,
+    updates_to_entries,
+)
 from engine.commit.manifests import load_manifests
-from engine.commit.snapshots import Staged, branch_head
+from engine.commit.snapshots import Staged, branch_head, requires_ref
 from engine.commit.staging import Staging
 from engine.errors import AlreadyExists, Invalid, ValidationFailed
 from engine.spec.manifest import ManifestContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import COUNT_DIGITS, count_of
-
-STREAM_ID = "icebench.stream-id"
-"""Summary entry: the stream of the snapshot."""
-BATCH_ID = "icebench.stream-batch-id"
-"""Summary entry: the batch of the stream; batch ids increase."""
+from engine.spec.requirements import AssertTableUuid
+from engine.spec.snapshots import MAIN
 
 
 @dataclass(kw_only=True)
@@ -43,15 +48,20 @@ class StreamBatch(RowDelta):
 
         Raises:
             AlreadyExists: The batch was committed before.
-            ValidationFailed: The branch has files of a partition spec that the batch's deletes do not reach.
+            ValidationFailed: Whether it was is unknown; or the branch has files of a partition spec that the batch's
+                deletes do not reach.
         """
-        if self.stream_id is not None and self.batch_id is not None:
-            last = last_batch(base, self.branch, self.stream_id)
-            if last is not None and last >= self.batch_id:
-                raise AlreadyExists(f"batch {self.batch_id} of stream {self.stream_id!r}: the table is at batch {last}")
         if self.key_spec_ids is not None:
             self._check_specs(self.key_spec_ids, base, staging)
-        return super().stage(base, staging)
+        if self.stream_id is None or self.batch_id is None:
+            return super().stage(base, staging)
+        if has_batch(base, self.branch, self.stream_id, self.batch_id, staging.store):
+            raise AlreadyExists(f"batch {self.batch_id} of stream {self.stream_id!r} is in branch {self.branch!r}")
+        staged = super().stage(base, staging)
+        (snapshot,) = staged.snapshots
+        entry = BatchEntry.of(self.stream_id, self.branch, self.batch_id, snapshot)
+        updates, requirements = updates_to_entries(base, [entry], staging.now_ms())
+        return replace(staged, requirements=(*staged.requirements, *requirements), updates=(*staged.updates, *updates))
 
     def _check_specs(self, reached: frozenset[int], base: TableMetadata, staging: Staging) -> None:
         others = base.spec_by_id.keys() - reached
@@ -65,18 +75,28 @@ class StreamBatch(RowDelta):
                 )
 
 
-def check_batch_id(batch_id: int) -> None:
-    """Raise Invalid for a number that `last_batch` would not find again."""
-    if not 0 <= batch_id < 10**COUNT_DIGITS:
-        raise Invalid(f"a batch id is a whole number from 0 on, with at most {COUNT_DIGITS} digits")
+@dataclass(frozen=True, kw_only=True)
+class SetLastBatch:
+    """Records that a branch has the batches of a stream up to this one, and none after it.
 
+    Args:
+        stream_id: The stream.
+        batch_id: The batch; `NO_BATCH` for none.
+        branch: The branch.
+    """
 
-def last_batch(base: TableMetadata, branch: str, stream_id: str) -> int | None:
-    """The last batch of a stream in a branch's history, as far as that goes back; None if there is none."""
-    head = branch_head(base, branch)
-    for snapshot_id in base.ancestors(None if head is None else head.snapshot_id):
-        summary = base.snapshot(snapshot_id).summary
-        batch_id = count_of(summary.get(BATCH_ID))
-        if summary.get(STREAM_ID) == stream_id and batch_id is not None:
-            return batch_id
-    return None
+    stream_id: str
+    batch_id: int
+    branch: str = MAIN
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`; Invalid for a branch without snapshots, which has no batches."""
+        head = branch_head(base, self.branch)
+        if head is None:
+            raise Invalid(f"branch {self.branch!r} has no snapshot, and so no batch of stream {self.stream_id!r}")
+        if self.batch_id != NO_BATCH:
+            check_batch_id(self.batch_id)
+        entry = replace(BatchEntry.of(self.stream_id, self.branch, self.batch_id, head), timestamp_ms=staging.now_ms())
+        updates, requirements = updates_to_entries(base, [entry], staging.now_ms())
+        own = (AssertTableUuid(base.table_uuid), requires_ref(base, self.branch))
+        return Staged(requirements=(*own, *requirements), updates=tuple(updates))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyarrow import orc
 
+from engine.columnar.hidden_nulls import spread_nulls
 from engine.columnar.schemas import child_fields, field_id_of, is_list
 from engine.errors import Unsupported
 from engine.formats.collected_metrics import MetricsCollector
@@ -163,12 +164,12 @@ class OrcFileWriter(FileWriter):
 
 
 def _own_part(column: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
-    """Some rows of a column. Those of nested types are copied: pyarrow writes other rows than those of a sliced
-    struct."""
+    """Some rows of a column. Those of nested types are copied, and have nulls below nulls: pyarrow writes other rows
+    than those of a sliced struct, or of a struct within a struct without nulls."""
     part = column.slice(start, _BATCH_ROWS)
     if not part.type.num_fields:
         return part
-    return pa.chunked_array([pa.concat_arrays([*part.chunks, pa.array([], part.type)])])
+    return pa.chunked_array([spread_nulls(pa.concat_arrays([*part.chunks, pa.array([], part.type)]))])
 
 
 class _Sink(OutputFile):

@@ -18,10 +18,11 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def history_figures(metadata: TableMetadata, metadata_location: str, store: Store, now_ms: int) -> HistoryFigures:
-    """Figures of snapshots and metadata. Makes one request, for the size of the metadata file."""
+    """Figures of snapshots and metadata. Makes one request, for the size of the metadata file; 0 if its catalog names
+    none."""
     times = [each.timestamp_ms for each in metadata.snapshots]
     span = max(times, default=0) - min(times, default=0)
-    size = store.size(metadata_location)
+    size = store.size(metadata_location) if metadata_location else 0
     expired = _expired(metadata, store, now_ms)
     line = list(metadata.ancestors(metadata.current_snapshot_id))
     types = [ref.type for ref in metadata.refs.values()]

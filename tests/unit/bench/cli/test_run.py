@@ -15,8 +15,10 @@ from bench.errors import ConfigError, EngineFailed
 from bench.experiment import Experiment
 from bench.measure.estimate import Estimate
 from bench.measure.further_process import launch
+from bench.measure.interruption import Interruption
 from bench.measure.run import Finished, Surroundings
 from bench.measure.run_file import read_run
+from bench.measure.run_lock import run_lock
 from bench.workloads.definitions import TableWorkload
 from tests.unit.bench.cli.test_main import exit_code, write_run
 from tests.unit.bench.report.sample_run import sample_run
@@ -126,8 +128,9 @@ def test_what_was_asked_for_can_be_typed_again() -> None:
 
 
 def test_a_further_process_that_fails_fails_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(EngineFailed, match="process 1 of the run failed"):
-        launch(write_run(tmp_path), 1, tmp_path)
+    path = write_run(tmp_path)
+    with run_lock(path) as lock, pytest.raises(EngineFailed, match="process 1 of the run failed"):
+        launch(path, 1, lock, cache=tmp_path, interruption=Interruption(say=print))
     assert "this run is complete" in capfd.readouterr().err
 
 

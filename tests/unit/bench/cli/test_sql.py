@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import csv
 
 import engine
+from bench.cli.sql import csv_text
 from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("n", pa.list_(pa.int64()))])
@@ -64,6 +68,35 @@ def test_rows_that_python_does_not_hold(query: str, csv: str, last: object, caps
         assert json.loads(captured.out) == last
     assert exit_code("sql", query) == 0
     assert len(capsys.readouterr().out.splitlines()[1].split()) >= len(csv.splitlines()[0].split(","))
+
+
+def test_null_looks_like_no_other_value(capsys: pytest.CaptureFixture[str]) -> None:
+    query = "select null a, '' b, 'NULL' c, map {'k': null} d, map([], []) e, {'a': null} f, [null, ''] g"
+    assert exit_code("sql", query) == 0
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split() == ["NULL", "'NULL'", '{"k":', "null}", "{}", '{"a":', "null}", "[null,", '""]']
+    assert exit_code("sql", query, "--format", "csv") == 0
+    # As PostgreSQL and DuckDB write it: nothing for null, two quotes for a text of no character.
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row == ',"",NULL,"{""k"": null}",{},"{""a"": null}","[null, """"]"'
+    assert exit_code("sql", "select unnest([null, '', 'b']) as a", "--format", "csv") == 0
+    assert capsys.readouterr().out == 'a\n\n""\nb\n'
+
+
+_TEXTS = st.none() | st.text(st.sampled_from('a,"\n\r NUL'), max_size=4)
+
+
+@given(rows=st.lists(st.tuples(_TEXTS, _TEXTS), min_size=1, max_size=4), columns=st.integers(1, 2))
+def test_others_read_csv_as_it_was(rows: list[tuple[str | None, ...]], columns: int) -> None:
+    found = pa.table({str(at): pa.array([row[at] for row in rows], pa.string()) for at in range(columns)})
+    read = csv.read_csv(
+        io.BytesIO(csv_text(found).encode()),
+        parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        convert_options=csv.ConvertOptions(
+            column_types=found.schema, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+        ),
+    )
+    assert read == found
 
 
 def test_texts_do_not_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

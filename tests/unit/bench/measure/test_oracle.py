@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.engines.checksum import Checksum, checksum_of
-from bench.errors import DatasetFailed
-from bench.measure import oracle
-from bench.measure.oracle import NoTruth, Oracle, Sql
+from bench.errors import ConfigError, DatasetFailed
+from bench.measure.brute import sql
+from bench.measure.brute.sql import NoTruth, Sql
+from bench.measure.oracle import Oracle
 
 COLUMNS = ("id", "price", "tax", "name")
 SCHEMA = pa.schema(
@@ -125,8 +126,10 @@ def test_a_file_that_is_lost_or_read_twice_is_named(raw: list[Path]) -> None:
 def test_files_and_filters_that_cannot_be_read(raw: list[Path], tmp_path: Path) -> None:
     with pytest.raises(DatasetFailed, match=r"file .*absent.parquet cannot be read"):
         Oracle([*raw, tmp_path / "absent.parquet"]).answer(COLUMNS)
-    with pytest.raises(DatasetFailed, match="nothing"):
+    with pytest.raises(ConfigError, match="names column 'nothing', which the table does not have"):
         Oracle(raw).answer(COLUMNS, "nothing = 1")
+    with pytest.raises(NoTruth, match="DuckDB, which evaluates filters, says"):
+        Oracle(raw).answer(COLUMNS, "no_function(id) = 1")
     damaged = tmp_path / "damaged.parquet"
     data = bytearray(raw[0].read_bytes())
     data[40:400] = bytes(360)
@@ -139,6 +142,6 @@ def test_without_duckdb_there_is_no_truth(monkeypatch: pytest.MonkeyPatch) -> No
     def missing(name: str) -> object:
         raise ImportError(name)
 
-    monkeypatch.setattr(oracle, "import_module", missing)
+    monkeypatch.setattr(sql, "import_module", missing)
     with pytest.raises(NoTruth, match=r"pip install 'icebench\[peers\]'"):
         Sql()

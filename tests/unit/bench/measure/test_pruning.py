@@ -1,3 +1,5 @@
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 from bench.measure.brute.effectiveness import effectiveness
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
+from bench.measure.brute.sql import Disputed
 from bench.measure.brute.truth import GroundTruth
 from bench.measure.case import Case
 from bench.measure.pruning import Pruning
@@ -121,3 +124,20 @@ def test_a_filter_on_a_column_that_is_not_there_is_a_failure(writer: RunWriter, 
     made = recorded(writer, clock, ScriptedEngine("one", clock))
     made.measure(pruning(location, truth, x="nothing = 1"))
     assert "names column 'nothing', which the table does not have" in made.failures[0].message
+
+
+def test_a_filter_whose_truth_is_disputed_is_skipped(writer: RunWriter, location: str) -> None:
+    truth, paths = truth_of(location)
+    clock = Clock()
+    made = recorded(writer, clock, ScriptedEngine("one", clock, plans={(location, FILTER): paths}))
+
+    class Unsure:
+        files = truth.files
+
+        def matching(self, filter: str) -> dict[str, int]:
+            raise Disputed("two evaluators differ")
+
+    made.measure(pruning(location, cast("GroundTruth", Unsure())))
+    assert not made.failures
+    assert not made.records
+    assert [(s.case, s.reason) for s in made.skipped] == [("some", "two evaluators differ")]

@@ -220,9 +220,9 @@ def test_every_process_runs_all_rounds_and_pairs_are_of_one_process(
     twice = parse_values({**chosen.values, "processes": 3})
     launched: list[int] = []
 
-    def launch(path: Path, process: int) -> None:
+    def launch(path: Path, process: int, lock: int) -> None:
         launched.append(process)
-        assert not resume_run(path, where=where, process=process).run.complete
+        assert not resume_run(path, where=where, process=process, lock=lock).run.complete
 
     result = run_experiment(twice, where=replace(where, launch=launch))
     assert launched == [1, 2]
@@ -239,12 +239,12 @@ def test_a_further_process_that_was_stopped_is_gone_on_with_by_another(
     twice = parse_values({**experiment(measurements="decimals").values, "processes": 2})
     own = engines["icebench"]
 
-    def launch(path: Path, process: int) -> None:
-        resume_run(path, where=where, process=process)
+    def launch(path: Path, process: int, lock: int) -> None:
+        resume_run(path, where=where, process=process, lock=lock)
 
-    def stopped(path: Path, process: int) -> None:
+    def stopped(path: Path, process: int, lock: int) -> None:
         engines["icebench"] = Stopping(**vars(own))
-        launch(path, process)
+        launch(path, process, lock)
 
     with pytest.raises(KeyboardInterrupt):
         run_experiment(twice, where=replace(where, launch=stopped))
@@ -258,9 +258,9 @@ def test_a_further_process_that_was_stopped_is_gone_on_with_by_another(
 def test_a_process_that_counts_otherwise_is_a_failure(
     engines: dict[str, ScriptedEngine], location: str, where: Surroundings
 ) -> None:
-    def launch(path: Path, process: int) -> None:
+    def launch(path: Path, process: int, lock: int) -> None:
         engines["icebench"].rows = {location: small_rows(0, 399).combine_chunks().to_batches()[0]}
-        resume_run(path, where=where, process=process)
+        resume_run(path, where=where, process=process, lock=lock)
 
     twice = parse_values({**experiment(measurements="decimals").values, "processes": 2})
     assert run_experiment(twice, where=replace(where, launch=launch)).failed

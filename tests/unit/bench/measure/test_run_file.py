@@ -10,7 +10,7 @@ from bench.errors import CorruptRecords, Disagreement
 from bench.measure.case import Case, Cost, Evidence, Measured, Sample
 from bench.measure.record import Failure, Skipped
 from bench.measure.recorder import Recorder
-from bench.measure.run_file import RunWriter, read_run
+from bench.measure.run_file import Run, RunWriter, read_run
 
 ENVIRONMENT = {"id": "e", "hardware": {"cores": 2}}
 CASE = Case(workload="w", layout="monthly", cache="cold", engine="icebench", measurement="planning")
@@ -102,7 +102,7 @@ def test_an_interrupted_run_is_not_complete_and_can_go_on(tmp_path: Path) -> Non
     assert run.measured == (MEASURED, OTHER)
     third = Sample(process=1, round=0, cost=Cost(wall=9, cpu=9))
     with RunWriter(path, run_id="r", environment=None, known=run.order) as writer:
-        recorder = Recorder(writer, versions={"icebench": "1"}, before={m.case: m for m in run.measured})
+        recorder = Recorder(writer, versions={"icebench": "1"}, before=run)
         recorder.case(CASE, EVIDENCE)
         recorder.sample(CASE, third)
         writer.close(failed=False)
@@ -113,7 +113,8 @@ def test_an_interrupted_run_is_not_complete_and_can_go_on(tmp_path: Path) -> Non
 
 def test_what_counts_otherwise_than_before_is_refused(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "run.jsonl", run_id="r", environment=ENVIRONMENT) as writer:
-        recorder = Recorder(writer, versions={"icebench": "1"}, before={CASE: MEASURED})
+        before = Run(run_id="r", environment=ENVIRONMENT, measured=(MEASURED,))
+        recorder = Recorder(writer, versions={"icebench": "1"}, before=before)
         for changed in (replace(EVIDENCE, counters={"files_planned": 4}), replace(EVIDENCE, checksum="abd")):
             with pytest.raises(Disagreement, match="something else than earlier in this run"):
                 recorder.case(CASE, changed)

@@ -9,8 +9,9 @@ import pytest
 from bench.engines.checksum import checksum_of
 from bench.engines.engine import Ability
 from bench.errors import DatasetFailed
+from bench.measure.brute.sql import Disputed, NoTruth
 from bench.measure.case import Case
-from bench.measure.oracle import Answer, NoTruth, Oracle
+from bench.measure.oracle import Answer, Oracle
 from bench.measure.run_file import RunWriter
 from bench.measure.scanning import Scanning
 from tests.unit.bench.measure.scripted import Clock, Recorded, ScriptedEngine, pace_of, recorded
@@ -90,6 +91,24 @@ def test_without_the_truth_all_must_deliver_the_same(writer: RunWriter) -> None:
     assert [(s.engine, s.reason) for s in made.skipped] == [
         ("oracle", "engines are held against each other only: DuckDB is not there")
     ]
+
+
+def test_where_the_truth_is_disputed_nobody_is_wrong(writer: RunWriter) -> None:
+    clock = Clock()
+    disputed = {"all": Disputed("two evaluators of the filter differ")}
+    made = recorded(writer, clock, engine("one", clock, all=rows(1)), engine("two", clock, all=rows(2)), truth=disputed)
+    made.measure(WHOLE)
+    assert not made.failures
+    assert not made.records
+    how = "column x: sum 1 against 2"
+    assert {(s.engine, s.reason) for s in made.skipped} == {
+        ("oracle", "engines are held against each other only: two evaluators of the filter differ"),
+        ("one", f"engines deliver different rows ({how}; one: 1 rows; two: 1 rows), and none is known wrong"),
+        ("two", f"engines deliver different rows ({how}; one: 1 rows; two: 1 rows), and none is known wrong"),
+    }
+    equal = recorded(writer, clock, engine("one", clock), engine("two", clock), truth=disputed)
+    equal.measure(WHOLE)
+    assert {r.engine for r in equal.records} == {"one", "two"}
 
 
 def test_without_the_truth_equal_engines_are_timed(writer: RunWriter) -> None:

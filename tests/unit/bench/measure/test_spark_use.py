@@ -1,10 +1,13 @@
+import signal
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from bench.experiment import SparkDefinition
 from bench.measure import spark_use
-from bench.measure.spark_use import spark_settings
+from bench.measure.spark_use import SparkUse, spark_settings
 
 DEFINITION = SparkDefinition(master="local[3]", conf={"spark.driver.memory": "1g", "spark.x": "1"})
 
@@ -28,6 +31,16 @@ def test_the_environment_wins(tmp_path: Path) -> None:
     assert settings.master == "spark://host:7077"
     assert (settings.conf()["spark.x"], settings.conf()["spark.y"]) == ("2", "3")
     assert settings.conf()["spark.driver.memory"] == "1g"
+
+
+def test_spark_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:
+    def session() -> SparkSession:
+        signal.signal(signal.SIGINT, lambda *_: None)
+        return cast("SparkSession", None)
+
+    before = signal.getsignal(signal.SIGINT)
+    SparkUse(DEFINITION, tmp_path, session)()
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_without_the_jar_a_session_starts_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,8 @@ def test_a_namespace_that_is_not_empty() -> None:
     ],
 )
 def test_a_rename_that_fails(reply: Reply, expected: type[Exception]) -> None:
-    with opened({"POST /v1/tables/rename": [reply]}) as o, pytest.raises(expected, match=r"rename|db\.t to x\.y"):
+    script = {"POST /v1/tables/rename": [reply], "GET /v1/namespaces/x": [Reply(body={"namespace": ["x"]})]}
+    with opened(script) as o, pytest.raises(expected, match=r"rename|db\.t to x\.y"):
         RestCatalog(o.session).rename_table(NAME, ("x", "y"))
 
 

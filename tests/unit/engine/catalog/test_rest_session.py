@@ -30,12 +30,29 @@ def test_the_server_sets_defaults_and_has_the_last_word() -> None:
 
 def test_paths_have_the_servers_prefix_and_separator() -> None:
     config = {"defaults": {}, "overrides": {"prefix": "ws/1", "namespace-separator": "%2E"}}
-    listing = {"GET /v1/ws/1/namespaces/a%20b%2Ec%2Fd/tables": [Reply(body={"identifiers": []})]}
+    one = {"identifiers": [{"namespace": ["a b", "c/d"], "name": "t"}]}
+    listing = {"GET /v1/ws/1/namespaces/a%20b%2Ec%2Fd/tables": [Reply(body=one)]}
     with opened(listing, config=config) as o:
-        assert RestCatalog(o.session).list_tables(("a b", "c/d")) == []
-    with opened({NAMESPACES: [EMPTY]}) as o:
-        assert RestCatalog(o.session).list_namespaces(("a", "b")) == []
+        assert RestCatalog(o.session).list_tables(("a b", "c/d")) == [("a b", "c/d", "t")]
+    with opened({NAMESPACES: [Reply(body={"namespaces": [["a", "b", "c"]]})]}) as o:
+        assert RestCatalog(o.session).list_namespaces(("a", "b")) == [("a", "b", "c")]
         assert o.server.seen[-1].query["parent"] == "a\x1fb"
+
+
+def test_what_is_empty_is_asked_for_itself() -> None:
+    """Nessie lists nothing in a namespace that does not exist."""
+    listing = {NAMESPACES: [EMPTY] * 3, "GET /v1/namespaces/db/tables": [Reply(body={"identifiers": []})] * 2}
+    for exists in (True, False):
+        itself = Reply(body={"namespace": ["db"]}) if exists else error(404, "NoSuchNamespaceException", "namespace db")
+        with opened({**listing, "GET /v1/namespaces/db": [itself] * 2}) as o:
+            catalog = RestCatalog(o.session)
+            for look in (catalog.list_tables, catalog.list_namespaces):
+                if exists:
+                    assert look(("db",)) == []
+                else:
+                    with pytest.raises(NotFound, match="namespace db"):
+                        look(("db",))
+            assert catalog.list_namespaces() == []
 
 
 def test_a_server_may_send_its_clients_elsewhere() -> None:

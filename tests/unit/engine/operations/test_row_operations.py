@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -360,3 +360,108 @@ class TestUpdateByExpression:
     def test_what_is_no_expression(self) -> None:
         with pytest.raises(engine.errors.Invalid, match="cannot parse"):
             engine.sql("n +")
+
+
+PAIR = pa.struct([("a", pa.int64()), ("b", pa.int64())])
+ONE = {"a": 1, "b": 2}
+
+
+def nested_types(pair: pa.StructType) -> dict[str, pa.DataType]:
+    """Types of columns with pairs at every depth."""
+    return {"s": pair, "l": pa.list_(pair), "m": pa.map_(pa.string(), pair), "o": pa.struct([("s", pair)])}
+
+
+NESTED = pa.schema({"id": pa.int64(), **nested_types(PAIR)})
+SWAPPED = pa.struct([("b", pa.int32()), ("a", pa.int64())])
+REQUIRED = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64(), nullable=False)])
+
+
+class TestNestedValues:
+    """What an update and an upsert take for nested columns: what an append takes."""
+
+    ROW: ClassVar[dict[str, Any]] = {"id": 1, "s": ONE, "l": [ONE], "m": [("k", ONE)], "o": {"s": ONE}}
+
+    def table(self, catalog: engine.Catalog) -> engine.Table:
+        made = catalog.create_table("db.nested", NESTED)
+        made.append(pa.Table.from_pylist([self.ROW, {"id": 2}], NESTED))
+        return made
+
+    @staticmethod
+    def nested(name: str, pair: dict[str, Any]) -> Any:
+        return {"s": pair, "l": [{"a": 0}, pair], "m": [("j", {"a": 0}), ("k", pair)], "o": {"s": pair}}[name]
+
+    @pytest.mark.parametrize(
+        ("name", "path"), [("s", "s.bb"), ("l", "l.element.bb"), ("m", "m.value.bb"), ("o", "o.s.bb")]
+    )
+    def test_a_field_that_the_table_lacks_is_refused(self, catalog: engine.Catalog, name: str, path: str) -> None:
+        made = self.table(catalog)
+        value = self.nested(name, {"a": 4, "bb": 9})
+        column = (
+            pa.array([value])
+            if name != "m"
+            else pa.array([value], pa.map_(pa.string(), pa.struct([("bb", pa.int64())])))
+        )
+        with pytest.raises(Invalid, match=f"column '{path}' is not in the table"):
+            made.update("id = 7", {name: value}, "copy-on-write")
+        with pytest.raises(Invalid, match=f"column '{path}' is not in the table"):
+            made.update("id = 1", {name: lambda batch: pa.concat_arrays([column] * len(batch))}, "copy-on-write")
+        row = pa.Table.from_pylist([self.ROW], NESTED)
+        with pytest.raises(Invalid, match=f"column '{path}' is not in the table"):
+            made.upsert(row.set_column(NESTED.get_field_index(name), name, column), ["id"], "copy-on-write")
+        with pytest.raises(Invalid, match="is not a literal"):
+            made.delete(engine.col(name) == value, "copy-on-write")
+        assert made.refresh().scan().to_arrow().to_pylist()[0] == self.ROW
+
+    @pytest.mark.parametrize("name", ["s", "l", "m", "o"])
+    def test_fields_that_are_not_given_are_null(self, catalog: engine.Catalog, name: str) -> None:
+        made = self.table(catalog)
+        made.update("id = 1", {name: self.nested(name, {"b": 9})}, "copy-on-write")
+        expected = pa.array([self.nested(name, {"b": 9})], NESTED.field(name).type).to_pylist()[0]
+        assert made.scan("id = 1").to_arrow().to_pylist() == [{**self.ROW, name: expected}]
+
+    @pytest.mark.parametrize("pair", [SWAPPED, REQUIRED], ids=["order and width", "nullability"])
+    @pytest.mark.parametrize("name", ["s", "l", "m", "o"])
+    def test_fields_of_functions_are_found_by_name(
+        self, catalog: engine.Catalog, name: str, pair: pa.StructType
+    ) -> None:
+        made = self.table(catalog)
+        types = nested_types(pair)
+        value = {
+            "s": {"a": 7, "b": 8},
+            "l": [{"a": 7, "b": 8}],
+            "m": [("k", {"a": 7, "b": 8})],
+            "o": {"s": {"a": 7, "b": 8}},
+        }[name]
+        made.update("id = 1", {name: lambda batch: pa.array([value] * len(batch), types[name])}, "copy-on-write")
+
+        def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+            place = batch.schema.get_field_index(name)
+            column = pa.array([value] * len(batch), types[name])
+            return batch.set_column(place, pa.field(name, column.type), column)
+
+        made.update("id = 2", whole, "copy-on-write")
+        none = dict.fromkeys(["s", "l", "m", "o"])
+        assert made.scan().to_arrow().sort_by("id").to_pylist() == [
+            {**self.ROW, name: value}, {"id": 2, **none, name: value}
+        ]  # fmt: skip
+
+    def test_what_does_not_fit_is_named(self, catalog: engine.Catalog) -> None:
+        made = self.table(catalog)
+        for column, message in [
+            (pa.array([{"a": "x", "b": 1}]), "column 's.a' is string; the table needs int64"),
+            (pa.array([[1]]), "column 's' is list<item: int64>; the table has struct<.*>"),
+        ]:
+            with pytest.raises(Invalid, match=message):
+                made.update("id = 1", {"s": lambda batch, column=column: column}, "copy-on-write")
+        made.update("id = 2", {"s": engine.sql("o.s")}, "copy-on-write")
+        with pytest.raises(Invalid, match=r"column 's\.s' is not in the table"):
+            made.update("id = 7", {"s": engine.sql("o")}, "copy-on-write")
+
+    def test_defaults_of_fields_that_are_not_given(self, catalog: engine.Catalog) -> None:
+        made = catalog.create_table("db.defaults", NESTED, properties={"format-version": "3"})
+        made.append(pa.Table.from_pylist([self.ROW], NESTED))
+        made.update_schema(lambda s: s.set_write_default("s.b", 5).set_write_default("l.element.b", 6))
+        made.update("id = 1", {"s": {"a": 3}, "l": [{"a": 3}]}, "copy-on-write")
+        assert made.scan(columns=["s", "l"]).to_arrow().to_pylist() == [
+            {"s": {"a": 3, "b": 5}, "l": [{"a": 3, "b": 6}]}
+        ]

@@ -174,6 +174,13 @@ def test_a_complete_result_replaces_the_rows_once(table: Table, place: dict[str,
     writer.commit([TaskFiles(manifest_of(table, file), ("query", 1))], 1)
     assert table.refresh().current_snapshot == before
     assert not Path(file.file_path).exists()
+    # The same where the batch's snapshot expired.
+    table.append(rows(61))
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    before = table.current_snapshot
+    (file,) = written(table, 62)
+    writer.commit([TaskFiles(manifest_of(table, file), ("query", 1))], 1)
+    assert table.refresh().current_snapshot == before
 
 
 def manifest_of(table: Table, file: engine.DataFile) -> bytes:
@@ -283,6 +290,7 @@ def test_a_changelog_tells_what_happened(table: Table, place: dict[str, str]) ->
 
 
 def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[str, str]) -> None:
+    first = table.snapshots[0].snapshot_id
     source = TableSource({**place, "streaming-changelog": "true", "columns": "id"})
     schema = source.schema()
     assert schema.names == ["id", "_change_type", "_change_ordinal", "_commit_snapshot_id"]
@@ -293,6 +301,17 @@ def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[
     other = source.streamReader(schema)
     assert read(other, list(other.partitions(middle, middle))) == []
     assert read(other, list(other.partitions(middle, other.latestOffset()))) == [3]
+    # Restarted where all that it has read was expired.
+    table.append(rows(90))
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=2)
+    done = other.latestOffset()
+    for options in ({}, {"stream-from-snapshot-id": str(first)}):
+        source = TableSource({**place, "streaming-changelog": "true", "columns": "id", **options})
+        again = source.streamReader(source.schema())
+        assert read(again, list(again.partitions(done, done))) == []
+        table.append(rows(91))
+        assert read(again, list(again.partitions(done, again.latestOffset()))) == [91]
+        done = again.latestOffset()
     with pytest.raises(Invalid, match="a changelog has whole snapshots"):
         stream_options({**place, "streaming-changelog": "true", "split-size": "1"})
 

@@ -40,6 +40,9 @@ from engine.spec.updates import (
     TableUpdate,
     UpgradeFormatVersion,
     apply_updates,
+    updates_to_order,
+    updates_to_schema,
+    updates_to_spec,
 )
 
 NOW = 1_000
@@ -344,3 +347,21 @@ def test_the_ids_of_removed_schemas_and_specs_are_not_given_again() -> None:
     base = apply(table(), AddPartitionSpec(specs[0]), AddPartitionSpec(specs[1]), SetDefaultSpec())
     changed = apply(base, RemovePartitionSpecs(frozenset({1})), AddPartitionSpec(specs[0]))
     assert [s.spec_id for s in changed.partition_specs] == [0, 2, 3]
+
+
+def test_new_ones_are_sent_with_the_ids_that_they_get() -> None:
+    """Not every server assigns ids."""
+    base, wider = table(), TestSchemas.wider
+    spec = partition_spec(SCHEMA, [("id", Bucket(4))])
+    order = SortOrder((SortField(source_ids=(1,), transform=Identity()),))
+    to_schema, to_spec, to_order = (
+        updates_to_schema(base, wider, 3),
+        updates_to_spec(base, spec),
+        updates_to_order(base, order),
+    )
+    assert to_schema[0] == AddSchema(replace(wider, schema_id=1), 3)
+    assert to_spec[0] == AddPartitionSpec(replace(spec, spec_id=1))
+    assert to_order[0] == AddSortOrder(replace(order, order_id=1))
+    after = apply(base, *to_schema, *to_spec, *to_order)
+    assert (after.current_schema_id, after.default_spec_id, after.default_sort_order_id) == (1, 1, 1)
+    assert updates_to_order(after, SortOrder()) == (SetDefaultSortOrder(0),)

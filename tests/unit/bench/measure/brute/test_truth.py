@@ -15,10 +15,11 @@ from pyiceberg.types import IntegerType
 import engine
 from bench.engines.engine import normalised
 from bench.errors import ConfigError, DatasetFailed
+from bench.measure.brute.filters import filter_columns
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
-from bench.measure.brute.truth import GroundTruth, filter_columns
-from bench.measure.oracle import NoTruth
+from bench.measure.brute.sql import NoTruth
+from bench.measure.brute.truth import GroundTruth
 from tests.unit.bench.measure.scripted import small_rows, small_table
 
 ROWS = small_rows().to_pylist()
