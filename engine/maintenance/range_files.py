@@ -6,7 +6,8 @@ it saves.
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
+from io import BufferedReader, RawIOBase
 from itertools import chain
 from typing import Any
 
@@ -21,6 +22,7 @@ from engine.write.locations import FileNames
 
 _MOST_OPEN = 200
 """Files that are open for writing; with more ranges, each has several files."""
+_PIECE_BYTES = 4 << 20
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -75,7 +77,8 @@ class RangeFiles:
         """
         tables = []
         for location in self._locations[number]:
-            with translate_errors("read", location), closing(self._store.open_input(location)) as file:
+            pieces = BufferedReader(_StoredBytes(self._store, location), _PIECE_BYTES)
+            with translate_errors("read", location), pieces as file:
                 tables.append(pa.ipc.open_stream(file).read_all())
         table = pa.concat_tables(tables)
         if table.num_rows != self._rows[number]:
@@ -118,3 +121,20 @@ class RangeFiles:
                 writer.close()
                 output.close()
             del self._open[number]
+
+
+class _StoredBytes(RawIOBase):
+    """The bytes of a file, each piece of them by a read of the store: one that fails for the moment is repeated."""
+
+    def __init__(self, store: Store, location: str) -> None:
+        super().__init__()
+        self._store, self._location, self._position = store, location, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - any writable bytes
+        data = self._store.read(self._location, self._position, len(buffer))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)

@@ -1,5 +1,5 @@
-"""Each request to S3 of each operation fails once, in each way in which S3 and networks fail for the moment: all succeed,
-as if nothing had been.
+"""Each request to S3 of each operation fails once, in each way in which S3 and networks fail for the moment: all
+succeed, as if nothing had been.
 
 A failure is replayed by its parameters: the kind of catalog, the operation, and the request and fault that it names.
 """
@@ -33,6 +33,7 @@ from tests.services.scripted_http import scripted_server
 ACCOUNT, PARTITION = "123456789012", "aws"
 AT_ONCE = 4
 """Tables that are worked on at the same time: most of it is waiting."""
+KINDS = ("directory", "sql", "rest")
 ORPHAN = "data/orphan.parquet"
 ALWAYS = "2999-01-01T00:00:00Z"
 
@@ -113,9 +114,11 @@ class Bench:
             with closing(self._open(own)) as catalog:
                 yield engine.Table(NAME, catalog.load_state(NAME), own, catalog)
             return
-        with scripted_server(RestOverCatalog(self._open(own))) as served:
-            with closing(RestCatalog(open_session(served.address))) as rest:
-                yield engine.Table(NAME, rest.load_state(NAME), own, rest)
+        with (
+            scripted_server(RestOverCatalog(self._open(own))) as served,
+            closing(RestCatalog(open_session(served.address))) as rest,
+        ):
+            yield engine.Table(NAME, rest.load_state(NAME), own, rest)
 
     def run(self, operation: Callable[[engine.Table], object], at: int, fault: Transient | None) -> list[str]:
         """Carry out an operation while one request fails; the requests."""
@@ -155,26 +158,34 @@ def faulted(s3_server: S3Server) -> Iterator[S3Server]:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.parametrize("kind", ["directory", "sql", "rest"])
-@sizes(61, 1)
+@sizes(1, None)
 def test_a_fault_for_the_moment_is_not_noticed(
-    faulted: S3Server, tmp_path: Path, kind: str, name: str, figures: Figures, size: int
+    faulted: S3Server, tmp_path: Path, name: str, figures: Figures, size: int | None
 ) -> None:
+    for kind in KINDS if size is None else [KINDS[crc32(name.encode()) % len(KINDS)]]:
+        (tmp_path / kind).mkdir()
+        requests, faults = sweep(faulted, tmp_path / kind, kind, name, most=size)
+        figures(kind=kind, requests=requests, faults=faults)
+
+
+def sweep(faulted: S3Server, home: Path, kind: str, name: str, *, most: int | None) -> tuple[int, int]:
+    """Try each fault at each request of an operation, or so many of them, spread evenly.
+
+    Returns:
+        The number of requests that the operation makes, and of faults that were tried.
+    """
     operation = OPERATIONS[name]
-    first = Bench(faulted, 0, kind, tmp_path)
+    first = Bench(faulted, 0, kind, home)
     requests = first.run(operation, -1, None)
     state, extra = first.left()
     first.warehouse.reset()
-    chosen = [
-        (at, fault)
-        for at in range(len(requests))
-        for place, fault in enumerate(TRANSIENT)
-        if (crc32((kind + name).encode()) + at * 7 + place) % size == 0
-    ]
+    every = [(at, fault) for at in range(len(requests)) for fault in TRANSIENT]
+    step = 1 if most is None else -(-len(every) // most)
+    chosen = every[crc32(name.encode()) % step :: step]
     benches: SimpleQueue[Bench] = SimpleQueue()
     benches.put(first)
     for number in range(1, min(AT_ONCE, len(chosen))):
-        benches.put(Bench(faulted, number, kind, tmp_path))
+        benches.put(Bench(faulted, number, kind, home))
 
     def one(chosen: tuple[int, Transient]) -> str:
         at, fault = chosen
@@ -193,8 +204,8 @@ def test_a_fault_for_the_moment_is_not_noticed(
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         failures = [said for said in pool.map(one, chosen) if said]
-    figures(requests=len(requests), faults=len(chosen))
     assert not failures, "\n".join(["", *failures])
+    return len(requests), len(chosen)
 
 
 def test_the_sweep_has_every_operation() -> None:

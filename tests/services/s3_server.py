@@ -22,8 +22,8 @@ from werkzeug.serving import make_server
 KEY, SECRET, REGION = "AKIDEXAMPLE", "hidden-secret", "us-east-1"
 
 Transient = Literal["500", "503", "reset-before", "reset-after", "timeout", "cut"]
-"""What happens to a request of S3: an error, without being carried out; the connection breaks before it is carried out, or
-after, so that its answer is lost; the answer comes after the client's patience; half of its body comes."""
+"""What happens to a request of S3: an error, without being carried out; the connection breaks before it is carried out,
+or after, so that its answer is lost; the answer comes after the client's patience; half of its body comes."""
 PATIENCE_SECONDS = 1.0
 """To be given as ``s3.request-timeout`` where answers come late."""
 TRANSIENT: tuple[Transient, ...] = Transient.__args__  # type: ignore[attr-defined]

@@ -120,7 +120,7 @@ def test_a_delete_whose_answer_is_lost_is_done(tmp_path: Path, *, is_after: bool
 def test_a_body_that_breaks_off_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     (tmp_path / "half").write_bytes(b"01234")
-    lengths = []
+    lengths: list[int] = []
 
     class Cut(Failing):
         def open_input_file(self, path: str) -> Any:
