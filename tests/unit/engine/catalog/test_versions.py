@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from engine.catalog.versions import current_metadata_file, current_version, next_version, version_of
-from engine.errors import Invalid, NotFound
+from engine.errors import Invalid, NotFound, StorageFailed
 from engine.storage.memory import MemoryStore
 
 T = "memory://t"
@@ -43,6 +43,16 @@ def test_names(name: str, version: int) -> None:
 @pytest.mark.parametrize("hint", ["3", "3\n", "2", "1", None, "9", "nonsense", "-1", "0", "", "9" * 5000])
 def test_hints_may_be_stale_missing_or_wrong(hint: str | None) -> None:
     store = store_with(*numbered(3), hint=hint)
+    assert current_version(f"{T}/metadata", store) == (3, f"{T}/metadata/v3.metadata.json")
+
+
+def test_hints_that_cannot_be_read_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_with(*numbered(3), hint="3")
+
+    def read(location: str, offset: int = 0, length: int | None = None) -> bytes:
+        raise StorageFailed(f"cannot read {location}")
+
+    monkeypatch.setattr(store, "read", read)
     assert current_version(f"{T}/metadata", store) == (3, f"{T}/metadata/v3.metadata.json")
 
 

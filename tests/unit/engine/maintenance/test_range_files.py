@@ -38,6 +38,15 @@ def test_each_range_has_its_rows_in_the_order_they_came(ranges: int, waiting_byt
     assert not list(store.list(PLACE))
 
 
+def test_files_are_read_by_reads_of_the_store_which_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    files = RangeFiles(store, PLACE, ranges=1, waiting_bytes=1)
+    files.add(pa.RecordBatch.from_arrays([pa.array(np.arange(20))], names=["n"]), np.zeros(20, np.int64))
+    files.finish()
+    monkeypatch.delattr(MemoryStore, "open_input")
+    assert files.read(0).column("n").to_pylist() == list(range(20))
+
+
 def test_what_waits_is_bounded() -> None:
     store = MemoryStore()
     files = RangeFiles(store, PLACE, ranges=2, waiting_bytes=8_000)
