@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.columnar.schemas import child_fields, field_id_of
 from engine.errors import Invalid
+from engine.lazy_module import LazyModule
 from engine.spec.schema import Schema
+
+pc = LazyModule("pyarrow.compute")
+"""Planning a scan needs `combined` alone."""
 
 
 def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: int) -> pa.Array:
