@@ -1,7 +1,7 @@
 """Logical types that pyarrow does not write, and one that it does not read (parquet.thrift: LogicalType).
 
-pyarrow writes VARIANT, GEOMETRY and GEOGRAPHY as plain groups and byte arrays. `AnnotatedOutput` adds the annotations to
-the footer before it reaches the file; nothing else in a file depends on the footer's length.
+pyarrow writes VARIANT, GEOMETRY and GEOGRAPHY as plain groups and byte arrays. `AnnotatedOutput` adds the annotations
+to the footer before it reaches the file; nothing else in a file depends on the footer's length.
 
 parquet-mr from 1.11 on writes UNKNOWN for the inner group of a map that Hive annotates as MAP_KEY_VALUE, which has no
 logical type. pyarrow refuses such a file, whichever columns are read.

@@ -1,9 +1,10 @@
-"""Maps as Hive writes them by parquet-mr 1.11: their inner group has the logical type UNKNOWN, which pyarrow refuses."""
+"""Maps as Hive writes them by parquet-mr 1.11: the inner group has the logical type UNKNOWN, which pyarrow refuses."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +29,7 @@ SCHEMA = pa.schema(
         pa.field("outer", pa.map_(pa.int64(), pa.struct([pa.field("m", INTS)]))),
     ]
 )
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "id": 1,
         "flat": [("a", 1), ("b", None)],
@@ -113,6 +114,7 @@ def test_only_groups_lose_their_logical_type() -> None:
     )
     assert without_null_groups(footer) is None
     changed = without_null_groups(of_hive)
+    assert changed is not None
     assert changed == of_hive.replace(_MAP_KEY_VALUE + _UNKNOWN, _MAP_KEY_VALUE)
     assert pq.read_metadata(pa.BufferReader(b"PAR1" + changed + len(changed).to_bytes(4, "little") + b"PAR1"))
 
