@@ -22,6 +22,7 @@ from engine.commit.changes.row_delta import RowDelta
 from engine.errors import Contradiction, ContradictionWarning, CorruptTable, Invalid
 from engine.plan.manifests import ManifestSource
 from engine.plan.scan import table_scan
+from engine.read.plans import read_plan
 from engine.runtime.counters import METADATA_CONTRADICTIONS, Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent, FileFormat
@@ -87,14 +88,27 @@ def data_file(table: engine.Table, file_format: FileFormat, data: pa.Table, sche
     )
 
 
-def add(table: engine.Table, name: str, data: bytes, *, size: int, count: int = 100) -> None:
+def add(
+    table: engine.Table,
+    name: str,
+    data: bytes,
+    *,
+    size: int,
+    count: int = 100,
+    split_offsets: tuple[int, ...] | None = None,
+) -> None:
     """Add a file that the manifest gives this size and number of rows."""
     location = f"{table.location}/data/{name}"
     table.store.write(location, data)
     file_format: Any = name.rpartition(".")[2]
-    table.add_files(
-        [DataFile(file_path=location, file_format=file_format, record_count=count, file_size_in_bytes=size)]
+    file = DataFile(
+        file_path=location,
+        file_format=file_format,
+        record_count=count,
+        file_size_in_bytes=size,
+        split_offsets=split_offsets,
     )
+    table.add_files([file])
 
 
 def add_equality_deletes(
@@ -134,6 +148,27 @@ class TestDataFiles:
         assert len(data) > 1 << 20
         add(table, "a.parquet", data, size=1000, count=150_000)
         assert_read_with_a_warning(table, range(150_000), "manifest entry says 1000")
+
+    @pytest.mark.filterwarnings("ignore::engine.errors.ContradictionWarning")
+    @pytest.mark.parametrize("file_format", FORMATS)
+    @pytest.mark.parametrize("size", [0, 2_000, 20_000])
+    @pytest.mark.parametrize("offsets", [None, (4, 900), (900, 1_500)])
+    def test_tasks_have_all_rows_of_a_file_of_another_size(
+        self, table: engine.Table, file_format: FileFormat, size: int, offsets: tuple[int, ...] | None
+    ) -> None:
+        if file_format == "parquet":
+            sink = io.BytesIO()
+            data = rows(0, 1000).cast(to_arrow_schema(table.schema()))
+            pq.write_table(data, sink, row_group_size=100, use_dictionary=False)
+            content = sink.getvalue()
+        else:
+            content = data_file(table, file_format, rows(0, 1000))
+        add(table, f"a.{file_format}", content, size=size, count=1000, split_offsets=offsets)
+        plan = opened(table).scan().plan()
+        for split_bytes in (700, 1 << 20):
+            tasks = plan.tasks(split_bytes=split_bytes)
+            found = [read_plan(plan, table.store, task=task).read_all() for task in tasks]
+            assert sorted(pa.concat_tables(found)["id"].to_pylist()) == list(range(1000))
 
     @pytest.mark.parametrize("file_format", FORMATS)
     @pytest.mark.parametrize("count", [99, 101])
