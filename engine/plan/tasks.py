@@ -141,7 +141,11 @@ def combined_tasks(files: pa.Table, packing: TaskPacking, *, by_partition: bool 
 
 
 def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Splits:
-    """Split every file from its begin to its end, in order; raises CorruptTable for so many pieces that a file's size must be wrong."""
+    """Split every file from begin to end, in order.
+
+    Raises:
+        CorruptTable: So many pieces that a file's size must be wrong.
+    """
     sizes = _numbers(files.column("file_size_in_bytes"))
     offsets, values = _list_parts(files.column("split_offsets"))
     counts = np.diff(offsets)

@@ -99,7 +99,8 @@ class ParquetSource(Source):
             stored = self._readers.schema
             self.has_field_ids = has_field_ids(stored)
             if name_mapping is None and without_ids is not None and not self.has_field_ids:
-                self._name_mapping = name_mapping = without_ids.by_position(stored, location)
+                name_mapping = without_ids.ids_of(stored, location, store, by_position=True)
+                self._name_mapping = name_mapping
             self.columns = FileColumns(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
             self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
         except _BROKEN as error:
