@@ -207,8 +207,10 @@ def test_a_name_mapping_of_other_ids_is_not_believed(tmp_path: Path, file_format
 
 def test_a_name_mapping_may_have_other_names_and_ids_of_dropped_columns(table: engine.Table) -> None:
     add(table, pa.Table.from_pylist(ROWS, SCHEMA), "parquet")
-    inner = '[{"field-id": 4, "names": ["y"]}, {"field-id": 5, "names": ["x"]}, {"names": ["z"]}]'
-    swapped = f'[{{"field-id": 3, "names": ["place"], "fields": {inner}}}, {{"field-id": 1, "names": ["id", "no"]}}]'
+    inner = '[{"field-id": 4, "names": ["y"]}, {"field-id": 5, "names": ["x"]}]'
+    within_none = '{"names": ["z"], "fields": [{"field-id": 4, "names": ["q"]}]}'
+    swapped = f"""[{{"field-id": 3, "names": ["place"], "fields": {inner}}}, {{"field-id": 1, "names": ["id", "no"]}},
+        {within_none}]"""
     table.set_properties({"schema.name-mapping.default": swapped})
     table.update_schema(lambda schema: schema.drop_column("name"))
     expected = [{"id": r["id"], "place": {"x": r["place"]["y"], "y": r["place"]["x"]}} for r in ROWS]
