@@ -407,7 +407,13 @@ class TestManifests:
             {"manifest_length": 1, "added_rows_count": 199},
             {"manifest_length": 1, "added_snapshot_id": 5},
             {"added_files_count": 3, "added_snapshot_id": 5},
-            {"added_files_count": 0, "existing_files_count": 2, "existing_rows_count": 200, "added_snapshot_id": 5},
+            {
+                "added_files_count": 0,
+                "existing_files_count": 2,
+                "added_rows_count": 0,
+                "existing_rows_count": 200,
+                "added_snapshot_id": 5,
+            },
         ],
     )
     def test_one_whose_entries_may_be_damaged_or_anothers_is_refused(
