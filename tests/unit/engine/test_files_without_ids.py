@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -25,7 +26,7 @@ SCHEMA = pa.schema(
     ]
 )
 FORMATS: tuple[FileFormat, ...] = ("parquet", "orc", "avro")
-ROWS = [{"id": i, "name": f"n{i}", "place": {"x": i, "y": -i}} for i in range(5)]
+ROWS: list[dict[str, Any]] = [{"id": i, "name": f"n{i}", "place": {"x": i, "y": -i}} for i in range(5)]
 
 
 @pytest.fixture
