@@ -156,8 +156,8 @@ class CommitStateUnknown(CommitFailed):
 
 
 class Contradiction(NamedTuple):
-    """A file whose length or counts are not those that the table's metadata state, and whose rows are certain, as what
-    the file says of itself agrees: sync markers, footer, number of rows.
+    """A file that is not what the table's metadata state, as in length or counts, or metadata that contradict
+    themselves or the specification, where rows are certain: what the file says of itself agrees (sync markers, footer).
 
     `cause` names the kind; ``f"{location}: {reason}"`` is what CorruptTable would say.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.catalog.identifiers import dotted
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.commit.one_table import OneTable
-from engine.errors import Unsupported
+from engine.errors import Contradiction, Unsupported
 from engine.expressions.predicate import Filter
 from engine.lazy_module import LazyModule
 from engine.operations.metadata_operations import MetadataOperations
@@ -26,7 +26,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from engine.spec.partitioning import PartitionSpec, common_partition_type
 from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef
+from engine.spec.snapshots import MOST_LONG, Snapshot, SnapshotLogEntry, SnapshotRef
 from engine.spec.sorting import SortOrder
 from engine.spec.types import NestedField
 from engine.storage.contradictions import Verify, VerifyingStore
@@ -96,6 +96,10 @@ class Table(MetadataOperations, RowOperations):
         self._identifier = identifier
         self._state = state
         self._store: Store = VerifyingStore(store, dotted(identifier), verify)
+        largest = max((s.snapshot_id for s in state.metadata.snapshots), default=0)
+        if largest > MOST_LONG:
+            reason = f"has the snapshot id {largest}, which is beyond a long"
+            self._store.report(Contradiction("snapshot id", state.metadata_location, reason))
         self._committer = committer
         self._cache = ManifestCache() if cache is None else cache
         self._lock = Lock()

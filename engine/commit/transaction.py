@@ -30,7 +30,7 @@ from engine.runtime.counters import COMMIT_ATTEMPTS
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import HOST_COMMIT_LOCK
 from engine.spec.requirements import TableRequirement
-from engine.spec.snapshots import MAIN
+from engine.spec.snapshots import MAIN, check_snapshot_ids
 from engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
 from engine.storage.host_commit_lock import host_commit_lock
 
@@ -178,6 +178,7 @@ class Transaction:
 
 def stage_all(changes: Sequence[Change], base: TableMetadata, staging: Staging) -> Staged:
     """The changes as one: each staged on the result of those before it."""
+    check_snapshot_ids(base.snapshots, "changes of a table")
     requirements: dict[tuple[object, ...], TableRequirement] = {}
     updates: list[TableUpdate] = []
     files: set[str] = set()

@@ -97,7 +97,9 @@ class FileRead:
 def check_file(file: FileRead | DeleteFile, source: Source, store: Store, schemas: Sequence[Schema] = ()) -> None:
     """Compare an open file with its manifest entry.
 
-    A file of another size than its entry states is read if nothing in it is missing, and reported to the store.
+    A file of another size than its entry states is read if nothing in it is missing, and reported to the store. So is a
+    delete file with more rows. One with fewer may lack deletes; and the number of rows of a data file is believed
+    elsewhere, in counts without reading and in row ids.
 
     Args:
         file: The entry.
@@ -106,15 +108,15 @@ def check_file(file: FileRead | DeleteFile, source: Source, store: Store, schema
         schemas: All schemas of the table, for data files: a file of another size must have columns of one of them.
 
     Raises:
-        CorruptTable: The file has another number of rows, or another size while parts of it may be missing or it may be
-            another table's.
+        CorruptTable: The file has another number of rows (a delete file: fewer), or is not as its entry states while
+            parts of it may be missing or it may be another table's.
     """
     if source.num_rows != file.record_count:
         kind = "data" if isinstance(file, FileRead) else "delete"
-        raise CorruptTable(
-            f"a {kind} file with {source.num_rows} rows, where its manifest entry says {file.record_count}",
-            location=file.file_path,
-        )
+        reason = f"a {kind} file with {source.num_rows} rows, where its manifest entry says {file.record_count}"
+        if kind == "data" or source.num_rows < file.record_count or not source.accounts_for_all_bytes:
+            raise CorruptTable(reason, location=file.file_path)
+        store.report(Contradiction("number of deletes", file.file_path, reason))
     if file.file_size_in_bytes in (None, source.size_bytes):
         return
     reason = f"has {source.size_bytes} bytes, and its manifest entry says {file.file_size_in_bytes}"

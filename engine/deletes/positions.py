@@ -17,7 +17,7 @@ import pyarrow as pa
 from engine.columnar.schemas import field_id_of
 from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_file
-from engine.errors import CorruptTable
+from engine.errors import Contradiction, CorruptTable
 from engine.formats.opening import open_source
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.runner import Runner
@@ -136,8 +136,16 @@ def position_batches(file: DeleteFile, store: Store, needed_by: str | None = Non
             named = table.rename_columns([_COLUMN_OF.get(i, f"other {at}") for at, i in enumerate(ids)])
             for batch in named.to_batches():
                 paths, positions = batch.column("path"), batch.column("pos")
-                if paths.null_count or positions.null_count:
-                    reason = "a position-delete file with a null path or position"
+                if paths.null_count:
+                    # They name no row, as in test data of Impala.
+                    reason = (
+                        f"a position-delete file with {paths.null_count} rows without file_path, which delete nothing"
+                    )
+                    store.report(Contradiction("delete without a path", file.file_path, reason))
+                    names_row = paths.is_valid()
+                    paths, positions = paths.filter(names_row), positions.filter(names_row)
+                if positions.null_count:
+                    reason = "a position-delete file with a path and no position"
                     raise CorruptTable(reason, location=file.file_path)
                 encoded = paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
                 yield pa.RecordBatch.from_arrays([encoded, positions.cast(pa.int64())], names=["path", "pos"])

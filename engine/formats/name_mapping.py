@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
-from engine.errors import Unsupported
-from engine.spec.name_mapping import MappedField, NameMapping, mapping_of
+from engine.errors import Contradiction, Unsupported
+from engine.spec.metadata import TableMetadata
+from engine.spec.name_mapping import MappedField, NameMapping, mapping_of, misplaced_id, parse_name_mapping
 from engine.spec.properties import NAME_MAPPING
 from engine.spec.schema import Schema
 from engine.spec.types import children
+from engine.storage.store import Store
 
 
 def has_field_ids(schema: pa.Schema) -> bool:
@@ -74,11 +76,35 @@ class FilesWithoutIds:
         schema: The schema that names columns.
         others: All schemas of the table, for former names.
         settled: Ids of the columns that no snapshot is older than. Planning takes it that older files lack the others.
+        misplaced_id: Why the table's name mapping is not believed; see `engine.spec.name_mapping.misplaced_id`.
     """
 
     schema: Schema
     others: tuple[Schema, ...]
     settled: frozenset[int]
+    misplaced_id: int | None = None
+
+    @classmethod
+    def of(
+        cls, text: str | None, schema: Schema, metadata: TableMetadata, settled: frozenset[int]
+    ) -> tuple[NameMapping | None, FilesWithoutIds]:
+        """The mapping in a table's property, if it has one that is believed, and what holds without one.
+
+        Raises:
+            Invalid: The property is no name mapping.
+        """
+        mapping = None if text is None else parse_name_mapping(text)
+        misplaced = None if mapping is None else misplaced_id(mapping, (schema, *metadata.schemas))
+        without = cls(schema, metadata.schemas, settled, misplaced)
+        return (mapping if misplaced is None else None), without
+
+    def ids_of(self, stored: pa.Schema, location: str, store: Store, *, by_position: bool) -> NameMapping:
+        """The mapping of one file, `by_position` or `by_name`. A name mapping that is not believed is reported."""
+        found = self.by_position(stored, location) if by_position else self.by_name(stored, location)
+        if self.misplaced_id is not None:
+            reason = f"has no field ids, and the table's name mapping has id {self.misplaced_id} in another place than"
+            store.report(Contradiction("name mapping", location, f"{reason} its schemas"))
+        return found
 
     def by_position(self, stored: pa.Schema, location: str) -> NameMapping:
         """The mapping of one file whose columns are numbered from 1, and nested ones go by name.

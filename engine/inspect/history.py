@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from engine.inspect.instants import instants
+from engine.inspect.snapshot_ids import snapshot_ids
 from engine.spec.metadata import TableMetadata
 
 
@@ -20,8 +21,8 @@ def history(metadata: TableMetadata) -> pa.Table:
     return pa.table(
         {
             "made_current_at": instants(e.timestamp_ms for e in log),
-            "snapshot_id": pa.array([e.snapshot_id for e in log], pa.int64()),
-            "parent_id": pa.array(parents, pa.int64()),
+            "snapshot_id": snapshot_ids(e.snapshot_id for e in log),
+            "parent_id": snapshot_ids(parents),
             "is_current_ancestor": pa.array([e.snapshot_id in ancestors for e in log], pa.bool_()),
         }
     )

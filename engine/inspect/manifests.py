@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from engine.inspect.contents import Contents
+from engine.inspect.snapshot_ids import snapshot_ids
 from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from engine.spec.metadata import TableMetadata
 from engine.spec.partition_paths import human_string
@@ -40,7 +41,7 @@ def all_manifests(contents: Contents) -> pa.Table:
     ``key_metadata``."""
     pairs = [(s.snapshot_id, m) for s in contents.metadata.snapshots for m in contents.manifests(s)]
     table = _table(contents.metadata, [m for _, m in pairs])
-    table = table.append_column("reference_snapshot_id", pa.array([s for s, _ in pairs], pa.int64()))
+    table = table.append_column("reference_snapshot_id", snapshot_ids(s for s, _ in pairs))
     return table.append_column("key_metadata", pa.array([m.key_metadata for _, m in pairs], pa.binary()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from engine.inspect.instants import instants
+from engine.inspect.snapshot_ids import snapshot_ids
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
 
@@ -19,7 +20,7 @@ def metadata_log_entries(metadata: TableMetadata, metadata_location: str) -> pa.
         {
             "timestamp": instants(timestamp_ms for timestamp_ms, _ in entries),
             "file": pa.array([file for _, file in entries], pa.string()),
-            "latest_snapshot_id": pa.array([s and s.snapshot_id for s in latest], pa.int64()),
+            "latest_snapshot_id": snapshot_ids(None if s is None else s.snapshot_id for s in latest),
             "latest_schema_id": pa.array([s and s.schema_id for s in latest], pa.int32()),
             "latest_sequence_number": pa.array([s and s.sequence_number for s in latest], pa.int64()),
         }

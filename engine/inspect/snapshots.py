@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from engine.inspect.instants import instants
+from engine.inspect.snapshot_ids import snapshot_ids
 from engine.spec.metadata import TableMetadata
 
 
@@ -15,8 +16,8 @@ def snapshots(metadata: TableMetadata) -> pa.Table:
     return pa.table(
         {
             "committed_at": instants(s.timestamp_ms for s in rows),
-            "snapshot_id": pa.array([s.snapshot_id for s in rows], pa.int64()),
-            "parent_id": pa.array([s.parent_snapshot_id for s in rows], pa.int64()),
+            "snapshot_id": snapshot_ids(s.snapshot_id for s in rows),
+            "parent_id": snapshot_ids(s.parent_snapshot_id for s in rows),
             "operation": pa.array([s.operation for s in rows], pa.string()),
             "manifest_list": pa.array([s.manifest_list for s in rows], pa.string()),
             "summary": pa.array([list(s.summary.items()) for s in rows], pa.map_(pa.string(), pa.string())),

@@ -15,7 +15,7 @@ from engine.read.request import ReadRequest
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileFormat
 from engine.spec.metadata import TableMetadata
-from engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
+from engine.spec.name_mapping import mapping_of, misplaced_id, name_mapping_text, parse_name_mapping
 from engine.spec.partitioning import UNPARTITIONED, Partition
 from engine.spec.properties import NAME_MAPPING
 from engine.storage.resolve import absolute_location
@@ -43,6 +43,8 @@ def describe_files(locations: Sequence[str], target: Target) -> tuple[list[DataF
     """
     metadata = target.load().metadata
     text = NAME_MAPPING.of(metadata.properties)
+    if text is not None and (misplaced := misplaced_id(parse_name_mapping(text), metadata.schemas)) is not None:
+        raise Invalid(f"{NAME_MAPPING.name} has id {misplaced} in another place than the table's schemas: replace it")
     needed = name_mapping_text(mapping_of(metadata.schema)) if text is None else text
     places = [absolute_location(location) for location in locations]
     found = list(target.runner.map(lambda place: _describe(place, needed, metadata, target), places))

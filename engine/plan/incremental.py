@@ -18,7 +18,7 @@ from engine.plan.snapshots import Selected
 from engine.runtime.counters import Counters
 from engine.spec.manifest import EntryStatus, ManifestContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
+from engine.spec.snapshots import Snapshot, check_snapshot_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,14 @@ def snapshots_between(
     Raises:
         NotFound: No such snapshot, or part of the line was expired.
         Invalid: `first` is not an ancestor of `last`.
+        Unsupported: See `engine.spec.snapshots.check_snapshot_ids`.
     """
+    found = _line(metadata, first, last, inclusive=inclusive)
+    check_snapshot_ids(found, "what was added in a line")
+    return found
+
+
+def _line(metadata: TableMetadata, first: int | None, last: Snapshot | None, *, inclusive: bool) -> list[Snapshot]:
     found: list[Snapshot] = []
     current = last
     while current is not None:

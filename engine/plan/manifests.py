@@ -18,7 +18,7 @@ from engine.spec.inheritance import row_ids_exceed_long
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
-from engine.spec.snapshots import Snapshot
+from engine.spec.snapshots import Snapshot, check_snapshot_ids
 from engine.storage.store import Store
 
 
@@ -92,6 +92,7 @@ class ManifestSource:
             raise FileNotFound(location, self.needed_by) from error
 
     def _inline(self, path: str, snapshot: Snapshot) -> ManifestFile:
+        check_snapshot_ids([snapshot], "manifests without a list")
         header = decode_header(self._read(path), location=path)
         return ManifestFile(
             manifest_path=path,

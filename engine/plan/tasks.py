@@ -141,7 +141,11 @@ def combined_tasks(files: pa.Table, packing: TaskPacking, *, by_partition: bool 
 
 
 def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Splits:
-    """Split every file, in order; raises CorruptTable for so many pieces that a file's size must be wrong."""
+    """Split every file from begin to end, in order.
+
+    Raises:
+        CorruptTable: So many pieces that a file's size must be wrong.
+    """
     sizes = _numbers(files.column("file_size_in_bytes"))
     offsets, values = _list_parts(files.column("split_offsets"))
     counts = np.diff(offsets)
@@ -156,11 +160,15 @@ def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Spli
     within = np.arange(len(file_index)) - first
     offset_at = np.minimum(np.repeat(offsets[:-1], pieces) + within, max(len(values) - 1, 0))
     start = np.where(by_offsets[file_index], values[offset_at] if len(values) else 0, within * split_bytes)
+    first_piece = within == 0
     is_last = within == pieces[file_index] - 1
     following = np.where(is_last, sizes[file_index], np.concatenate((start[1:], [0])))
     length = following - start
     delete_count, delete_bytes = _delete_sizes(files.column("deletes"))
     weight = np.maximum(length + delete_bytes[file_index], (1 + delete_count[file_index]) * open_file_cost)
+    # The first offset may be wrong, and nothing may be left out.
+    length[first_piece] += start[first_piece]
+    start[first_piece] = 0
     return Splits(file_index, start, length, weight)
 
 

@@ -24,7 +24,6 @@ from engine.runtime.counters import ROWS_RETURNED, Counters
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.name_mapping import parse_name_mapping
 from engine.spec.partitioning import Partition, common_partition_type, has_known_values
 from engine.spec.properties import NAME_MAPPING
 from engine.spec.schema import Schema
@@ -157,15 +156,16 @@ def request_for(
 ) -> ReadRequest:
     """The request of a plan to a reader."""
     metadata = plan.metadata
-    text = NAME_MAPPING.of(metadata.properties)
+    settled = columns_of_all_snapshots(metadata)
+    mapping, without_ids = FilesWithoutIds.of(NAME_MAPPING.of(metadata.properties), plan.schema, metadata, settled)
     snapshot = f"snapshot {plan.snapshot.snapshot_id}" if plan.snapshot is not None else "no snapshot"
     return ReadRequest(
         store=store,
         projection=plan.projection if projection is None else projection,
         schemas=schemas_by_age(plan.schema, metadata),
         specs=metadata.spec_by_id,
-        name_mapping=parse_name_mapping(text) if text is not None else None,
-        without_ids=FilesWithoutIds(plan.schema, metadata.schemas, columns_of_all_snapshots(metadata)),
+        name_mapping=mapping,
+        without_ids=without_ids,
         batch_rows=batch_rows,
         needed_by=f"table {table_name or metadata.location}, {snapshot}",
     )

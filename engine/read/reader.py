@@ -108,7 +108,7 @@ def _row_groups(file: FileRead, deletes: LoadedDeletes, request: ReadRequest, co
     def kept(source: Source) -> Iterator[tuple[RowGroup, FileDeletes]]:
         matching = _matching(source, file, request)
         for group in source.row_groups:
-            if not _begins_in(source, group, file.byte_range):
+            if not _begins_in(source, group, file):
                 continue
             if matching is not None and group.index not in matching:
                 counters.add(ROW_GROUPS_SKIPPED)
@@ -118,8 +118,15 @@ def _row_groups(file: FileRead, deletes: LoadedDeletes, request: ReadRequest, co
     return works_of(file, request, kept, own.equality)
 
 
-def _begins_in(source: Source, group: RowGroup, byte_range: tuple[int, int] | None) -> bool:
-    return byte_range is None or byte_range[0] <= source.offset(group.index) < byte_range[0] + byte_range[1]
+def _begins_in(source: Source, group: RowGroup, file: FileRead) -> bool:
+    """Whether a row group begins in a file's range; the last range has all that follows, as the file may be longer
+    than its entry states."""
+    if file.byte_range is None:
+        return True
+    start, end = file.byte_range[0], sum(file.byte_range)
+    offset = source.offset(group.index)
+    is_last = file.file_size_in_bytes is not None and end >= file.file_size_in_bytes
+    return start <= offset and (offset < end or is_last)
 
 
 def _matching(source: Source, file: FileRead, request: ReadRequest) -> frozenset[int] | None:

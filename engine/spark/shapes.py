@@ -91,12 +91,17 @@ class ByName:
 
 def shapes_of(files: Sequence[FileRead], request: ReadRequest, runner: Runner) -> list[tuple[Shape, list[FileRead]]]:
     """The files by shape. Footers are read only if the table has a name mapping: without one all files have ids."""
-    if request.name_mapping is None:
+    without_ids = request.without_ids
+    if request.name_mapping is None and (without_ids is None or without_ids.misplaced_id is None):
         return [(ById(), list(files))] if files else []
 
     def unnamed(file: FileRead) -> pa.Schema | None:
         with ParquetSource(
-            request.store, file.file_path, name_mapping=request.name_mapping, needed_by=request.needed_by
+            request.store,
+            file.file_path,
+            name_mapping=request.name_mapping,
+            without_ids=without_ids,
+            needed_by=request.needed_by,
         ) as source:
             return None if source.has_field_ids else source.columns.schema
 

@@ -6,7 +6,7 @@ The mapping is a table property whose text is JSON, so its text form stands here
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -57,6 +57,30 @@ def mapping_of(schema: Schema) -> NameMapping:
         return tuple(MappedField((f.name,), f.field_id, mapped(children(f.type))) for f in fields)
 
     return NameMapping(mapped(schema.fields))
+
+
+def misplaced_id(mapping: NameMapping, schemas: Iterable[Schema]) -> int | None:
+    """An id that the mapping has inside another column than all schemas that have it; None if there is none.
+
+    No change of a schema moves a column into another, so such a mapping is of other ids than the table's. Hive, for
+    one, numbers the columns of a table that it migrates in another order than the schema that it makes.
+    """
+    parents: dict[int, set[int | None]] = {}
+    for schema in schemas:
+        for field_id in schema.by_id:
+            parents.setdefault(field_id, set()).add(schema.parent_of.get(field_id))
+
+    def first(fields: tuple[MappedField, ...], parent: int | None, *, is_known: bool) -> int | None:
+        for mapped in fields:
+            own = mapped.field_id
+            if is_known and own in parents and parent not in parents[own]:
+                return own
+            found = first(mapped.fields, own, is_known=own is not None)
+            if found is not None:
+                return found
+        return None
+
+    return first(mapping.fields, None, is_known=True)
 
 
 def evolve_mapping(mapping: NameMapping, old: Schema, new: Schema) -> NameMapping:

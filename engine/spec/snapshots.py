@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from engine.errors import Unsupported
 
 MAIN = "main"
 """The branch that is the table's current state."""
 
 Operation = Literal["append", "replace", "overwrite", "delete"]
+
+MOST_LONG = (1 << 63) - 1
+"""The largest snapshot id of the specification."""
 
 COUNT_DIGITS = 19
 """Of the largest long: no writer counts further."""
@@ -41,6 +46,13 @@ class Snapshot:
     first_row_id: int | None = None
     added_rows: int | None = None
     key_id: str | None = None
+
+
+def check_snapshot_ids(snapshots: Iterable[Snapshot], purpose: str) -> None:
+    """Raise Unsupported for an id beyond a long: manifests cannot name it, so nothing finds what the snapshot added."""
+    for snapshot in snapshots:
+        if snapshot.snapshot_id > MOST_LONG:
+            raise Unsupported(f"{purpose} with snapshot id {snapshot.snapshot_id}, which is beyond a long")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ without their list. Therefore one of the two suffices:
   would not have left more or fewer entries that decode exactly. The list is wrong. If only their status or rows differ,
   an entry may be damaged, unless the live files and rows are as many.
 
-Whatever differs, some added entry must be of the snapshot that added the manifest, or it is another manifest.
+Whatever differs, some added entry must be of the snapshot that added the manifest, or it is another manifest; except
+that one of the stated length with more entries than the list counts lacks none of them.
 """
 
 from __future__ import annotations
@@ -59,16 +60,16 @@ def check_listed(
     if counts is None and size_bytes == listed.manifest_length:
         return
     location = listed.manifest_path
-    if size_bytes != listed.manifest_length:
-        cause, reason = LENGTH, f"has {size_bytes} bytes, and its manifest list says {listed.manifest_length}"
-        is_certain = counts is None and None not in (files for files, _ in _told(listed).values())
-    else:
-        assert counts is not None
-        cause, reason, is_certain = COUNTS, counts, _is_lists_mistake(listed, counted)
     valid = valid_of(snapshot_id)
     says = status == EntryStatus.ADDED if valid is None else (status == EntryStatus.ADDED) & valid
     is_own = not says.any() or bool((values_of(snapshot_id)[says] == listed.added_snapshot_id).any())
-    if not is_certain or not is_own:
+    if size_bytes != listed.manifest_length:
+        cause, reason = LENGTH, f"has {size_bytes} bytes, and its manifest list says {listed.manifest_length}"
+        is_certain = is_own and counts is None and None not in (files for files, _ in _told(listed).values())
+    else:
+        assert counts is not None
+        cause, reason, is_certain = COUNTS, counts, _is_lists_mistake(listed, counted, is_own=is_own)
+    if not is_certain:
         raise CorruptTable(reason, location=location)
     report(Contradiction(cause, location, reason))
 
@@ -90,16 +91,30 @@ def _difference(listed: ManifestFile, counted: list[tuple[int, int]]) -> str | N
     return None
 
 
-def _is_lists_mistake(listed: ManifestFile, counted: list[tuple[int, int]]) -> bool:
-    """Whether counts that differ, in a manifest of the stated length, leave its live files and rows certain."""
+def _is_lists_mistake(listed: ManifestFile, counted: list[tuple[int, int]], *, is_own: bool) -> bool:
+    """Whether counts that differ, in a manifest of the stated length, leave its live files and rows certain.
+
+    Args:
+        listed: Of the manifest list.
+        counted: Files and rows of each status in the manifest.
+        is_own: Whether some added entry is of the snapshot that added the manifest.
+    """
     told = _told(listed)
     files = [told[code][0] for code in EntryStatus]
     rows = [told[code][1] for code in EntryStatus]
-    if None in files or sum(n or 0 for n in files) != sum(n for n, _ in counted):
-        return None not in files
+    if None in files:
+        return False
+    more = sum(n for n, _ in counted) - sum(n or 0 for n in files)
+    if more:
+        return is_own or more > 0
     live = (EntryStatus.EXISTING, EntryStatus.ADDED)
-    return None not in rows and all(
-        sum(told[code][which] or 0 for code in live) == sum(counted[code][which] for code in live) for which in (0, 1)
+    return (
+        is_own
+        and None not in rows
+        and all(
+            sum(told[code][which] or 0 for code in live) == sum(counted[code][which] for code in live)
+            for which in (0, 1)
+        )
     )
 
 

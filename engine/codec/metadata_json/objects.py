@@ -27,6 +27,7 @@ JSON_COPIES = 3
 """Copies of the text that decoding JSON holds at least."""
 _INT32 = range(-(1 << 31), 1 << 31)
 _INT64 = range(-(1 << 63), 1 << 63)
+_SNAPSHOT_IDS = range(-(1 << 63), 1 << 64)
 _NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
 
 
@@ -152,6 +153,14 @@ class JsonObject:
     def int64_or_none(self, key: str) -> int | None:
         """An integer of 64 bits, or None when absent."""
         return self.int64(key) if self.has(key) else None
+
+    def snapshot_id(self, key: str) -> int:
+        """A snapshot id: 64 bits, of which some writers use the sign."""
+        return self._check_range(key, self._of_type(key, int), _SNAPSHOT_IDS)
+
+    def snapshot_id_or_none(self, key: str) -> int | None:
+        """A snapshot id, or None when absent."""
+        return self.snapshot_id(key) if self.has(key) else None
 
     def _check_range(self, key: str, value: int, allowed: range) -> int:
         if value not in allowed:

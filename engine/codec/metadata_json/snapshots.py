@@ -30,8 +30,8 @@ def snapshot_from_json(node: JsonObject, *, format_version: int) -> Snapshot:
     if operation is not None and operation not in _OPERATIONS:
         raise node.error("summary.operation", f"{operation!r} is not one of {', '.join(_OPERATIONS)}")
     return Snapshot(
-        snapshot_id=node.int64("snapshot-id"),
-        parent_snapshot_id=node.int64_or_none("parent-snapshot-id"),
+        snapshot_id=node.snapshot_id("snapshot-id"),
+        parent_snapshot_id=node.snapshot_id_or_none("parent-snapshot-id"),
         sequence_number=node.int64_or_none("sequence-number") or 0,
         timestamp_ms=node.int64("timestamp-ms"),
         manifest_list=manifest_list,
@@ -105,7 +105,7 @@ def ref_from_json(node: JsonObject) -> SnapshotRef:
     if kind not in ("branch", "tag"):
         raise node.error("type", f"{kind!r} is neither branch nor tag")
     return SnapshotRef(
-        snapshot_id=node.int64("snapshot-id"),
+        snapshot_id=node.snapshot_id("snapshot-id"),
         type="branch" if kind == "branch" else "tag",
         min_snapshots_to_keep=node.int32_or_none("min-snapshots-to-keep"),
         max_snapshot_age_ms=node.int64_or_none("max-snapshot-age-ms"),
@@ -136,7 +136,7 @@ def plain_snapshot_log(value: object) -> SnapshotLogEntry | None:
 
 def snapshot_log_from_json(node: JsonObject) -> SnapshotLogEntry:
     """An entry of the snapshot log; raises CorruptTable."""
-    return SnapshotLogEntry(timestamp_ms=node.int64("timestamp-ms"), snapshot_id=node.int64("snapshot-id"))
+    return SnapshotLogEntry(timestamp_ms=node.int64("timestamp-ms"), snapshot_id=node.snapshot_id("snapshot-id"))
 
 
 def metadata_log_from_json(node: JsonObject) -> MetadataLogEntry:
@@ -147,7 +147,7 @@ def metadata_log_from_json(node: JsonObject) -> MetadataLogEntry:
 def statistics_from_json(node: JsonObject) -> StatisticsFile:
     """A statistics file; raises CorruptTable."""
     return StatisticsFile(
-        snapshot_id=node.int64("snapshot-id"),
+        snapshot_id=node.snapshot_id("snapshot-id"),
         statistics_path=node.text("statistics-path"),
         file_size_in_bytes=node.int64("file-size-in-bytes"),
         file_footer_size_in_bytes=node.int64("file-footer-size-in-bytes"),
@@ -155,7 +155,7 @@ def statistics_from_json(node: JsonObject) -> StatisticsFile:
         blob_metadata=tuple(
             BlobMetadata(
                 type=blob.text("type"),
-                snapshot_id=blob.int64("snapshot-id"),
+                snapshot_id=blob.snapshot_id("snapshot-id"),
                 sequence_number=blob.int64("sequence-number"),
                 fields=blob.int32s("fields"),
                 properties=blob.text_map("properties"),
@@ -191,7 +191,7 @@ def statistics_to_json(file: StatisticsFile) -> dict[str, Any]:
 def partition_statistics_from_json(node: JsonObject) -> PartitionStatisticsFile:
     """A partition statistics file; raises CorruptTable."""
     return PartitionStatisticsFile(
-        snapshot_id=node.int64("snapshot-id"),
+        snapshot_id=node.snapshot_id("snapshot-id"),
         statistics_path=node.text("statistics-path"),
         file_size_in_bytes=node.int64("file-size-in-bytes"),
     )

@@ -79,7 +79,7 @@ def _decode(node: JsonObject, version: int) -> TableMetadata:
     specs, default_spec_id = _specs(node, version)
     orders, default_order_id = _sort_orders(node, version)
     snapshots = node.decoded("snapshots", plain_snapshot, partial(snapshot_from_json, format_version=version))
-    current = node.int64_or_none("current-snapshot-id")
+    current = node.snapshot_id_or_none("current-snapshot-id")
     current_snapshot_id = None if current == _NO_SNAPSHOT else current
     return TableMetadata(
         format_version=version,

@@ -63,7 +63,7 @@ class AvroSource(Source):
         self._header: AvroHeader = read_header(self._data, location=location)
         self._stored = arrow_schema(self._header.schema, location)
         if name_mapping is None and without_ids is not None and not has_field_ids(self._stored):
-            name_mapping = without_ids.by_name(self._stored, location)
+            name_mapping = without_ids.ids_of(self._stored, location, store, by_position=False)
         self.columns = FileColumns(assign_field_ids(self._stored, name_mapping, location))
         self._groups = _groups(read_blocks(self._data, self._header))
         found, first_row = [], 0

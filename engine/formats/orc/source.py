@@ -59,7 +59,7 @@ class OrcSource(Source):
             self._stored: pa.Schema = file.schema
             schema = pa.schema([_identified_field(f) for f in file.schema])
             if name_mapping is None and without_ids is not None and not has_field_ids(schema):
-                name_mapping = without_ids.by_name(schema, location)
+                name_mapping = without_ids.ids_of(schema, location, store, by_position=False)
             self._schema = assign_field_ids(schema, name_mapping, location)
             self.columns = FileColumns(self._schema)
             _check_timestamps(tail.timestamp_bounds_ms, location)

@@ -1,13 +1,17 @@
-"""Logical types that pyarrow does not write: VARIANT, GEOMETRY and GEOGRAPHY (parquet.thrift: LogicalType).
+"""Logical types that pyarrow does not write, and one that it does not read (parquet.thrift: LogicalType).
 
-pyarrow writes such columns as plain groups and byte arrays. `AnnotatedOutput` adds the annotations to the footer before
-it reaches the file; nothing else in a file depends on the footer's length.
+pyarrow writes VARIANT, GEOMETRY and GEOGRAPHY as plain groups and byte arrays. `AnnotatedOutput` adds the annotations
+to the footer before it reaches the file; nothing else in a file depends on the footer's length.
+
+parquet-mr from 1.11 on writes UNKNOWN for the inner group of a map that Hive annotates as MAP_KEY_VALUE, which has no
+logical type. pyarrow refuses such a file, whichever columns are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -18,7 +22,8 @@ from engine.spec.types import VARIANT, GeospatialType, PrimitiveType, Type
 from engine.storage.store import OutputFile
 
 _SCHEMA = 2  # of FileMetaData
-_FIELD_ID, _LOGICAL_TYPE = 9, 10  # of SchemaElement
+_NUM_CHILDREN, _FIELD_ID, _LOGICAL_TYPE = 5, 9, 10  # of SchemaElement
+_UNKNOWN = 11  # of LogicalType
 _BYTE, _INT32 = 3, 5
 _VERSION = 1  # of the variant encoding
 _ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
@@ -58,29 +63,66 @@ def _varint(number: int) -> bytes:
 
 def annotate_footer(footer: bytes, annotations: Mapping[int, bytes]) -> bytes:
     """The footer with logical types on the schema elements of these field ids, which have none."""
+    parts, copied = [], 0
+    for fields, stop in _schema_elements(footer):
+        field_id = read_number(footer, fields[_FIELD_ID].value)[0] if _FIELD_ID in fields else -1
+        if field_id in annotations:
+            head = bytes([(_LOGICAL_TYPE - max(fields)) << 4 | STRUCT])
+            parts += [footer[copied:stop], head, annotations[field_id]]
+            copied = stop
+    return b"".join([*parts, footer[copied:]])
+
+
+def without_null_groups(footer: bytes) -> bytes | None:
+    """The footer without the logical type UNKNOWN on groups; None if it has none.
+
+    Raises:
+        IndexError: It ends too early.
+        ValueError: It is damaged.
+    """
+    parts, copied = [], 0
+    for fields, stop in _schema_elements(footer):
+        logical = fields.get(_LOGICAL_TYPE)
+        # No other field may follow, as its head has the difference from this one's number.
+        if logical is None or logical.end != stop or _NUM_CHILDREN not in fields:
+            continue
+        if logical.kind == STRUCT and read_field(footer, logical.value, 0)[0] == _UNKNOWN:
+            parts.append(footer[copied : logical.start])
+            copied = stop
+    return b"".join([*parts, footer[copied:]]) if parts else None
+
+
+class _Field(NamedTuple):
+    """A field of a struct: the positions of its head and value, and the position after it."""
+
+    kind: int
+    start: int
+    value: int
+    end: int
+
+
+def _schema_elements(footer: bytes) -> Iterator[tuple[dict[int, _Field], int]]:
+    """The fields of each schema element by number, and the position of the stop after them."""
     number, at = 0, 0
     while True:
         number, kind, at = read_field(footer, at, number)
+        if kind == STOP:
+            return
         if number == _SCHEMA and kind == LIST:
             break
         at = skip(footer, at, kind)
     count, _, at = read_list(footer, at)
-    parts, copied = [], 0
     for _ in range(count):
-        number, field_id = 0, -1
+        number, start, fields = 0, at, {}
         while True:
-            before = number, at
-            number, kind, at = read_field(footer, at, number)
+            number, kind, value = read_field(footer, start, number)
             if kind == STOP:
                 break
-            if number == _FIELD_ID:
-                field_id, _ = read_number(footer, at)
-            at = skip(footer, at, kind)
-        if field_id in annotations:
-            last, stop = before
-            parts += [footer[copied:stop], bytes([(_LOGICAL_TYPE - last) << 4 | STRUCT]), annotations[field_id]]
-            copied = stop
-    return b"".join([*parts, footer[copied:]])
+            at = skip(footer, value, kind)
+            fields[number] = _Field(kind, start, value, at)
+            start = at
+        yield fields, start
+        at = start + 1
 
 
 class AnnotatedOutput(OutputFile):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from engine.errors import CorruptTable
 from engine.formats.file_columns import FileColumns
 from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
+from engine.formats.parquet.annotations import without_null_groups
 from engine.formats.parquet.chunk_storage import ChunkStorage
 from engine.formats.parquet.content_end import end_of_content
 from engine.formats.parquet.footer import check_footer, slim_footer
@@ -91,14 +92,15 @@ class ParquetSource(Source):
             if tail is not None and self._field_ids is not None:
                 slim = slim_footer(tail, self._field_ids)
                 tail, known = slim or tail, slim or known
-            self._readers = ParquetReaders(self._input, known, dictionaries, in_memory=in_memory)
+            self._readers = _readers(self._input, tail, known, dictionaries, in_memory=in_memory)
             self.footer: Footer = self._readers.footer
             self.num_rows = int(self.footer.num_rows)
             self.row_groups = _row_groups(self.footer)
             stored = self._readers.schema
             self.has_field_ids = has_field_ids(stored)
             if name_mapping is None and without_ids is not None and not self.has_field_ids:
-                self._name_mapping = name_mapping = without_ids.by_position(stored, location)
+                name_mapping = without_ids.ids_of(stored, location, store, by_position=True)
+                self._name_mapping = name_mapping
             self.columns = FileColumns(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
             self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
         except _BROKEN as error:
@@ -199,6 +201,19 @@ class ParquetSource(Source):
     def close(self) -> None:
         self._readers.close()
         self._input.close()
+
+
+def _readers(
+    file: pa.NativeFile, tail: bytes | None, known: bytes | None, dictionaries: Sequence[str], *, in_memory: bool
+) -> ParquetReaders:
+    """Readers of a file; those of its footer without what pyarrow refuses, if it has such."""
+    try:
+        return ParquetReaders(file, known, dictionaries, in_memory=in_memory)
+    except _BROKEN:
+        readable = None if tail is None else without_null_groups(tail)
+        if readable is None:
+            raise
+        return ParquetReaders(file, readable, dictionaries, in_memory=in_memory)
 
 
 def _holds_narrow_decimal(type_: Type) -> bool:

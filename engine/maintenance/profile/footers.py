@@ -25,7 +25,7 @@ from engine.plan.manifests import LiveEntries, ManifestSource
 from engine.plan.written_schemas import columns_of_all_snapshots
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
-from engine.spec.name_mapping import NameMapping, parse_name_mapping
+from engine.spec.name_mapping import NameMapping
 from engine.spec.properties import NAME_MAPPING
 from engine.storage.store import Store
 
@@ -122,13 +122,8 @@ def footer_figures(files: LiveFiles, source: ManifestSource, runner: Runner, met
         runner: Opens files concurrently.
         metadata: The table.
     """
-    text = NAME_MAPPING.of(metadata.properties)
-    opening = _Opening(
-        source.store,
-        metadata,
-        None if text is None else parse_name_mapping(text),
-        FilesWithoutIds(metadata.schema, metadata.schemas, columns_of_all_snapshots(metadata)),
-    )
+    text, settled = NAME_MAPPING.of(metadata.properties), columns_of_all_snapshots(metadata)
+    opening = _Opening(source.store, metadata, *FilesWithoutIds.of(text, metadata.schema, metadata, settled))
     ids = [i for i in first_group(files, metadata) if _is_compared(i, metadata)]
     stated = (each for entries in files.data for each in _stated(entries, source, ids, metadata))
     return _figures(list(runner.map(opening.examine, stated)))

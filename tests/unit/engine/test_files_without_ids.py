@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 from pyarrow import orc
 
 import engine
-from engine.errors import Unsupported
+from engine.errors import ContradictionWarning, CorruptTable, Invalid, Unsupported
 from engine.spec.data_file import DataFile, FileFormat
 from engine.spec.types import LONG
 
@@ -25,7 +26,7 @@ SCHEMA = pa.schema(
     ]
 )
 FORMATS: tuple[FileFormat, ...] = ("parquet", "orc", "avro")
-ROWS = [{"id": i, "name": f"n{i}", "place": {"x": i, "y": -i}} for i in range(5)]
+ROWS: list[dict[str, Any]] = [{"id": i, "name": f"n{i}", "place": {"x": i, "y": -i}} for i in range(5)]
 
 
 @pytest.fixture
@@ -48,6 +49,8 @@ def encoded(data: pa.Table, file_format: FileFormat) -> bytes:
 
 def _avro(fields: pa.Schema | pa.StructType, name: str) -> dict[str, object]:
     def type_of(f: pa.Field) -> object:
+        if pa.types.is_list(f.type):
+            return {"type": "array", "items": ["null", type_of(f.type.value_field)]}
         return (
             _avro(f.type, f.name)
             if pa.types.is_struct(f.type)
@@ -168,3 +171,57 @@ def test_a_file_with_some_ids_is_not_numbered(table: engine.Table) -> None:
     fields = [pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}), pa.field("name", pa.string())]
     add(table, pa.table({"id": [1], "name": ["n"]}, schema=pa.schema(fields)), "parquet")
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": None, "place": None}]
+
+
+HIVES_MAPPING = """[
+    {"field-id": 1, "names": ["place"], "fields": [{"field-id": 2, "names": ["x"]}, {"field-id": 3, "names": ["y"]}]},
+    {"field-id": 4, "names": ["id"]},
+    {"field-id": 5, "names": ["tags"], "fields": [{"field-id": 6, "names": ["element"]}]}
+]"""
+"""Hive numbers the columns that it migrates in another order than the schema of the table that it makes."""
+MIGRATED = pa.schema([SCHEMA.field("place"), SCHEMA.field("id"), pa.field("tags", pa.list_(pa.int32()))])
+MIGRATED_ROWS = [{"place": {"x": i, "y": -i}, "id": i, "tags": [i, None]} for i in range(5)]
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_name_mapping_of_other_ids_is_not_believed(tmp_path: Path, file_format: FileFormat) -> None:
+    table = engine.load_catalog(f"{tmp_path}/wh").create_table(
+        "db.t", MIGRATED, properties={"schema.name-mapping.default": HIVES_MAPPING}
+    )
+    assert [f.field_id for f in table.schema().fields] == [1, 2, 3]
+    with_own_ids = {"write.format.default": file_format}
+    table.set_properties(with_own_ids)
+    table.append(pa.Table.from_pylist(MIGRATED_ROWS[:1], MIGRATED))
+    strict = engine.load_table(table.metadata_location, verify="strict")
+    assert strict.scan().to_arrow().to_pylist() == MIGRATED_ROWS[:1]
+    add(table, pa.Table.from_pylist(MIGRATED_ROWS[1:], MIGRATED), file_format)
+    for columns in (None, ["id"], ["tags"], ["place"]):
+        with pytest.warns(ContradictionWarning, match="the table's name mapping has id 2 in another place"):
+            found = engine.load_table(table.metadata_location).scan(columns=columns).to_arrow().to_pylist()
+        kept = columns or MIGRATED.names
+        assert sorted(found, key=str) == sorted([{c: row[c] for c in kept} for row in MIGRATED_ROWS], key=str)
+    with pytest.warns(ContradictionWarning):
+        assert engine.load_table(table.metadata_location).scan("id >= 3 and place.y < -3").count() == 1
+    with pytest.raises(CorruptTable, match="the table's name mapping has id 2 in another place"):
+        engine.load_table(table.metadata_location, verify="strict").scan().to_arrow()
+
+
+def test_a_name_mapping_may_have_other_names_and_ids_of_dropped_columns(table: engine.Table) -> None:
+    add(table, pa.Table.from_pylist(ROWS, SCHEMA), "parquet")
+    inner = '[{"field-id": 4, "names": ["y"]}, {"field-id": 5, "names": ["x"]}]'
+    within_none = '{"names": ["z"], "fields": [{"field-id": 4, "names": ["q"]}]}'
+    swapped = f"""[{{"field-id": 3, "names": ["place"], "fields": {inner}}}, {{"field-id": 1, "names": ["id", "no"]}},
+        {within_none}]"""
+    table.set_properties({"schema.name-mapping.default": swapped})
+    table.update_schema(lambda schema: schema.drop_column("name"))
+    expected = [{"id": r["id"], "place": {"x": r["place"]["y"], "y": r["place"]["x"]}} for r in ROWS]
+    assert table.scan().to_arrow().to_pylist() == expected
+
+
+def test_files_are_not_added_by_a_name_mapping_of_other_ids(tmp_path: Path) -> None:
+    properties = {"schema.name-mapping.default": HIVES_MAPPING}
+    table = engine.load_catalog(f"{tmp_path}/wh").create_table("db.t", MIGRATED, properties=properties)
+    location = f"{table.location}/data/f.parquet"
+    table.store.write(location, encoded(pa.Table.from_pylist(MIGRATED_ROWS, MIGRATED), "parquet"))
+    with pytest.raises(Invalid, match=r"schema\.name-mapping\.default has id 2 in another place"):
+        table.add_files([location])

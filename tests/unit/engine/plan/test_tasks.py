@@ -49,7 +49,7 @@ def pieces(tasks: list[ScanTask]) -> list[list[tuple[int, int, int]]]:
 def test_splits_by_offsets_and_by_size() -> None:
     found = splits_of(files({"size": 100, "offsets": [4, 40, 80]}, {"size": 100}), split_bytes=60, open_file_cost=0)
     assert list(zip(found.file_index, found.start, found.length_bytes, strict=True)) == [
-        (0, 4, 36), (0, 40, 40), (0, 80, 20), (1, 0, 60), (1, 60, 40),
+        (0, 0, 40), (0, 40, 40), (0, 80, 20), (1, 0, 60), (1, 60, 40),
     ]  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def test_deletes_weigh() -> None:
 
 def test_neighbours_in_one_task_are_joined() -> None:
     tasks = combined_tasks(files({"size": 100, "offsets": [4, 40, 80]}), TaskPacking(split_bytes=80, open_file_cost=0))
-    assert pieces(tasks) == [[(0, 4, 76)], [(0, 80, 20)]]
+    assert pieces(tasks) == [[(0, 0, 80)], [(0, 80, 20)]]
 
 
 def test_small_files_share_a_task() -> None:
