@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from bench.engines.access import scheme_of
 from bench.engines.engine import Ability, AnyEngine, Plan, normalised
 from bench.engines.inflate import Inflate
 from bench.errors import Disagreement
@@ -159,7 +160,7 @@ class Planning:
     def _check_cold(self, bench: Bench, opened: Opened) -> None:
         """Raise Disagreement where a fresh handle, of a table and filter that were planned before, plans by reading
         less than the manifest list."""
-        if bench.bytes_read(opened.engine.name) is None:
+        if bench.bytes_read(opened.engine.name) is None or scheme_of(self.location):
             return
         again = opened.afresh()
         before = bench.bytes_read(again.engine.name) or 0

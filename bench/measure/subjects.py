@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
+from bench.engines.access import TableAccess
 from bench.engines.engine import AnyEngine, normalised
 from bench.engines.iceberg_java import IcebergJava
 from bench.engines.inflate import Inflate
@@ -64,6 +65,7 @@ class Preparation:
         spark: The run's session.
         progress: Told every step.
         engines: Those that could be made, by name.
+        access: Learns what opens the files of tables in catalogs.
         resources: Holds what tables need until the end of the run.
     """
 
@@ -73,6 +75,7 @@ class Preparation:
     progress: Progress
     engines: Mapping[str, AnyEngine]
     resources: ExitStack
+    access: TableAccess = field(default_factory=TableAccess)
 
     def measurements(self) -> list[Measurement]:
         """Every measurement of the definition, in the order of its workloads, with all tables made.
@@ -110,7 +113,7 @@ class Preparation:
         if tables:
             self.cache.mkdir(parents=True, exist_ok=True)
             folder = Path(self.resources.enter_context(TemporaryDirectory(prefix="table-", dir=self.cache)))
-            for subject in own_tables(tables, self.experiment.filters, folder):
+            for subject in own_tables(tables, self.experiment.filters, folder, self.access):
                 found += self._of_table(subject)
         return found
 
@@ -118,7 +121,7 @@ class Preparation:
         """The measurements of a table with rows."""
         case = subject.case
         wanted = [m for m in self.experiment.measurements if self.experiment.measures(m, subject.layout)]
-        table = load_table_json(subject.location)
+        table = load_table_json(subject.location, self.access.reader(subject.location))
         files = [file for file in live_files(table) if file.content == DATA]
         if subject.cost is not None:
             yield Building(case=case("build"), cost=subject.cost)

@@ -111,6 +111,10 @@ class RestCatalog:
     def store_at(self, location: str) -> Store:
         return self._stores(location)
 
+    def storage_options(self, identifier: Identifier) -> dict[str, str]:
+        """The client's options, with those that the server gives for the table; raises NotFound, Unsupported."""
+        return self._stores.options(self.load_state(identifier).metadata.location)
+
     def default_location(self, identifier: Identifier) -> str:
         """Empty: the server chooses the location."""
         return ""

@@ -46,7 +46,7 @@ def where(spark: SparkSession, tmp_path: Path) -> Surroundings:
 
 def measured(path: str, where: Surroundings, filters: Sequence[str] = JAVA_FILTERS) -> Finished:
     chosen = {"engines": list(ENGINES), "measurements": ["pruning", "decimals", "deletes"], "repetitions": 1}
-    values = {**of_tables([path], filters).values, **chosen, "warmups": 0, "warm_seconds": 0}
+    values = {**of_tables([{"path": path}], filters).values, **chosen, "warmups": 0, "warm_seconds": 0}
     return run_experiment(parse_values(values), where=where)
 
 
