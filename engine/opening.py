@@ -279,17 +279,13 @@ class Catalog:
         return self._table(identifier, self._inner.load_state(identifier))
 
     def storage_options(self, name: Name) -> dict[str, str]:
-        """What opens the files of a table without the catalog: its properties for storage, such as ``s3.endpoint``, and
-        the credentials that a REST server gives with the table, valid for some minutes at least. `load_table` takes
-        them as properties, and so does PyIceberg. There are secrets among them.
+        """What opens a table's files without the catalog, as `load_table` and PyIceberg take it: properties for storage,
+        and credentials that a REST server gives, valid for some minutes at least. There are secrets among them.
 
-        Raises:
-            NotFound: No such table.
-            Unsupported: The server signs each request, and gives no credentials.
+        Raises NotFound; Unsupported if the server signs each request instead.
         """
-        own: Mapping[str, str] = self._properties
-        if isinstance(self._inner, rest.RestCatalog):
-            own = self._inner.storage_options(table_identifier(name))
+        location = self._inner.load_state(table_identifier(name)).metadata.location
+        own = self._inner.storage_options(location) if isinstance(self._inner, rest.RestCatalog) else self._properties
         return {key: value for key, value in own.items() if is_storage_property(key)}
 
     def register_table(self, name: Name, metadata_location: str) -> Table:

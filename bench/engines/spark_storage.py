@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from bench.engines.access import S3_SCHEMES, Access
@@ -36,7 +35,7 @@ def give_access(spark: SparkSession, access: Access) -> None:
         cast("Any", spark.sparkContext._jvm).org.apache.hadoop.fs.FileSystem.getFileSystemClass(  # noqa: SLF001
             access.scheme, configuration
         )
-    except Py4JJavaError as error:
+    except Exception as error:  # py4j's; it comes with PySpark
         setting = f"spark.hadoop.fs.{access.scheme}.impl"
         raise EngineMissing(
             f"Spark's session reads no {access.scheme}:// locations: it lacks a jar of a file system, or {setting}"

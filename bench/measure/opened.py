@@ -52,8 +52,8 @@ def try_each(
 ) -> dict[str, R]:
     """What `attempt` gives for every engine, without those for which it raised; their errors are recorded.
 
-    An engine that cannot work with the table, such as with its store, skips it. A filter that some engines refuse is one of their limits, and a case that they skip. A filter that all refuse is a
-    failure.
+    An engine that cannot reach the table's store skips it. A filter that some engines refuse is one of their limits,
+    and a case that they skip. A filter that all refuse is a failure.
     """
     results: dict[str, R] = {}
     refused: dict[str, FilterRefused] = {}

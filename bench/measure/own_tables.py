@@ -82,9 +82,7 @@ def _data_files(table: TableJson) -> list[FileEntry]:
     return [file for file in live_files(table) if file.content == DATA]
 
 
-def _subject(
-    table: TableJson, name: str, filters: Mapping[str, str], folder: Path, access: TableAccess
-) -> Subject:
+def _subject(table: TableJson, name: str, filters: Mapping[str, str], folder: Path, access: TableAccess) -> Subject:
     decimals = decimal_columns(table)
     has_deletes = any(file.content != DATA for file in live_files(table))
     return Subject(

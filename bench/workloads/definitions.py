@@ -142,16 +142,16 @@ class TableWorkload:
 
     @classmethod
     def parse(cls, values: Definition) -> TableWorkload:
-        path, catalog, warehouse = (
-            values.text(key) if key in values.keys() else None for key in ("path", "catalog", "warehouse")
-        )
-        relocate = values.texts("relocate")
-        if catalog is None:
+        given, relocate = values.keys(), values.texts("relocate")
+        if "catalog" not in given:
             return cls(path=values.text("path"), relocate=relocate)
+        catalog, table = values.text("catalog"), values.text("table")
+        path, warehouse = (values.text(key) if key in given else None for key in ("path", "warehouse"))
         if without_secrets(catalog) != catalog:
             advice = "put it into .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI, and give the name"
-            raise ConfigError(f"the address has a secret, which a run's file would show; {advice}", path=values.at("catalog"))
-        table = values.text("table")
+            raise ConfigError(
+                f"the address has a secret, which a run's file would show; {advice}", path=values.at("catalog")
+            )
         return cls(path=path or "", relocate=relocate, catalog=catalog, table=table, warehouse=warehouse)
 
 

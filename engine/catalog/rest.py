@@ -111,9 +111,9 @@ class RestCatalog:
     def store_at(self, location: str) -> Store:
         return self._stores(location)
 
-    def storage_options(self, identifier: Identifier) -> dict[str, str]:
-        """The client's options, with those that the server gives for the table; raises NotFound, Unsupported."""
-        return self._stores.options(self.load_state(identifier).metadata.location)
+    def storage_options(self, location: str) -> dict[str, str]:
+        """The client's options, with those that the server gave with the table at `location`; raises Unsupported."""
+        return self._stores.options(location)
 
     def default_location(self, identifier: Identifier) -> str:
         """Empty: the server chooses the location."""

@@ -47,7 +47,7 @@ class TableJson:
 
     location: str
     values: Mapping[str, Any]
-    read: Read = field(default=lambda location: read_bytes(location), repr=False, compare=False)
+    read: Read = field(default=lambda location: read_bytes(location), repr=False, compare=False)  # noqa: PLW0108 - defined below
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
