@@ -279,7 +279,7 @@ class Catalog:
         return self._table(identifier, self._inner.load_state(identifier))
 
     def storage_options(self, name: Name) -> dict[str, str]:
-        """What opens a table's files without the catalog, as `load_table` and PyIceberg take it: properties for storage,
+        """What opens a table's files without the catalog, as `load_table` and PyIceberg take it: storage properties,
         and credentials that a REST server gives, valid for some minutes at least. There are secrets among them.
 
         Raises NotFound; Unsupported if the server signs each request instead.

@@ -53,6 +53,10 @@ class Access:
         return found | {name: value for name, value in self.options.items() if name not in renamed}
 
 
+LOCAL = Access()
+"""Of local files."""
+
+
 class TableAccess:
     """The access to tables, by their metadata files; those that are not known here are opened without options.
 

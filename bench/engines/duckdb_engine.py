@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from bench.engines.access import S3_SCHEMES, Access
+from bench.engines.access import LOCAL, S3_SCHEMES, Access
 from bench.engines.arrow_scan import ArrowScans
 from bench.engines.engine import Ability, EngineMissing, Plan
 from bench.engines.registry import EngineContext
@@ -44,7 +44,7 @@ class DuckDb(ArrowScans[DuckDbTable, str | None]):
     def __init__(self, context: EngineContext) -> None:
         self.version = duckdb.__version__
         self._access = context.access
-        self._opened = [(Access(), connected())]
+        self._opened = [(LOCAL, connected())]
 
     def open(self, metadata_location: str) -> DuckDbTable:
         # iceberg_scan reads metadata.json in every query; there is no handle to keep it in.
@@ -65,7 +65,7 @@ class DuckDb(ArrowScans[DuckDbTable, str | None]):
         return reader(handle.connection, handle.location, columns, filter)
 
 
-def connected(access: Access = Access()) -> duckdb.DuckDBPyConnection:
+def connected(access: Access = LOCAL) -> duckdb.DuckDBPyConnection:
     """A database that reads Iceberg tables, in the store that `access` opens.
 
     Raises:
@@ -95,7 +95,7 @@ def secret_of(access: Access) -> list[str]:
     """
     options = access.in_pyiceberg_names
     beyond = options.keys() - {*_SECRET, _ENDPOINT, _VIRTUAL, *_TUNING}
-    if beyond := {name for name in beyond if name.startswith("s3.") or name.startswith("client.")}:
+    if beyond := {name for name in beyond if name.startswith(("s3.", "client."))}:
         raise EngineMissing(f"duckdb has no setting for {', '.join(sorted(beyond))}")
     parts = ["TYPE s3", *(f"{_SECRET[name]} {_quoted(value)}" for name, value in options.items() if name in _SECRET)]
     if endpoint := options.get(_ENDPOINT):
