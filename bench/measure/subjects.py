@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -19,7 +19,7 @@ from bench.experiment import Experiment
 from bench.measure.brute.filters import filter_columns
 from bench.measure.brute.manifests import DATA, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.truth import GroundTruth
+from bench.measure.brute.truth import MatchingRows
 from bench.measure.building import Building
 from bench.measure.cache import DatasetCache
 from bench.measure.case import EVERYTHING, Case
@@ -125,14 +125,13 @@ class Preparation:
         files = [file for file in live_files(table) if file.content == DATA]
         if subject.cost is not None:
             yield Building(case=case("build"), cost=subject.cost)
+        rows = cache(partial(MatchingRows, table, files))
         if "planning" in wanted:
             by_path = {normalised(file.path): file for file in files}
-            yield Planning(
-                case=case("planning"), location=subject.location, filters=subject.filters, truth=TableFiles(by_path)
-            )
+            truth = TableFiles(by_path, lambda name: rows().matching(subject.filters[name]))
+            yield Planning(case=case("planning"), location=subject.location, filters=subject.filters, truth=truth)
         if "pruning" in wanted:
-            truth = partial(GroundTruth, table, files)
-            yield Pruning(case=case("pruning"), location=subject.location, filters=subject.filters, truth=truth)
+            yield Pruning(case=case("pruning"), location=subject.location, filters=subject.filters, truth=rows)
         if "decimals" in wanted:
             if subject.decimal_columns:
                 yield Scanning(

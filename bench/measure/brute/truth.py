@@ -48,6 +48,30 @@ def truth_at(location: str, read: Read | None = None) -> GroundTruth:
     return GroundTruth(table, live_files(table))
 
 
+class MatchingRows:
+    """What filters keep of each data file of a table; found out once for each filter, and nothing else is kept.
+
+    Args:
+        table: See `GroundTruth`.
+        files: See there.
+
+    Raises:
+        NoTruth: See there.
+    """
+
+    def __init__(self, table: TableJson, files: Sequence[FileEntry]) -> None:
+        self._table = table
+        self._entries = files
+        self.files: Mapping[str, FileEntry] = GroundTruth(table, files).files
+        self._found: dict[str, dict[str, int]] = {}
+
+    def matching(self, filter: str) -> Mapping[str, int]:
+        """As `GroundTruth.matching`."""
+        if filter not in self._found:
+            self._found[filter] = GroundTruth(self._table, self._entries).matching(filter)
+        return self._found[filter]
+
+
 class GroundTruth:
     """The live files of a table, and what is in them.
 
