@@ -1,4 +1,4 @@
-"""What other engines answer wrongly, each by the fewest steps: docs/design/interop.md lists them. A test fails on the day
+"""What other engines answer wrongly, in the fewest steps: docs/design/interop.md lists it. A test fails on the day
 that an engine is right."""
 
 from __future__ import annotations
