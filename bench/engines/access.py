@@ -119,10 +119,15 @@ class TableAccess:
         if metadata_location not in self._ask:
             return None
 
+        kept: list[tuple[Access, engine.Table]] = []
+
         def read(location: str) -> bytes:
             try:
-                table = engine.load_table(metadata_location, relocate={}, properties=self(metadata_location).options)
-                return table.store.read(location)
+                access = self(metadata_location)
+                if not kept or kept[0][0] is not access:
+                    table = engine.load_table(metadata_location, relocate={}, properties=access.options)
+                    kept[:] = [(access, table)]
+                return kept[0][1].store.read(location)
             except EngineError as error:
                 raise DatasetFailed(str(error)) from error
 
