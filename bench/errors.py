@@ -7,6 +7,7 @@
     ├── DatasetFailed           a dataset could not be built, or what is on disk is not what was built
     ├── EngineFailed            an engine under test failed at something that it says it can do
     ├── Disagreement            engines disagree with each other or with the ground truth: nothing they measured counts
+    │   └── WrongAnswer         one engine's rows or files are not the true ones: its time does not count
     └── CorruptRecords          a results file is damaged, or mixes runs
 
 `str(error)` is one line for people: what is wrong, where, and what to do.
@@ -43,6 +44,10 @@ class EngineFailed(BenchError):
 
 class Disagreement(BenchError):
     """Engines disagree with each other or with the ground truth."""
+
+
+class WrongAnswer(Disagreement):
+    """An engine delivers other rows than the true ones, or plans without a file that has some of them."""
 
 
 class CorruptRecords(BenchError):

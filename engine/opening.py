@@ -33,7 +33,7 @@ from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.contradictions import Verify, VerifyingStore
-from engine.storage.object_stores import flag
+from engine.storage.object_stores import flag, is_storage_property
 from engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
 from engine.storage.resolve import Stores, absolute_location, normalise_location, store_for
 from engine.storage.user_configuration import configured_catalogs
@@ -95,8 +95,9 @@ class Catalog:
         self._inner = inner
         self._cache = cache
         self._verify: Verify = verify
-        self._defaults = _below(TABLE_DEFAULT, properties or {})
-        self._overrides = _below(TABLE_OVERRIDE, properties or {})
+        self._properties = dict(properties or {})
+        self._defaults = _below(TABLE_DEFAULT, self._properties)
+        self._overrides = _below(TABLE_OVERRIDE, self._properties)
         self._now_ms = now_ms
         self._new_id = new_id
 
@@ -276,6 +277,16 @@ class Catalog:
         """The table as it is now; raises NotFound."""
         identifier = table_identifier(name)
         return self._table(identifier, self._inner.load_state(identifier))
+
+    def storage_options(self, name: Name) -> dict[str, str]:
+        """What opens a table's files without the catalog, as `load_table` and PyIceberg take it: storage properties,
+        and credentials that a REST server gives, valid for some minutes at least. There are secrets among them.
+
+        Raises NotFound; Unsupported if the server signs each request instead.
+        """
+        location = self._inner.load_state(table_identifier(name)).metadata.location
+        own = self._inner.storage_options(location) if isinstance(self._inner, rest.RestCatalog) else self._properties
+        return {key: value for key, value in own.items() if is_storage_property(key)}
 
     def register_table(self, name: Name, metadata_location: str) -> Table:
         """Register a table by an existing metadata file; raises AlreadyExists, FileNotFound."""

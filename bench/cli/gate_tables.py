@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import engine
 from bench.cases.counters import NO_ROWS, environment
 from bench.cli.run import CACHE
+from bench.engines.access import TableAccess
 from bench.errors import ConfigError
 from bench.experiment import load_experiment
 from bench.gate.baseline import Baseline, CaseResult
@@ -47,6 +48,7 @@ def count_plans(definition: Path) -> Baseline:
     if any(found) and not experiment.filters:
         raise ConfigError("name some: those that are chosen by a table's bounds change with it", path="filters")
     cases: dict[str, CaseResult] = {}
+    access = TableAccess()
     cache = CACHE.resolve()
     with ExitStack() as resources:
         prepared = Preparation(
@@ -56,18 +58,20 @@ def count_plans(definition: Path) -> Baseline:
             progress=silent,
             engines={},
             resources=resources,
+            access=access,
         )
         for planning in prepared.measurements():
             if isinstance(planning, Planning):
-                cases.update(_counts(planning))
+                cases.update(_counts(planning, access))
     # What is generated depends on the libraries that write it; tables that are there do not.
     return Baseline(cases=cases, environment={} if all(found) else environment())
 
 
-def _counts(planning: Planning) -> Iterator[tuple[str, CaseResult]]:
+def _counts(planning: Planning, access: TableAccess) -> Iterator[tuple[str, CaseResult]]:
     for name, text in {_ALL: None, **planning.filters}.items():
         counters = engine.Counters()
-        plan = engine.load_table(planning.location).scan(filter=text, counters=counters).plan()
+        options = access(planning.location).options
+        plan = engine.load_table(planning.location, properties=options).scan(filter=text, counters=counters).plan()
         counted = counters.as_dict()
         requests = sum(count for counter, count in counted.items() if counter.startswith("storage_requests_"))
         size = pc.sum(plan.files["file_size_in_bytes"]).as_py() or 0

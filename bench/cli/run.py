@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+import engine
 from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, named_table
+from bench.cli.naming import catalog_options
 from bench.cli.progress import RunProgress
 from bench.cli.report import find_run, print_verdict, write_report
 from bench.errors import ConfigError
@@ -76,10 +77,10 @@ def run(
     if tables:
         if experiment is not None or scale is not None:
             raise click.UsageError("--table measures a table as it is: no experiment, no --scale")
+        found = [{"path": path} for path in tables]
         if catalog is not None:
-            # All engines are given the file, and the same one.
-            places = tuple(named_table(catalog, name, warehouse).metadata_location for name in tables)
-        chosen = of_tables(tables if catalog is None else places, filters, relocate)
+            found = [_in_catalog(catalog, name, warehouse) for name in tables]
+        chosen = of_tables(found, filters, relocate)
     elif filters or relocate or catalog or warehouse:
         raise click.UsageError("--filter, --relocate, --catalog and --warehouse need --table")
     else:
@@ -111,18 +112,41 @@ def confirm(context: Context, needed: Estimate, *, yes: bool) -> None:
         click.confirm("Run it?", abort=True, err=True)
 
 
-def of_tables(paths: Sequence[str], filters: Sequence[str] = (), relocate: Sequence[str] = ()) -> Experiment:
+def _in_catalog(catalog: str, name: str, warehouse: str | None) -> dict[str, str]:
+    """A table of a catalog as a definition has it: all engines are given one metadata file.
+
+    Of the catalog there is no more than what each process of the run asks it by, and nothing where files open without.
+
+    Raises:
+        EngineError: There is no such table, or nothing that opens its files elsewhere.
+    """
+    opened = engine.load_catalog(catalog, warehouse=warehouse)
+    path = {"path": opened.load_table(name).metadata_location}
+    if not opened.storage_options(name):
+        return path
+    return path | {"catalog": catalog, "table": name} | ({"warehouse": warehouse} if warehouse else {})
+
+
+def of_tables(
+    tables: Sequence[Mapping[str, str]], filters: Sequence[str] = (), relocate: Sequence[str] = ()
+) -> Experiment:
     """The experiment that measures tables, as the command line names them.
+
+    Args:
+        tables: Of each, the keys of a definition.
+        filters: SQL.
+        relocate: OLD=NEW, two prefixes of locations.
 
     Raises:
         ConfigError: `relocate` is not OLD=NEW.
     """
+    names = [each.get("table", each["path"]) for each in tables]
     moved = dict(_pair(text) for text in relocate)
     values: dict[str, Any] = {
-        "name": Path(paths[0]).name.removesuffix(".metadata.json") or "table",
-        "description": f"Tables {', '.join(paths)}",
+        "name": Path(names[0]).name.removesuffix(".metadata.json") or "table",
+        "description": f"Tables {', '.join(names)}",
         "engines": list(TABLE_ENGINES),
-        "workload": [{"kind": "table", "path": path, "relocate": moved} for path in paths],
+        "workload": [{"kind": "table", **each, "relocate": moved} for each in tables],
         "filters": {text: text for text in filters},
         "spark": {"master": "local[*]"},
     }

@@ -222,9 +222,9 @@ def _int64(array: pa.Array) -> np.ndarray:
 
 
 def _micros(array: pa.Array) -> pa.Array:
-    """Microseconds as int64; nanoseconds stay what they are, as microseconds could not hold them."""
+    """Microseconds as int64; timestamps in nanoseconds stay what they are, as microseconds could not hold them."""
     kind = array.type
-    if pa.types.is_time32(kind):
+    if pa.types.is_time(kind):
         array = array.cast(pa.time64("us"))
     elif pa.types.is_timestamp(kind) and kind.unit != "ns":
         array = array.cast(pa.timestamp("us", tz=kind.tz))

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from bench.engines.access import LOCAL, S3_SCHEMES, Access
 from bench.engines.arrow_scan import ArrowScans
-from bench.engines.engine import Ability, Plan
+from bench.engines.engine import Ability, EngineMissing, Plan
 from bench.engines.registry import EngineContext
 
 _BATCH_ROWS = 1 << 17
+_SECRET = {
+    "s3.access-key-id": "KEY_ID",
+    "s3.secret-access-key": "SECRET",
+    "s3.session-token": "SESSION_TOKEN",
+    "s3.region": "REGION",
+}
+_ENDPOINT, _VIRTUAL = "s3.endpoint", "s3.force-virtual-addressing"
+_TUNING = ("s3.connect-timeout", "s3.request-timeout", "s3.retry.num-retries", "s3.anonymous")
+"""Anonymous is who gives no keys."""
 
 
-class DuckDb(ArrowScans[str, str | None]):
+@dataclass(frozen=True)
+class DuckDbTable:
+    """A metadata file, and a database that opens the table's files."""
+
+    connection: duckdb.DuckDBPyConnection
+    location: str
+
+
+class DuckDb(ArrowScans[DuckDbTable, str | None]):
     """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query."""
 
     name = "duckdb"
@@ -24,28 +43,67 @@ class DuckDb(ArrowScans[str, str | None]):
 
     def __init__(self, context: EngineContext) -> None:
         self.version = duckdb.__version__
-        self._connection = connected()
+        self._access = context.access
+        self._opened = [(LOCAL, connected())]
 
-    def open(self, metadata_location: str) -> str:
+    def open(self, metadata_location: str) -> DuckDbTable:
         # iceberg_scan reads metadata.json in every query; there is no handle to keep it in.
-        return metadata_location
+        access = self._access(metadata_location)
+        found = next((connection for own, connection in self._opened if own == access), None)
+        if found is None:
+            found = connected(access)
+            self._opened.append((access, found))
+        return DuckDbTable(found, metadata_location)
 
-    def compile(self, handle: str, filter: str | None) -> str | None:
+    def compile(self, handle: DuckDbTable, filter: str | None) -> str | None:
         return filter
 
-    def plan(self, handle: str, filter: str | None) -> Plan:
+    def plan(self, handle: DuckDbTable, filter: str | None) -> Plan:
         raise AssertionError("planning is not among the abilities")
 
-    def batches(self, handle: str, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
-        return reader(self._connection, handle, columns, filter)
+    def batches(self, handle: DuckDbTable, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
+        return reader(handle.connection, handle.location, columns, filter)
 
 
-def connected() -> duckdb.DuckDBPyConnection:
-    """A database that reads Iceberg tables."""
+def connected(access: Access = LOCAL) -> duckdb.DuckDBPyConnection:
+    """A database that reads Iceberg tables, in the store that `access` opens.
+
+    Raises:
+        EngineMissing: It cannot read there.
+    """
     connection = duckdb.connect()
     for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
         connection.execute(f"LOAD '{_extension(package)}'")
+    if access.scheme:
+        if access.scheme not in S3_SCHEMES:
+            raise EngineMissing(f"duckdb is not given what opens {access.scheme}:// locations")
+        try:
+            connection.execute(f"LOAD '{_extension('duckdb_extension_httpfs')}'")
+        except ModuleNotFoundError as error:
+            message = "duckdb reads S3 with its extension httpfs: pip install 'icebench[peers]'"
+            raise EngineMissing(message) from error
+        if access.options:
+            connection.execute(f"CREATE SECRET ({', '.join(secret_of(access))})")
     return connection
+
+
+def secret_of(access: Access) -> list[str]:
+    """The parts of DuckDB's description of access to S3.
+
+    Raises:
+        EngineMissing: It has no word for an option.
+    """
+    options = access.in_pyiceberg_names
+    beyond = options.keys() - {*_SECRET, _ENDPOINT, _VIRTUAL, *_TUNING}
+    if beyond := {name for name in beyond if name.startswith(("s3.", "client."))}:
+        raise EngineMissing(f"duckdb has no setting for {', '.join(sorted(beyond))}")
+    parts = ["TYPE s3", *(f"{_SECRET[name]} {_quoted(value)}" for name, value in options.items() if name in _SECRET)]
+    if endpoint := options.get(_ENDPOINT):
+        scheme, _, host = endpoint.rpartition("://")
+        style = "vhost" if options.get(_VIRTUAL, "false").lower() == "true" else "path"
+        parts += [f"ENDPOINT {_quoted(host.rstrip('/'))}", f"URL_STYLE '{style}'"]
+        parts.append(f"USE_SSL {str(scheme != 'http').lower()}")
+    return parts
 
 
 def reader(
@@ -54,9 +112,12 @@ def reader(
     """The rows of a table that the filter keeps; None keeps all columns, or all rows."""
     names = "*" if columns is None else ", ".join(f'"{column}"' for column in columns)
     where = f" WHERE {filter}" if filter else ""
-    quoted = location.replace("'", "''")
-    query = f"SELECT {names} FROM iceberg_scan('{quoted}'){where}"  # noqa: S608 - the user's own filter on own files
+    query = f"SELECT {names} FROM iceberg_scan({_quoted(location)}){where}"  # noqa: S608 - the user's own filter on own files
     return connection.execute(query).to_arrow_reader(_BATCH_ROWS)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _extension(package: str) -> Path:

@@ -35,11 +35,12 @@ class Icebench(ArrowScans[engine.Table, str | None]):
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("icebench")
+        self._access = context.access
         # As other engines come compiled; a process would begin without, and change in the midst of a measurement.
         engine.prepare_kernels()
 
     def open(self, metadata_location: str) -> engine.Table:
-        return engine.load_table(metadata_location)
+        return engine.load_table(metadata_location, properties=self._access(metadata_location).options)
 
     def compile(self, handle: engine.Table, filter: str | None) -> str | None:
         # Making the scan parses and binds the filter, as planning does: what is wrong with it shows here.

@@ -13,6 +13,7 @@ from bench.engines.engine import Ability, Plan
 from bench.engines.icebench import maintain
 from bench.engines.registry import EngineContext
 from bench.engines.spark_scan import SparkScans
+from bench.engines.spark_storage import give_access
 from bench.layouts.upkeep import Action
 
 
@@ -26,10 +27,13 @@ class IcebenchSpark(SparkScans[engine.Table, str | None]):
 
     def __init__(self, context: EngineContext) -> None:
         self._spark = context.spark()
+        self._access = context.access
         self.version = f"{version('icebench')} (Spark {self._spark.version})"
 
     def open(self, metadata_location: str) -> engine.Table:
-        return engine.load_table(metadata_location)
+        access = self._access(metadata_location)
+        give_access(self._spark, access)
+        return engine.load_table(metadata_location, properties=access.options)
 
     def compile(self, handle: engine.Table, filter: str | None) -> str | None:
         handle.scan(filter=filter)

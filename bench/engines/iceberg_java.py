@@ -17,6 +17,7 @@ from bench.engines.engine import Ability, EngineMissing, Plan, normalised
 from bench.engines.java_functions import JavaFunctions
 from bench.engines.registry import EngineContext
 from bench.engines.spark_scan import SparkScans
+from bench.engines.spark_storage import give_access
 from bench.layouts.upkeep import KEYS, Action
 
 Java = Any
@@ -74,6 +75,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
 
     def __init__(self, context: EngineContext) -> None:
         self._spark = context.spark()
+        self._access = context.access
         # pyspark offers no public way into the JVM.
         self._jvm = cast("Java", self._spark.sparkContext._jvm)  # noqa: SLF001
         self._session = cast("Java", self._spark._jsparkSession)  # noqa: SLF001
@@ -86,6 +88,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         self.version: str = self._iceberg.IcebergBuild.version()
 
     def open(self, metadata_location: str) -> JavaTable:
+        give_access(self._spark, self._access(metadata_location))
         io = self._iceberg.hadoop.HadoopFileIO(self._configuration)
         operations = self._iceberg.StaticTableOperations(metadata_location, io)
         reports = self._iceberg.metrics.InMemoryMetricsReporter()

@@ -36,11 +36,13 @@ class Polars:
     abilities = frozenset({Ability.SCAN, Ability.COUNT_PLAN})
 
     def __init__(self, context: EngineContext) -> None:
+        self._access = context.access
         self.version = f"{version('polars')} (polars-iceberg {version('polars-iceberg')})"
 
     def open(self, metadata_location: str) -> PolarsTable:
         location = metadata_location if "://" in metadata_location else f"file://{metadata_location}"
-        return PolarsTable(pl.scan_iceberg(location))
+        options = self._access(metadata_location).in_pyiceberg_names
+        return PolarsTable(pl.scan_iceberg(location, storage_options=options or None))
 
     def compile(self, handle: PolarsTable, filter: str | None) -> pl.Expr:
         if filter is None:

@@ -28,10 +28,11 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("pyiceberg")
+        self._access = context.access
 
     def open(self, metadata_location: str) -> StaticTable:
         clear_manifest_cache()
-        return StaticTable.from_metadata(metadata_location)
+        return StaticTable.from_metadata(metadata_location, self._access(metadata_location).in_pyiceberg_names)
 
     def compile(self, handle: StaticTable, filter: str | None) -> BooleanExpression:
         if filter is None:

@@ -6,10 +6,11 @@ An engine's module is imported on demand: the harness must run, and say why, whe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from bench.engines.access import Access, TableAccess
 from bench.engines.engine import AnyEngine, EngineMissing
 
 if TYPE_CHECKING:
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineContext:
-    """What engines share. `spark` starts the session at its first call, so only a run that needs Spark pays for it."""
+    """What engines share. `spark` starts the session at its first call, so only a run that needs Spark pays for it;
+    `access` gives what opens the files of the table of a metadata file."""
 
     spark: Callable[[], SparkSession]
+    access: Callable[[str], Access] = field(default_factory=TableAccess)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import engine
+from bench.engines.access import TableAccess
 from bench.errors import ConfigError
 from bench.measure.brute.bounds import choose_filters
 from bench.measure.brute.filters import filter_columns
@@ -23,7 +24,9 @@ _SCANNED_COLUMNS = 4
 _PLAIN_TYPES = frozenset({"boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string"})
 
 
-def own_tables(workloads: Sequence[TableWorkload], filters: Mapping[str, str], folder: Path) -> Iterator[Subject]:
+def own_tables(
+    workloads: Sequence[TableWorkload], filters: Mapping[str, str], folder: Path, access: TableAccess
+) -> Iterator[Subject]:
     """Tables to be compared with each other: the same filters, each table's own name as its layout.
 
     The cost of deletes is the difference between scanning a table and scanning the same data files by metadata that
@@ -33,12 +36,14 @@ def own_tables(workloads: Sequence[TableWorkload], filters: Mapping[str, str], f
         workloads: Which tables.
         filters: SQL by name; none chooses filters from the bounds of the first table.
         folder: Where rewritten metadata goes.
+        access: Learns what opens the files of those in catalogs.
 
     Raises:
         ConfigError: No table there, it has no snapshot, or a filter is wrong.
         DatasetFailed: The metadata or a manifest is damaged.
+        EngineError: A catalog does not have a table.
     """
-    tables = [_at_home(each, folder / str(ordinal)) for ordinal, each in enumerate(workloads)]
+    tables = [_at_home(each, folder / str(ordinal), access) for ordinal, each in enumerate(workloads)]
     if not filters:
         filters = {choice.name: choice.text for choice in choose_filters(tables[0], _data_files(tables[0]))}
     seen: list[str] = []
@@ -49,28 +54,35 @@ def own_tables(workloads: Sequence[TableWorkload], filters: Mapping[str, str], f
         seen.append(name)
         if seen.count(name) > 1:
             name = f"{name} ({seen.count(name)})"
-        yield _subject(table, name, filters, folder / str(ordinal))
+        yield _subject(table, name, filters, folder / str(ordinal), access)
 
 
-def _at_home(workload: TableWorkload, folder: Path) -> TableJson:
+def _at_home(workload: TableWorkload, folder: Path, access: TableAccess) -> TableJson:
     """The table with paths that lead to its files: itself, or a rewritten copy of its metadata if the engine finds it
     moved."""
-    table = load_table_json(workload.path)
+    path = workload.path
+    if workload.catalog is not None:
+        path = access.open(workload.catalog, workload.table, workload.warehouse, path)
+    table = load_table_json(path, access.reader(path))
     if table.snapshot is None:
-        raise ConfigError("the table has no snapshot: there is nothing to measure", path=workload.path)
+        raise ConfigError("the table has no snapshot: there is nothing to measure", path=path)
     folder.mkdir()
     stated = table.values["location"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", engine.errors.RelocationWarning)
-        move = engine.load_table(table.location, relocate=workload.relocate or None).store.physical
-    return load_table_json(relocated(table, folder, move)) if move(stated) != stated else table
+        options = access(table.location).options
+        move = engine.load_table(table.location, relocate=workload.relocate or None, properties=options).store.physical
+    if move(stated) == stated:
+        return table
+    copy = access.copied(table.location, relocated(table, folder, move))
+    return load_table_json(copy, access.reader(copy))
 
 
 def _data_files(table: TableJson) -> list[FileEntry]:
     return [file for file in live_files(table) if file.content == DATA]
 
 
-def _subject(table: TableJson, name: str, filters: Mapping[str, str], folder: Path) -> Subject:
+def _subject(table: TableJson, name: str, filters: Mapping[str, str], folder: Path, access: TableAccess) -> Subject:
     decimals = decimal_columns(table)
     has_deletes = any(file.content != DATA for file in live_files(table))
     return Subject(
@@ -81,7 +93,7 @@ def _subject(table: TableJson, name: str, filters: Mapping[str, str], folder: Pa
         decimal_columns=decimals,
         delete_columns=decimals or _plain_columns(table),
         filtered_columns=decimals or _plain_columns(table),
-        without_deletes=without_deletes(table, folder) if has_deletes else None,
+        without_deletes=access.copied(table.location, without_deletes(table, folder)) if has_deletes else None,
         with_deletes={DELETES: table.location} if has_deletes else {},
     )
 

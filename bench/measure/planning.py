@@ -12,16 +12,18 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from bench.engines.access import scheme_of
 from bench.engines.engine import Ability, AnyEngine, Plan, normalised
 from bench.engines.inflate import Inflate
-from bench.errors import Disagreement
+from bench.errors import BenchError, Disagreement, WrongAnswer
 from bench.measure.brute.manifests import FileEntry
 from bench.measure.brute.metadata import load_table_json
+from bench.measure.brute.sql import NoTruth
 from bench.measure.case import EVERYTHING, Case, Evidence
 from bench.measure.fresh_plan import PLANNERS
 from bench.measure.fresh_process import fresh_process
 from bench.measure.opened import Opened, try_each
-from bench.measure.plans import check_files, plan_checksum
+from bench.measure.plans import check_files, check_rows, plan_checksum
 from bench.measure.trial import Bench, Timed, Trial
 from bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
@@ -51,20 +53,35 @@ class Truth(Protocol):
         """How many files a right plan has at least."""
         ...
 
+    def doubt(self, filter: str) -> str | None:
+        """Why nobody knows which files have rows that the filter keeps; None where it is known."""
+        ...
+
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of a table that exists, by normalised path."""
+    """The files of a table that exists, by normalised path, and the rows of each that a filter keeps, by its name.
+    `matching` may raise NoTruth and BenchError."""
 
     files: Mapping[str, FileEntry]
+    matching: Callable[[str], Mapping[str, int]]
     abilities: ClassVar[tuple[Ability, ...]] = (Ability.PLAN,)
 
     def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
         check_files(plan, self.files, everything=filter is None)
+        if filter is not None and self.doubt(filter) is None:
+            check_rows(plan, self.matching(filter))
         return Evidence(counters=plan.counters, checksum=plan_checksum(plan, self.files))
 
     def fewest(self, filter: str | None) -> int:
         return len(self.files) if filter is None else 0
+
+    def doubt(self, filter: str) -> str | None:
+        try:
+            self.matching(filter)
+        except (NoTruth, BenchError) as error:
+            return str(error)
+        return None
 
 
 @dataclass(frozen=True)
@@ -83,12 +100,12 @@ class DescribedFiles:
             planned = np.zeros(self.files.files, np.bool_)
             planned[[ordinal_of(path) for path in plan.files]] = True
             if missing := int((kept & ~planned).sum()):
-                raise Disagreement(f"does not plan {missing} of {int(kept.sum())} files that may hold matching rows")
+                raise WrongAnswer(f"does not plan {missing} of {int(kept.sum())} files that may hold matching rows")
             beyond = int((planned & ~kept).sum())
         else:
             beyond = plan.counters["files_planned"] - int(kept.sum())
             if beyond < 0:
-                raise Disagreement(f"plans {-beyond} files too few, of {int(kept.sum())} that may hold matching rows")
+                raise WrongAnswer(f"plans {-beyond} files too few, of {int(kept.sum())} that may hold matching rows")
         pairs = plan.counters.get("delete_pairs")
         if pairs is not None and beyond == 0 and pairs != (left := self.files.delete_pairs(filter)):
             raise Disagreement(f"matches {pairs} deletes to data files, and bounds leave {left}")
@@ -96,6 +113,9 @@ class DescribedFiles:
 
     def fewest(self, filter: str | None) -> int:
         return int(self.files.kept(filter).sum())
+
+    def doubt(self, filter: str) -> str | None:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +149,8 @@ class Planning:
             bench.progress(NAME, f"{self.case.layout}: {name}, checking plans", done, len(filters))
             engines = able if name in self.floorless else {**able, **floor}
             case = replace(self.case, filter=name)
+            if text is not None and (doubt := self.truth.doubt(name)) is not None:
+                bench.recorder.skip(case.of("oracle"), f"plans are not searched for files that they lack: {doubt}")
             for made in try_each(engines, partial(self._checked, bench, case, text), bench.recorder, case).values():
                 yield from made
         for name in self.fresh:
@@ -159,7 +181,7 @@ class Planning:
     def _check_cold(self, bench: Bench, opened: Opened) -> None:
         """Raise Disagreement where a fresh handle, of a table and filter that were planned before, plans by reading
         less than the manifest list."""
-        if bench.bytes_read(opened.engine.name) is None:
+        if bench.bytes_read(opened.engine.name) is None or scheme_of(self.location):
             return
         again = opened.afresh()
         before = bench.bytes_read(again.engine.name) or 0

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 
 from bench.engines.engine import Plan
-from bench.errors import Disagreement
+from bench.errors import Disagreement, WrongAnswer
 from bench.measure.brute.manifests import FileEntry
 
 
@@ -19,7 +19,18 @@ def check_files(plan: Plan, files: Mapping[str, FileEntry], *, everything: bool)
     if strangers := plan.files - files.keys():
         raise Disagreement(f"plans {describe(strangers)} that the table does not have")
     if everything and (missing := files.keys() - plan.files):
-        raise Disagreement(f"without a filter, does not plan {describe(missing)} of the table")
+        raise WrongAnswer(f"without a filter, does not plan {describe(missing)} of the table")
+
+
+def check_rows(plan: Plan, matching: Mapping[str, int]) -> None:
+    """A plan has every file with a row that the filter keeps, of which `matching` has the number.
+
+    Raises:
+        WrongAnswer: It is not so.
+    """
+    if missed := matching.keys() - plan.files:
+        rows = sum(matching[path] for path in missed)
+        raise WrongAnswer(f"does not plan {describe(missed)} with {rows} matching rows: its scans lose rows")
 
 
 def plan_checksum(plan: Plan, files: Mapping[str, FileEntry]) -> str:

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from bench.engines.engine import Ability, AnyEngine, Plan
-from bench.errors import BenchError, Disagreement
+from bench.errors import BenchError, WrongAnswer
 from bench.measure.brute.effectiveness import effectiveness
 from bench.measure.brute.sql import NoTruth
-from bench.measure.brute.truth import GroundTruth
+from bench.measure.brute.truth import MatchingRows
 from bench.measure.case import Case, Evidence
 from bench.measure.opened import Opened, try_each
-from bench.measure.plans import check_files, describe, plan_checksum
+from bench.measure.plans import check_files, check_rows, plan_checksum
 from bench.measure.trial import Bench, Trial
 
 NAME = "pruning"
@@ -33,7 +33,7 @@ class Pruning:
     case: Case
     location: str
     filters: Mapping[str, str]
-    truth: Callable[[], GroundTruth]
+    truth: Callable[[], MatchingRows]
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         try:
@@ -70,12 +70,12 @@ class Pruning:
                     figures=asdict(effectiveness(sizes, plan.files, matching)),
                 )
                 yield Trial(case=case.of(engine), evidence=evidence)
-                if missed := matching.keys() - plan.files:
-                    rows = sum(matching[path] for path in missed)
-                    message = f"does not plan {describe(missed)} with {rows} matching rows: its scans lose rows"
-                    bench.recorder.fail(case.of(engine), Disagreement(message))
+                try:
+                    check_rows(plan, matching)
+                except WrongAnswer as error:
+                    bench.recorder.fail(case.of(engine), error)
 
-    def _plan(self, truth: GroundTruth, text: str, engine: AnyEngine) -> Plan:
+    def _plan(self, truth: MatchingRows, text: str, engine: AnyEngine) -> Plan:
         opened = Opened.of(engine, self.location, text)
         plan = engine.plan(opened.handle, opened.filter)
         check_files(plan, truth.files, everything=False)

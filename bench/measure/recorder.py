@@ -11,6 +11,7 @@ from bench.measure.case import Case, Evidence, Measured, Sample
 from bench.measure.metrics import records_of
 from bench.measure.record import Failure, Record, Skipped
 from bench.measure.run_file import Run, RunWriter
+from engine.errors import without_secrets
 
 _CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
 
@@ -23,6 +24,7 @@ class Recorder:
         versions: Engine name -> version.
         before: What an earlier attempt at the run, or another of its processes, recorded.
         check: Raises if the run is to stop; called where nothing is half recorded.
+        shown: What may be recorded of a message of an engine, which may have secrets.
     """
 
     def __init__(
@@ -32,10 +34,12 @@ class Recorder:
         versions: Mapping[str, str],
         before: Run | None = None,
         check: Callable[[], None] = lambda: None,
+        shown: Callable[[str], str] = without_secrets,
     ) -> None:
         self._writer = writer
         self._versions = versions
         self.check = check
+        self._shown = shown
         self.measured: dict[Case, Measured] = {} if before is None else {each.case: each for each in before.measured}
         self.skipped: list[Skipped] = [] if before is None else list(before.skipped)
         self.failures: list[Failure] = [] if before is None else list(before.failures)
@@ -80,7 +84,7 @@ class Recorder:
     def skip(self, case: Case, reason: str) -> None:
         """A case that was asked for and cannot be measured."""
         made = Skipped(engine=case.engine, measurement=case.measurement, layout=case.layout, case=_label(case),
-                       reason=reason)  # fmt: skip
+                       reason=self._shown(reason))  # fmt: skip
         if made not in self.skipped:
             self._writer.add(made)
             self.skipped.append(made)
@@ -91,7 +95,7 @@ class Recorder:
         self.check()
         made = Failure(
             kind=type(error).__name__,
-            message=_said(error),
+            message=self._shown(_said(error)),
             engine=case.engine,
             measurement=case.measurement,
             layout=case.layout,

@@ -18,12 +18,14 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
+from bench.engines.access import TableAccess
 from bench.engines.engine import AnyEngine, EngineMissing
 from bench.engines.inflate import Inflate
 from bench.engines.pyarrow_files import PyArrowFiles
 from bench.engines.registry import EngineContext, make_engine
 from bench.errors import BenchError, ConfigError, CorruptRecords
 from bench.experiment import Experiment, parse_values
+from bench.measure.brute.truth import GroundTruth, truth_at
 from bench.measure.building import BUILDER
 from bench.measure.case import Case
 from bench.measure.environment import fingerprint
@@ -165,6 +167,7 @@ class _Attempt:
         self._experiment = experiment
         self._process = process
         self._where = where
+        self._access = TableAccess()
         self._spark = SparkUse(experiment.spark, where.cache / "iceberg_java", where.session)
 
     def execute(
@@ -173,7 +176,7 @@ class _Attempt:
         """Check and run every case, and give the run's file with the descriptor of its lock, which `lock` takes; there
         is none where it never came to measure."""
         experiment, where = self._experiment, self._where
-        engines, missing = _make_engines(experiment, EngineContext(self._spark), self._progress)
+        engines, missing = _make_engines(experiment, EngineContext(self._spark, self._access), self._progress)
         with ExitStack() as resources:
             measurements = Preparation(
                 experiment=experiment,
@@ -182,6 +185,7 @@ class _Attempt:
                 progress=self._progress,
                 engines=engines,
                 resources=resources,
+                access=self._access,
             ).measurements()
             versions = {name: engine.version for name, engine in engines.items()}
             environment = self._environment(versions)
@@ -199,6 +203,7 @@ class _Attempt:
                     versions={BUILDER: version("icebench"), **versions},
                     before=before,
                     check=where.interruption.check,
+                    shown=self._access.without_secrets,
                 )
                 for name, reason in missing.items():
                     recorder.skip(Case(engine=name, filter="*"), reason)
@@ -241,7 +246,7 @@ class _Attempt:
             with ExitStack() as resources:
                 bench = Bench(
                     engines=engines, recorder=recorder, progress=self._progress, pace=experiment.pace,
-                    resources=resources, clock=where.clock,
+                    resources=resources, clock=where.clock, truth=self._truth,
                 )  # fmt: skip
                 trials: list[Trial] = []
                 for measurement in (each for each in measurements if each.case.workload == workload):
@@ -249,6 +254,9 @@ class _Attempt:
                 # With the open tables of all trials: to walk them before each run took longer than most runs.
                 with out_of_collection():
                     runner.run(workload, trials)
+
+    def _truth(self, location: str) -> GroundTruth:
+        return truth_at(location, self._access.reader(location))
 
     def _environment(self, versions: Mapping[str, str]) -> dict[str, object]:
         """The fingerprint, and beside it, as the same figures may be asked for in many ways, what was asked for."""

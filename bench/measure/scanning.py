@@ -11,7 +11,7 @@ from functools import partial
 
 from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, AnyEngine, Counting
-from bench.errors import BenchError, Disagreement
+from bench.errors import BenchError, Disagreement, WrongAnswer
 from bench.measure.brute.sql import Disputed, NoTruth
 from bench.measure.case import EVERYTHING, Case, Evidence
 from bench.measure.opened import Opened, try_each
@@ -94,7 +94,7 @@ class Scanning:
             elif self.same_rows and name in base and (found := checksums[name].difference(base[name][1])):
                 difference = f"delivers other rows than from {self.base}: {found}"
             if difference is not None:
-                bench.recorder.fail(case.of(name), Disagreement(difference))
+                bench.recorder.fail(case.of(name), WrongAnswer(difference))
                 right.discard(name)
         if text is None and right and not any(checksums[name].rows for name in right):
             bench.recorder.skip(case, "the table has no rows")
@@ -122,14 +122,26 @@ class Scanning:
             return set()
         faults = {engine: fault for engine, own in found.items() if (fault := answer.fault_of(own)) is not None}
         for engine, fault in faults.items():
-            more = "" if self.truth is None else self._told_by_files(bench, location, text, found[engine])
-            bench.recorder.fail(case.of(engine), Disagreement(f"delivers wrong rows: {fault}{more}"))
+            try:
+                more = "" if self.truth is None else self._told_by_files(bench, location, text, found[engine])
+            except Disputed as dispute:
+                bench.recorder.skip(
+                    case.of(engine), f"delivers other rows ({fault}), and is not known wrong: {dispute}"
+                )
+            else:
+                bench.recorder.fail(case.of(engine), WrongAnswer(f"delivers wrong rows: {fault}{more}"))
         return set(found) - set(faults)
 
     def _told_by_files(self, bench: Bench, location: str, text: str | None, found: Checksum) -> str:
-        """What the table's own files tell of a fault: whether the writer made it, or which of them a reader lacks."""
+        """What the table's own files say of a fault: whether the writer made it, or which of them a reader lacks.
+
+        Raises:
+            Disputed: Two evaluators differ on the rows of the files.
+        """
         try:
             fault = bench.truth(location).answer(self.columns, text).fault_of(found)
+        except Disputed:
+            raise
         except (NoTruth, BenchError) as error:
             return f" (the table's files tell no more: {error})"
         return f" ({'as the files of the table have them' if fault is None else f'of the table: {fault}'})"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
+from bench.engines.access import TableAccess
 from bench.engines.engine import AnyEngine, normalised
 from bench.engines.iceberg_java import IcebergJava
 from bench.engines.inflate import Inflate
@@ -18,7 +19,7 @@ from bench.experiment import Experiment
 from bench.measure.brute.filters import filter_columns
 from bench.measure.brute.manifests import DATA, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.truth import GroundTruth
+from bench.measure.brute.truth import MatchingRows
 from bench.measure.building import Building
 from bench.measure.cache import DatasetCache
 from bench.measure.case import EVERYTHING, Case
@@ -64,6 +65,7 @@ class Preparation:
         spark: The run's session.
         progress: Told every step.
         engines: Those that could be made, by name.
+        access: Learns what opens the files of tables in catalogs.
         resources: Holds what tables need until the end of the run.
     """
 
@@ -73,6 +75,7 @@ class Preparation:
     progress: Progress
     engines: Mapping[str, AnyEngine]
     resources: ExitStack
+    access: TableAccess = field(default_factory=TableAccess)
 
     def measurements(self) -> list[Measurement]:
         """Every measurement of the definition, in the order of its workloads, with all tables made.
@@ -110,7 +113,7 @@ class Preparation:
         if tables:
             self.cache.mkdir(parents=True, exist_ok=True)
             folder = Path(self.resources.enter_context(TemporaryDirectory(prefix="table-", dir=self.cache)))
-            for subject in own_tables(tables, self.experiment.filters, folder):
+            for subject in own_tables(tables, self.experiment.filters, folder, self.access):
                 found += self._of_table(subject)
         return found
 
@@ -118,18 +121,17 @@ class Preparation:
         """The measurements of a table with rows."""
         case = subject.case
         wanted = [m for m in self.experiment.measurements if self.experiment.measures(m, subject.layout)]
-        table = load_table_json(subject.location)
+        table = load_table_json(subject.location, self.access.reader(subject.location))
         files = [file for file in live_files(table) if file.content == DATA]
         if subject.cost is not None:
             yield Building(case=case("build"), cost=subject.cost)
+        rows = cache(partial(MatchingRows, table, files))
         if "planning" in wanted:
             by_path = {normalised(file.path): file for file in files}
-            yield Planning(
-                case=case("planning"), location=subject.location, filters=subject.filters, truth=TableFiles(by_path)
-            )
+            truth = TableFiles(by_path, lambda name: rows().matching(subject.filters[name]))
+            yield Planning(case=case("planning"), location=subject.location, filters=subject.filters, truth=truth)
         if "pruning" in wanted:
-            truth = partial(GroundTruth, table, files)
-            yield Pruning(case=case("pruning"), location=subject.location, filters=subject.filters, truth=truth)
+            yield Pruning(case=case("pruning"), location=subject.location, filters=subject.filters, truth=rows)
         if "decimals" in wanted:
             if subject.decimal_columns:
                 yield Scanning(

@@ -51,7 +51,7 @@ def build_report(run: Run, *, results_file: str) -> Report:
         title=f"icebench: {run.experiment if run.records else 'nothing'}",
         subtitle=_subtitle(run),
         source=f"run {run.run_id}",
-        findings=findings_of(records, said),
+        findings=findings_of(records, said, run.failures),
         remarks=remarks_of(run),
         sections=(*opening, *sections_of(records)),
         facts=tuple(_facts(run)),

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from bench.measure.record import Failure
 from bench.report.compare import Records, best, median, pooled
 from bench.report.model import Finding
 from bench.report.quantities import count, listed, quantity, signed_percent, times
+from bench.report.remarks import SHOWN, WRONG
 from bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Effect, holm
 
 WITHIN = f"{math.expm1(LEAST_EFFECT):.0%}"
@@ -25,7 +27,9 @@ _MOST_GROUPS = 8
 """Of layouts that are told one by one."""
 
 
-def findings_of(records: Records, answers: Sequence[Finding] = ()) -> tuple[Finding, ...]:
+def findings_of(
+    records: Records, answers: Sequence[Finding] = (), failures: Sequence[Failure] = ()
+) -> tuple[Finding, ...]:
     """The findings of a run: what went wrong first, then the answers to what its definition asks, then layouts, then
     engines, measurement by measurement."""
     planning = records.where(measurement="planning").competing
@@ -41,6 +45,7 @@ def findings_of(records: Records, answers: Sequence[Finding] = ()) -> tuple[Find
         _engines(records.where(measurement="maintenance", metric="upkeep_time"), "Upkeep"),
     ]
     return (
+        *_wrong_answers(failures),
         *_lost_files(records.where(measurement="pruning", metric="recall")),
         *answers,
         *_layouts_by_filter(records.where(measurement="pruning")),
@@ -73,6 +78,22 @@ def reach(effects: Iterable[Effect]) -> str:
     """What effects of which none is claimed may be."""
     lows, highs = zip(*((effect.low, effect.high) for effect in effects), strict=True)
     return f"their intervals reach from {min(lows):.2f} to {max(highs):.2f}"
+
+
+def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
+    """Each engine with wrong answers, and where."""
+    wrong: dict[str, list[Failure]] = {}
+    for failure in failures:
+        if failure.kind == WRONG:
+            wrong.setdefault(failure.engine, []).append(failure)
+    for engine, own in wrong.items():
+        cases = list(dict.fromkeys(f"{each.measurement} of {each.case} on {each.layout}" for each in own))
+        more = f", and {len(cases) - SHOWN} more" if len(cases) > SHOWN else ""
+        yield Finding(
+            statement=f"{engine} answers wrongly in {count(len(cases), 'case')}, where its time does not count: "
+            f"{'; '.join(cases[:SHOWN])}{more}.",
+            evidence="; ".join(dict.fromkeys(each.message for each in own[:SHOWN])),
+        )
 
 
 def _lost_files(recalls: Records) -> Iterator[Finding]:

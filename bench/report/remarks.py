@@ -18,6 +18,8 @@ FEWEST_REPETITIONS = 6
 """Fewer pairs than this cannot give an interval of 95% by the signed-rank test."""
 
 SHOWN = 5
+WRONG = "WrongAnswer"
+"""The kind of a failure where an engine is known to be wrong."""
 
 
 class Severity(IntEnum):
@@ -70,8 +72,12 @@ def remarks_of(run: Run) -> tuple[Remark, ...]:
 
 def _failed(failure: Failure) -> Remark:
     advice = "The case was not measured; the message above is the engine's own."
+    if failure.kind == WRONG:
+        text = f"{failure.engine} answers wrongly: {failure}"
+        advice = "Its time in this case does not count, and is not shown. docs/design/interop.md lists what is known."
+        return Remark(severity=Severity.ERROR, text=text, advice=advice)
     if failure.kind == "Disagreement":
-        advice = "Engines gave different rows or files: their figures for this case do not count until one is mended."
+        advice = "Engines gave different rows or files: their figures for this case do not count until one is fixed."
     return Remark(severity=Severity.ERROR, text=f"{failure.kind}: {failure}", advice=advice)
 
 

@@ -23,6 +23,7 @@ from bench.workloads.schemas import TABLES
 from bench.workloads.tpcds import Tpcds
 from bench.workloads.upkeep_tables import UpkeepTables
 from bench.workloads.wide import Wide
+from engine.errors import without_secrets
 
 DEFAULT_SEED = 1
 TPCDS = "tpcds"
@@ -115,14 +116,25 @@ def _log(values: Definition) -> RowsWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class TableWorkload:
-    """A table that exists. `path` is a metadata file or the table's directory; `relocate` maps old prefixes to new ones
-    for a table that was copied without rewriting its metadata."""
+    """A table that exists.
+
+    Args:
+        path: A metadata file or the table's directory; empty for what a catalog has now.
+        relocate: Old prefixes -> new ones, for a table that was copied without rewriting its metadata.
+        catalog: The catalog that gives what opens the files: its address, or the name of its configuration. None for
+            files that open without.
+        table: The name there.
+        warehouse: Of an SQL catalog.
+    """
 
     kind: ClassVar[str] = "table"
     measurements: ClassVar[tuple[str, ...]] = OF_TABLES
 
     path: str
     relocate: Mapping[str, str] = field(default_factory=dict)
+    catalog: str | None = None
+    table: str = ""
+    warehouse: str | None = None
 
     @property
     def name(self) -> str:
@@ -130,7 +142,17 @@ class TableWorkload:
 
     @classmethod
     def parse(cls, values: Definition) -> TableWorkload:
-        return cls(path=values.text("path"), relocate=values.texts("relocate"))
+        given, relocate = values.keys(), values.texts("relocate")
+        if "catalog" not in given:
+            return cls(path=values.text("path"), relocate=relocate)
+        catalog, table = values.text("catalog"), values.text("table")
+        path, warehouse = (values.text(key) if key in given else None for key in ("path", "warehouse"))
+        if without_secrets(catalog) != catalog:
+            advice = "put it into .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI, and give the name"
+            raise ConfigError(
+                f"the address has a secret, which a run's file would show; {advice}", path=values.at("catalog")
+            )
+        return cls(path=path or "", relocate=relocate, catalog=catalog, table=table, warehouse=warehouse)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,6 +111,10 @@ class RestCatalog:
     def store_at(self, location: str) -> Store:
         return self._stores(location)
 
+    def storage_options(self, location: str) -> dict[str, str]:
+        """The client's options, with those that the server gave with the table at `location`; raises Unsupported."""
+        return self._stores.options(location)
+
     def default_location(self, identifier: Identifier) -> str:
         """Empty: the server chooses the location."""
         return ""

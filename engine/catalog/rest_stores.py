@@ -118,8 +118,7 @@ class VendedStore(ForwardingStore):
         self._take(vended)
 
     def __reduce__(self) -> tuple[object, ...]:
-        self.at(self._root)
-        options = {**self._properties, **self._vended.options(self._root)}
+        options = self.options()
         # The signer has the client's token, which goes only where it is needed.
         signer = self._service.signer if _signs_remotely(options, self._root) else None
         held = Service(None, signer and partial(_same, signer(options)), _never)
@@ -168,6 +167,12 @@ class VendedStore(ForwardingStore):
                 self._stores[key] = Stores(own) if signer is None else _signed(own, signer)
             stores = self._stores[key]
         return stores(location)
+
+    def options(self) -> dict[str, str]:
+        """Those of the table's location, with credentials that are valid now."""
+        self.at(self._root)
+        with self._lock:
+            return {**self._properties, **self._vended.options(self._root)}
 
     def _uploading(self, location: str) -> UploadingStore:
         store = self.at(location)
@@ -246,6 +251,15 @@ class TableStores:
             below = [root for root in self._by_table if location == root or location.startswith(f"{root}/")]
             vended = self._by_table[max(below, key=len)] if below else None
         return self._default(location) if vended is None else vended
+
+    def options(self, root: str) -> dict[str, str]:
+        """What opens the files of the table at `root`; raises Unsupported if the server signs requests for them."""
+        with self._lock:
+            vended = self._by_table.get(root)
+        found = self._properties if vended is None else vended.options()
+        if _signs_remotely(found, root):
+            raise Unsupported(f"credentials for {root}: the REST server signs each request, and gives none")
+        return dict(found)
 
     def is_fresh(self, root: str) -> bool:
         """Whether nothing has to be renewed for the table at `root`."""

@@ -115,6 +115,11 @@ STORAGE_PROPERTIES = frozenset({*_S3, *_GCS, _GCS_TOKEN, _GCS_ENDS_AT, _GCS_HOST
 """Every name that is read here; one that ends with a dot is a prefix."""
 
 
+def is_storage_property(name: str) -> bool:
+    """Whether a property of that name is read here."""
+    return name in STORAGE_PROPERTIES or name.startswith(_ADLS_SAS)
+
+
 def object_store(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool = False) -> ArrowStore:
     """The store of a location of one of the `OBJECT_SCHEMES`; raises Invalid, StorageFailed.
 

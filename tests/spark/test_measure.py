@@ -6,15 +6,20 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import engine
 from bench.cli.run import of_tables
+from bench.engines.access import Access
 from bench.engines.engine import AnyEngine
 from bench.engines.registry import EngineContext, make_engine
+from bench.engines.spark_storage import give_access, s3a_settings
 from bench.experiment import parse_values
 from bench.measure.brute.metadata import metadata_file
 from bench.measure.run import Finished, Surroundings, run_experiment
+from tests.services.s3_server import S3Server
 
 JAVA_FILTERS = ("day >= '2000-03-05' and day < '2000-03-07'", "label = 's3' and price > 100.50", "id is null")
 ENGINES = ("icebench", "pyiceberg", "iceberg-java", "duckdb", "polars")
@@ -46,7 +51,7 @@ def where(spark: SparkSession, tmp_path: Path) -> Surroundings:
 
 def measured(path: str, where: Surroundings, filters: Sequence[str] = JAVA_FILTERS) -> Finished:
     chosen = {"engines": list(ENGINES), "measurements": ["pruning", "decimals", "deletes"], "repetitions": 1}
-    values = {**of_tables([path], filters).values, **chosen, "warmups": 0, "warm_seconds": 0}
+    values = {**of_tables([{"path": path}], filters).values, **chosen, "warmups": 0, "warm_seconds": 0}
     return run_experiment(parse_values(values), where=where)
 
 
@@ -54,10 +59,10 @@ def check(found: Finished) -> None:
     """All engines deliver the same rows, none plans too little, and the deletes are applied."""
     assert found.run.failures == ()
     by_case = {(r.measurement, r.case, r.metric, r.engine): r for r in found.records}
-    for engine in ENGINES:
-        assert by_case["decimals", "all", "scan_time", engine].counters["rows_returned"] == 450
-        assert by_case["deletes", "none", "scan_time", engine].counters["rows_returned"] == 500
-        assert by_case["deletes", "deletes", "scan_time", engine].counters["rows_deleted"] == 50
+    for name in ENGINES:
+        assert by_case["decimals", "all", "scan_time", name].counters["rows_returned"] == 450
+        assert by_case["deletes", "none", "scan_time", name].counters["rows_returned"] == 500
+        assert by_case["deletes", "deletes", "scan_time", name].counters["rows_deleted"] == 50
     recalls = {r.samples for r in found.records if r.metric == "recall"}
     assert recalls == {(1.0,)}
 
@@ -124,3 +129,37 @@ def test_upkeep_by_every_engine(where: Surroundings) -> None:
         r.engine: r.samples for r in found.records if (r.case, r.metric) == ("remove_orphan_files", "files_deleted")
     }
     assert deleted == {"icebench": (5.0,), "iceberg-java": (5.0,)}
+
+
+def test_a_store_that_spark_does_not_reach(
+    where: Surroundings, s3_server: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = f"s3://{bucket}/wh"
+    made = engine.load_catalog(root, properties=s3_server.properties)
+    made.create_table("db.own", pa.schema([("id", pa.int64())])).append(pa.table({"id": range(10)}))
+    for name, value in {"type": "hadoop", "warehouse": root, **s3_server.properties}.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper().replace('.', '__').replace('-', '_')}", value)
+    values = {
+        "name": "lake", "engines": ["icebench", "icebench-spark", "iceberg-java"], "measurements": ["filtered"],
+        "filters": {"few": "id < 3"}, "repetitions": 1, "warmups": 0, "warm_seconds": 0,
+        "workload": {"kind": "table", "catalog": "lake", "table": "db.own"},
+    }  # fmt: skip
+    found = run_experiment(parse_values(values), where=where)
+    assert found.run.failures == ()
+    assert {each.case.engine for each in found.run.measured} == {"icebench"}
+    skipped = {each.engine: each.reason for each in found.run.skipped}
+    for name in ("icebench-spark", "iceberg-java"):
+        assert skipped[name].startswith("Spark's session reads no s3:// locations")
+
+
+def test_a_store_that_spark_reaches(spark: SparkSession) -> None:
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    configuration.set("fs.s3n.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
+    try:
+        give_access(spark, Access("s3n", {"s3.endpoint": "http://127.0.0.1:1", "client.access-key-id": "key"}))
+        assert configuration.get("fs.s3a.endpoint") == "http://127.0.0.1:1"
+        assert configuration.get("fs.s3a.access.key") == "key"
+        assert configuration.get("fs.s3a.path.style.access") == "true"
+    finally:
+        for name in ("fs.s3n.impl", *s3a_settings({"s3.endpoint": "http://127.0.0.1:1", "s3.access-key-id": "key"})):
+            configuration.unset(name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 
-from bench.measure.brute.metadata import TableJson, read_bytes
+from bench.measure.brute.metadata import Read, TableJson, read_bytes
 
 DELETED = 2
 """The status of a manifest entry whose file is gone."""
@@ -53,12 +53,12 @@ def manifest_list(table: TableJson) -> list[dict[str, Any]]:
         return []
     if "manifest-list" not in snapshot:
         return [{"manifest_path": path, "partition_spec_id": 0, "content": DATA} for path in snapshot["manifests"]]
-    return read_avro(snapshot["manifest-list"])
+    return read_avro(snapshot["manifest-list"], table.read)
 
 
-def read_avro(location: str) -> list[dict[str, Any]]:
+def read_avro(location: str, read: Read = read_bytes) -> list[dict[str, Any]]:
     """All records of an Avro file."""
-    return [_record(value) for value in fastavro.reader(io.BytesIO(read_bytes(location)))]
+    return [_record(value) for value in fastavro.reader(io.BytesIO(read(location)))]
 
 
 def _record(value: object) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _record(value: object) -> dict[str, Any]:
 
 def _entries(table: TableJson) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for manifest in manifest_list(table):
-        for entry in read_avro(manifest["manifest_path"]):
+        for entry in read_avro(manifest["manifest_path"], table.read):
             yield manifest, entry
 
 

@@ -6,12 +6,14 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import fs
 
 from bench.errors import ConfigError, DatasetFailed
@@ -29,6 +31,10 @@ class Column:
     initial_default: Any = None
 
 
+Read = Callable[[str], bytes]
+"""Gives all bytes of the file at a location; raises DatasetFailed."""
+
+
 @dataclass(frozen=True)
 class TableJson:
     """A table's metadata file.
@@ -36,10 +42,12 @@ class TableJson:
     Args:
         location: The file, as given.
         values: Its JSON.
+        read: Reads the table's files.
     """
 
     location: str
     values: Mapping[str, Any]
+    read: Read = field(default=lambda location: read_bytes(location), repr=False, compare=False)  # noqa: PLW0108 - defined below
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -85,22 +93,26 @@ class TableJson:
         return tuple(dict.fromkeys(name for name in found if name is not None))
 
 
-def load_table_json(path: str) -> TableJson:
+def load_table_json(path: str, read: Read | None = None) -> TableJson:
     """The metadata at a path or URI: a metadata file, or a table's directory, whose newest metadata file is taken.
+
+    Args:
+        path: Where; with `read` a metadata file.
+        read: Reads the table's files, where they need credentials; None opens them by their locations alone.
 
     Raises:
         ConfigError: There is no table.
         DatasetFailed: The file is not table metadata.
     """
-    location = metadata_file(path)
-    data = read_bytes(location)
+    location = metadata_file(path) if read is None else path
+    data = (read or read_bytes)(location)
     try:
         values = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
         if not isinstance(values, dict) or "format-version" not in values:
             raise ValueError("no format-version")
     except (ValueError, OSError, EOFError, zlib.error) as error:
         raise DatasetFailed(f"{location} is not table metadata: {error}") from error
-    return TableJson(location, values)
+    return TableJson(location, values, read or read_bytes)
 
 
 def metadata_file(path: str) -> str:
@@ -110,8 +122,9 @@ def metadata_file(path: str) -> str:
     Raises:
         ConfigError: There is none.
     """
-    system, inner = filesystem(path)
-    info = system.get_file_info(inner)
+    with _readable(path):
+        system, inner = filesystem(path)
+        info = system.get_file_info(inner)
     if info.type == fs.FileType.File:
         return path
     if info.type != fs.FileType.Directory:
@@ -141,14 +154,22 @@ def read_bytes(location: str) -> bytes:
     """All bytes of a file.
 
     Raises:
-        DatasetFailed: There is no such file.
+        DatasetFailed: There is no such file, or it cannot be read.
     """
-    system, inner = filesystem(location)
-    try:
+    with _readable(location):
+        system, inner = filesystem(location)
         with system.open_input_stream(inner, compression=None) as stream:
             return stream.read()
+
+
+@contextmanager
+def _readable(location: str) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
         raise DatasetFailed(f"no such file: {location}") from error
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetFailed(f"{location} cannot be read: {' '.join(str(error).split())}") from error
 
 
 def _hinted(system: fs.FileSystem, hint: str, versions: Mapping[str, int]) -> str | None:

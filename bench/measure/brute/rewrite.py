@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from bench.errors import DatasetFailed
 from bench.measure.brute.manifests import DATA, DELETED, POSITION_DELETES
-from bench.measure.brute.metadata import TableJson, filesystem, read_bytes
+from bench.measure.brute.metadata import Read, TableJson
 
 FILE_PATH_ID = 2147483546
 """The reserved id of the column `file_path` of position deletes."""
@@ -44,9 +44,9 @@ def without_deletes(table: TableJson, folder: Path, *, new_id: Callable[[], uuid
     Returns:
         The metadata file's location.
     """
-    target = _Target(folder, new_id)
+    target = _Target(folder, new_id, table.read)
     snapshot = _snapshot(table)
-    avro = _Avro(read_bytes(snapshot["manifest-list"]))
+    avro = _Avro(table.read(snapshot["manifest-list"]))
     kept = [record for record in avro.records if record.get("content", DATA) == DATA]
     listed = avro.write(target.path("snap-{}.avro"), kept)
     summary = {
@@ -73,9 +73,9 @@ def relocated(table: TableJson, folder: Path, move: Move, *, new_id: Callable[[]
         a
             Puffin file is compressed.
     """
-    target = _Target(folder, new_id)
+    target = _Target(folder, new_id, table.read)
     snapshot = _snapshot(table)
-    avro = _Avro(read_bytes(move(snapshot["manifest-list"])))
+    avro = _Avro(table.read(move(snapshot["manifest-list"])))
     records = []
     for record in avro.records:
         path, length = _relocate_manifest(move(record["manifest_path"]), target, move)
@@ -94,10 +94,11 @@ def _snapshot(table: TableJson) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _Target:
-    """Where copies go."""
+    """Where copies go, and what reads their originals."""
 
     folder: Path
     new_id: Callable[[], uuid.UUID]
+    read: Read
 
     def path(self, pattern: str) -> Path:
         return self.folder / pattern.format(self.new_id())
@@ -127,7 +128,7 @@ class _Avro:
 
 
 def _relocate_manifest(location: str, target: _Target, move: Move) -> tuple[str, int]:
-    avro = _Avro(read_bytes(location))
+    avro = _Avro(target.read(location))
     entries = [
         {**entry, "data_file": _relocate_file(entry["data_file"], target, move)}
         for entry in avro.records
@@ -157,9 +158,7 @@ def _relocate_positions(location: str, kind: str, target: _Target, move: Move) -
     """Position deletes name their data files in a column, so the file itself has to be written again."""
     if kind.lower() != "parquet":
         raise DatasetFailed(f"{location}: only position deletes in Parquet can be relocated, not in {kind}")
-    system, inner = filesystem(location)
-    with system.open_input_file(inner) as source:
-        rows = pq.read_table(source)
+    rows = pq.read_table(io.BytesIO(target.read(location)))
     index = rows.schema.get_field_index("file_path")
     paths = pa.array([move(path) for path in rows.column(index).to_pylist()], rows.schema.field(index).type)
     path = target.path("{}-deletes.parquet")
@@ -172,7 +171,7 @@ def _relocate_vectors(location: str, target: _Target, move: Move) -> dict[str, A
     # Several entries share a file: its copy has a name that they all find.
     path = target.folder / f"{hashlib.sha256(location.encode()).hexdigest()[:32]}.puffin"
     if not path.exists():
-        data = read_bytes(location)
+        data = target.read(location)
         size = int.from_bytes(data[-12:-8], "little")
         start = len(data) - 12 - size
         if data[-8] & 1:

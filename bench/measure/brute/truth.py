@@ -28,7 +28,7 @@ from bench.engines.engine import normalised
 from bench.errors import DatasetFailed
 from bench.measure.brute.filters import filter_columns, to_duckdb
 from bench.measure.brute.manifests import DATA, EQUALITY_DELETES, POSITION_DELETES, FileEntry, live_files
-from bench.measure.brute.metadata import Column, TableJson, load_table_json, read_bytes
+from bench.measure.brute.metadata import Column, Read, TableJson, load_table_json
 from bench.measure.brute.second_opinion import SecondOpinion
 from bench.measure.brute.sql import NoTruth, Sql, quoted, top_level
 from bench.measure.oracle import Answer
@@ -42,10 +42,34 @@ _VECTOR_BEFORE, _VECTOR_AFTER = 8, 4
 """Bytes around the bitmap of a deletion vector: its length and magic, its CRC."""
 
 
-def truth_at(location: str) -> GroundTruth:
-    """The truth about the table of a metadata file. Raises as `GroundTruth` does."""
-    table = load_table_json(location)
+def truth_at(location: str, read: Read | None = None) -> GroundTruth:
+    """The truth about the table of a metadata file, see `load_table_json`. Raises as `GroundTruth` does."""
+    table = load_table_json(location, read)
     return GroundTruth(table, live_files(table))
+
+
+class MatchingRows:
+    """What filters keep of each data file of a table; found out once for each filter, and nothing else is kept.
+
+    Args:
+        table: See `GroundTruth`.
+        files: See there.
+
+    Raises:
+        NoTruth: See there.
+    """
+
+    def __init__(self, table: TableJson, files: Sequence[FileEntry]) -> None:
+        self._table = table
+        self._entries = files
+        self.files: Mapping[str, FileEntry] = GroundTruth(table, files).files
+        self._found: dict[str, dict[str, int]] = {}
+
+    def matching(self, filter: str) -> Mapping[str, int]:
+        """As `GroundTruth.matching`."""
+        if filter not in self._found:
+            self._found[filter] = GroundTruth(self._table, self._entries).matching(filter)
+        return self._found[filter]
 
 
 class GroundTruth:
@@ -154,7 +178,7 @@ class GroundTruth:
     def _positions(self, vector: FileEntry) -> np.ndarray:
         assert vector.offset is not None
         assert vector.length is not None
-        blob = read_bytes(vector.path)[vector.offset : vector.offset + vector.length]
+        blob = self._table.read(vector.path)[vector.offset : vector.offset + vector.length]
         return np.array(BitMap64.deserialize(blob[_VECTOR_BEFORE:-_VECTOR_AFTER]), np.int64)
 
     def _load(self, file: FileEntry, columns: Iterable[Column], *, into: str = "stored") -> None:
@@ -241,7 +265,7 @@ class GroundTruth:
             return normalised(location)
         copy = self._copies / hashlib.sha256(location.encode()).hexdigest()
         if not copy.exists():
-            copy.write_bytes(read_bytes(location))
+            copy.write_bytes(self._table.read(location))
         return str(copy)
 
 

@@ -29,12 +29,12 @@ def finished(path: Path) -> Finished:
 
 
 def test_the_command_line_says_which_tables() -> None:
-    found = of_tables(["t", "u/v"], ["a < 1"], ["s3://old=/new"])
+    found = of_tables([{"path": "t"}, {"path": "u/v"}], ["a < 1"], ["s3://old=/new"])
     assert found.workloads == tuple(TableWorkload(path=path, relocate={"s3://old": "/new"}) for path in ("t", "u/v"))
     assert found.filters == {"a < 1": "a < 1"}
     assert found.name == "t"
     with pytest.raises(ConfigError, match="--relocate: 'nonsense' is not OLD=NEW"):
-        of_tables(["t"], [], ["nonsense"])
+        of_tables([{"path": "t"}], [], ["nonsense"])
 
 
 @pytest.mark.parametrize("failed", [False, True])

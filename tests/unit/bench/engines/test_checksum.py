@@ -178,3 +178,12 @@ def test_differences_are_told_in_words() -> None:
 
 def _of_column(values: pa.Array) -> Checksum:
     return checksum_of([pa.RecordBatch.from_arrays([values], ["x"])], ["x"])
+
+
+def test_times_of_day_are_the_same_in_every_unit() -> None:
+    seconds = [3723, None, 0]
+    (first, *others) = [
+        checksum_of([pa.record_batch({"t": pa.array(seconds, pa.time32("s")).cast(kind)})], ["t"])
+        for kind in (pa.time64("us"), pa.time64("ns"), pa.time32("ms"), pa.time32("s"))
+    ]
+    assert [other.difference(first) for other in others] == [None] * 3

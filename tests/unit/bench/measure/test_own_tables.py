@@ -26,7 +26,7 @@ def where(tmp_path: Path) -> Surroundings:
 
 def experiment(*paths: str | Path, **more: object) -> Experiment:
     values = {
-        **of_tables([str(path) for path in paths]).values,
+        **of_tables([{"path": str(path)} for path in paths]).values,
         "engines": ENGINES,
         "repetitions": 1,
         "warmups": 0,

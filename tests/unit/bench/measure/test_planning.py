@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from bench.engines.engine import Ability
+from bench.errors import DatasetFailed
 from bench.measure.brute.manifests import FileEntry
+from bench.measure.brute.sql import Disputed
 from bench.measure.case import Case
 from bench.measure.planning import Planning, TableFiles
 from bench.measure.run_file import RunWriter
@@ -14,7 +18,7 @@ FILES = {
 }
 PLANNING = Planning(
     case=Case(workload="w", layout="small", measurement="planning"), location="m", filters={"some": "x = 1"},
-    truth=TableFiles(FILES),
+    truth=TableFiles(FILES, lambda name: {"some": {"/t/a": 1}}[name]),
 )  # fmt: skip
 
 
@@ -39,15 +43,45 @@ def test_cold_plans_have_a_fresh_handle_and_warm_ones_do_not(writer: RunWriter) 
 
 def test_without_a_filter_every_file_is_planned(writer: RunWriter) -> None:
     clock = Clock()
-    loses = ScriptedEngine("loses", clock, plans={("m", None): PATHS[1:], ("m", "x = 1"): PATHS[1:]})
+    loses = ScriptedEngine("loses", clock, plans={("m", None): PATHS[1:], ("m", "x = 1"): PATHS})
     whole = ScriptedEngine("whole", clock, plans={("m", None): PATHS, ("m", "x = 1"): PATHS})
     made = recorded(writer, clock, loses, whole)
     made.measure(PLANNING)
     (failure,) = made.failures
-    assert (failure.kind, failure.engine, failure.case) == ("Disagreement", "loses", "all")
+    assert (failure.kind, failure.engine, failure.case) == ("WrongAnswer", "loses", "all")
     assert failure.message == "without a filter, does not plan 1 file (a) of the table"
     assert {r.engine for r in made.records if r.case == "all"} == {"whole"}
     assert {r.engine for r in made.records if r.case == "some"} == {"whole", "loses"}
+
+
+def test_a_plan_that_loses_rows_is_not_timed(writer: RunWriter) -> None:
+    clock = Clock()
+    loses = ScriptedEngine("loses", clock, plans={("m", None): PATHS, ("m", "x = 1"): PATHS[1:]})
+    whole = ScriptedEngine("whole", clock, plans={("m", None): PATHS, ("m", "x = 1"): PATHS[:1]})
+    made = recorded(writer, clock, loses, whole)
+    made.measure(PLANNING)
+    (failure,) = made.failures
+    assert (failure.kind, failure.engine, failure.case) == ("WrongAnswer", "loses", "some")
+    assert failure.message == "does not plan 1 file (a) with 1 matching rows: its scans lose rows"
+    assert {r.engine for r in made.records if r.case == "some"} == {"whole"}
+    assert {r.engine for r in made.records if r.case == "all"} == {"whole", "loses"}
+
+
+@pytest.mark.parametrize("doubt", [Disputed("two evaluators differ"), DatasetFailed("file a cannot be read")])
+def test_where_nobody_knows_what_a_plan_must_have_none_is_wrong(writer: RunWriter, doubt: Exception) -> None:
+    clock = Clock()
+
+    def matching(_: str) -> dict[str, int]:
+        raise doubt
+
+    one = ScriptedEngine("one", clock, plans={("m", None): PATHS, ("m", "x = 1"): PATHS[1:]})
+    made = recorded(writer, clock, one)
+    made.measure(replace(PLANNING, truth=TableFiles(FILES, matching)))
+    assert not made.failures
+    assert {r.case for r in made.records} == {"all", "some"}
+    assert [(s.engine, s.case, s.reason) for s in made.skipped] == [
+        ("oracle", "some", f"plans are not searched for files that they lack: {doubt}")
+    ]
 
 
 def test_an_engine_that_raises_is_a_failure_and_the_others_go_on(writer: RunWriter) -> None:

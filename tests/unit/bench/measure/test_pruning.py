@@ -8,7 +8,7 @@ from bench.measure.brute.effectiveness import effectiveness
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.brute.sql import Disputed
-from bench.measure.brute.truth import GroundTruth
+from bench.measure.brute.truth import MatchingRows
 from bench.measure.case import Case
 from bench.measure.pruning import Pruning
 from bench.measure.run_file import RunWriter
@@ -46,14 +46,14 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> str:
     return small_table(tmp_path_factory.mktemp("tables"))
 
 
-def truth_of(location: str) -> tuple[GroundTruth, list[str]]:
+def truth_of(location: str) -> tuple[MatchingRows, list[str]]:
     table = load_table_json(location)
     files = sorted(live_files(table), key=lambda file: int.from_bytes(file.lower_bounds[1], "little"))
-    truth = GroundTruth(table, files)
+    truth = MatchingRows(table, files)
     return truth, list(truth.files)
 
 
-def pruning(location: str, truth: GroundTruth, **filters: str) -> Pruning:
+def pruning(location: str, truth: MatchingRows, **filters: str) -> Pruning:
     case = Case(workload="w", layout="small", measurement="pruning")
     return Pruning(case=case, location=location, filters=filters or {"some": FILTER}, truth=lambda: truth)
 
@@ -84,7 +84,7 @@ def test_a_lost_file_is_a_failure(writer: RunWriter, location: str) -> None:
     made.measure(pruning(location, truth))
     assert made.samples("loses", "some", "recall") == [0.5]
     (failure,) = made.failures
-    assert (failure.kind, failure.engine, failure.case) == ("Disagreement", "loses", "some")
+    assert (failure.kind, failure.engine, failure.case) == ("WrongAnswer", "loses", "some")
     assert "with 50 matching rows: its scans lose rows" in failure.message
 
 
@@ -137,7 +137,7 @@ def test_a_filter_whose_truth_is_disputed_is_skipped(writer: RunWriter, location
         def matching(self, filter: str) -> dict[str, int]:
             raise Disputed("two evaluators differ")
 
-    made.measure(pruning(location, cast("GroundTruth", Unsure())))
+    made.measure(pruning(location, cast("MatchingRows", Unsure())))
     assert not made.failures
     assert not made.records
     assert [(s.case, s.reason) for s in made.skipped] == [("some", "two evaluators differ")]

@@ -58,7 +58,7 @@ def test_who_differs_from_the_truth_is_wrong_even_in_the_majority(writer: RunWri
     wrong = [engine(name, clock, all=rows(1, 3)) for name in ("one", "two")]
     made = recorded(writer, clock, *wrong, engine("odd", clock, all=rows(1, 2)), truth={"all": rows(2, 1)})
     made.measure(WHOLE)
-    assert [(f.engine, f.kind) for f in made.failures] == [("one", "Disagreement"), ("two", "Disagreement")]
+    assert [(f.engine, f.kind) for f in made.failures] == [("one", "WrongAnswer"), ("two", "WrongAnswer")]
     assert made.failures[0].message == "delivers wrong rows: column x: sum 4 against 3"
     assert {r.engine for r in made.records} == {"odd"}
 
@@ -109,6 +109,20 @@ def test_where_the_truth_is_disputed_nobody_is_wrong(writer: RunWriter) -> None:
     equal = recorded(writer, clock, engine("one", clock), engine("two", clock), truth=disputed)
     equal.measure(WHOLE)
     assert {r.engine for r in equal.records} == {"one", "two"}
+
+
+def test_where_the_files_of_the_table_are_disputed_nobody_is_wrong(writer: RunWriter, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="needs the extra 'peers'")
+    pq.write_table(pa.Table.from_batches([rows(1, 2)]), tmp_path / "raw.parquet")
+    clock = Clock()
+    engines = [engine("right", clock, all=rows(2, 1)), engine("other", clock, all=rows(1, 3))]
+    made = recorded(writer, clock, *engines, truth={"all": Disputed("two evaluators differ")})
+    made.measure(replace(WHOLE, truth=lambda _: Oracle([tmp_path / "raw.parquet"])))
+    assert not made.failures
+    assert {r.engine for r in made.records} == {"right"}
+    assert [(s.engine, s.reason) for s in made.skipped] == [
+        ("other", "delivers other rows (column x: sum 4 against 3), and is not known wrong: two evaluators differ")
+    ]
 
 
 def test_without_the_truth_equal_engines_are_timed(writer: RunWriter) -> None:

@@ -1,0 +1,67 @@
+"""What other engines answer wrongly, in the fewest steps: docs/design/interop.md lists it. A test fails on the day
+that an engine is right."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql import SparkSession
+
+import engine
+from bench.workloads.equality_deletes import write_equality_deletes
+
+ROWS = pa.table({"id": pa.array([1, 2, 3, 4, 5], pa.int32()), "v": list("abcde")})
+
+
+def without_two(catalog: engine.Catalog, name: str = "db.t") -> engine.Table:
+    """A table of five rows of which an equality delete, with bounds as Java writes them, removes the one of id 2."""
+    table = catalog.create_table(name, ROWS.schema)
+    table.append(ROWS)
+    deletes = write_equality_deletes(table, ROWS.select(["id"]).slice(1, 1), f"{table.location}/data/by-key.parquet")
+    two = struct.pack("<i", 2)
+    bounds = {"lower_bounds": {1: two}, "upper_bounds": {1: two}, "value_counts": {1: 1}, "null_value_counts": {1: 0}}
+    table.add_files([replace(deletes, **bounds)])  # type: ignore[arg-type]
+    return table
+
+
+def ids(table: engine.Table) -> list[int]:
+    table.refresh()
+    return sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+def test_a_delete_of_pyiceberg_brings_back_what_an_equality_delete_removed(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path}/catalog.db"
+    table = without_two(engine.load_catalog(address, warehouse=str(tmp_path), name="own"))
+    assert ids(table) == [1, 3, 4, 5]
+    theirs = SqlCatalog("own", uri=address, warehouse=str(tmp_path))
+    # It refuses equality deletes where it sees them; those whose bounds its filter excludes it does not see.
+    theirs.load_table("db.t").delete("id = 4")
+    theirs.close()
+    assert ids(table) == [1, 2, 3, 5]
+
+
+def test_java_shows_deleted_rows_in_a_session_that_read_the_table_before_its_key_became_long(
+    spark: SparkSession,
+) -> None:
+    catalog = engine.load_catalog(spark.conf.get("spark.sql.catalog.iceberg_java.warehouse") or "")
+    table = without_two(catalog, "peers.promoted")
+
+    def theirs() -> list[int]:
+        spark.catalog.refreshTable("iceberg_java.peers.promoted")
+        return sorted(row["id"] for row in spark.table("iceberg_java.peers.promoted").select("id").collect())
+
+    assert theirs() == [1, 3, 4, 5]
+    table.update_schema(lambda schema: schema.promote_column("id", engine.LONG))
+    assert ids(table) == [1, 3, 4, 5]
+    # Executors keep the keys of a delete file under its name: they are still of the type int.
+    assert theirs() == [1, 2, 3, 4, 5]
+    spark.conf.set("spark.sql.iceberg.executor-cache.enabled", "false")
+    try:
+        assert theirs() == [1, 3, 4, 5]
+    finally:
+        spark.conf.unset("spark.sql.iceberg.executor-cache.enabled")
+        catalog.drop_table("peers.promoted")
