@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +41,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         columns: Sequence[str] | None = None,
         filter: Any = None,  # noqa: ANN401 - an expression of pyarrow
         **_: Any,  # noqa: ANN401 - whatever else scanners take
-    ) -> ds.Scanner:
+    ) -> Scanner:
         """Columns in this order, of the rows that the filter keeps: by the plan, or, where the filter is none of the
         engine's, afterwards.
 
@@ -54,14 +54,42 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         limited, known = self._scan.is_limited, self._scan.schema
         try:
             if filter is None or not limited:
-                return ds.Scanner.from_batches(self._scan.narrowed(filter, names).to_batches(), columns=names)
+                return Scanner(self._scan.narrowed(filter, names).to_batches(), names)
             bound = bind(as_predicate(filter, known), known)
         except (Invalid, Unsupported):
-            return ds.Scanner.from_batches(self._scan.to_batches(), columns=names, filter=filter)
+            return Scanner(self._scan.to_batches(), names, lambda batch: batch.filter(filter))
         # Not by pyarrow, for which NaN is not above numbers, as it is for DuckDB.
-        rows = self._scan.to_batches()
-        kept = (batch.filter(row_mask(batch, bound, known)) for batch in rows)
-        return ds.Scanner.from_batches(kept, schema=rows.schema, columns=names)
+        return Scanner(self._scan.to_batches(), names, lambda batch: batch.filter(row_mask(batch, bound, known)))
+
+
+class Scanner:
+    """What DuckDB asks of a pyarrow scanner.
+
+    pyarrow's own would wait for the rows on one of the few threads of its pool for input, which reading Parquet files
+    needs too: a query with as many scans as that pool has threads would never end.
+
+    Args:
+        rows: The rows, read as they are asked for.
+        columns: Those that are wanted, in order.
+        keep: What it keeps of a batch.
+    """
+
+    def __init__(
+        self,
+        rows: pa.RecordBatchReader,
+        columns: Sequence[str],
+        keep: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    ) -> None:
+        self._rows, self._columns, self._keep = rows, list(columns), keep
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        if self._keep is None and self._rows.schema.names == self._columns:
+            return self._rows
+        schema = self._rows.schema
+        wanted = pa.schema([schema.field(name) for name in self._columns], schema.metadata)
+        kept = self._rows if self._keep is None else map(self._keep, self._rows)
+        return pa.RecordBatchReader.from_batches(wanted, (batch.select(self._columns) for batch in kept))
 
 
 def _plain_geography(field: pa.Field) -> pa.Field:

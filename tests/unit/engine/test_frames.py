@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
 import sys
 import uuid
 from decimal import Decimal
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -134,7 +136,30 @@ def test_duckdb_never_delivers_nulls_for_a_comparison_with_nan(table: engine.Tab
 @pytest.mark.parametrize("limit", [None, 100])
 def test_what_is_no_filter_of_the_engine_is_tested_afterwards(table: engine.Table, limit: int | None) -> None:
     scanner = ScanDataset(table.scan(limit=limit)).scanner(["id"], pc.match_substring_regex(pc.field("s"), "^s0[12]$"))
-    assert sorted(scanner.to_table()["id"].to_pylist()) == [1, 2]
+    assert sorted(scanner.to_reader().read_all()["id"].to_pylist()) == [1, 2]
+
+
+MANY_SCANS = """
+import sys
+import duckdb
+import pyarrow as pa
+import engine
+pa.set_io_thread_count(1)
+connection = duckdb.connect(config={"threads": 4})
+engine.load_table(sys.argv[1]).scan().to_duckdb(connection).create_view("t")
+counts = ", ".join(f"(select count(x) from t where x % 4 = {i})" for i in range(4))
+print(*connection.execute(f"select {counts}").fetchone())
+"""
+
+
+def test_a_query_may_have_more_scans_than_arrow_has_threads(tmp_path: Path) -> None:
+    made = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("x", pa.int64())]))
+    numbers = np.random.default_rng(1).integers(0, 1 << 60, 400_000)  # too large for files to be read whole
+    for half in np.split(numbers, 2):
+        made.append(pa.table({"x": half}))
+    command = [sys.executable, "-c", MANY_SCANS, made.metadata_location]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert [int(each) for each in done.stdout.split()] == np.bincount(numbers % 4).tolist()
 
 
 @pytest.mark.parametrize("limit", [None, 6])
