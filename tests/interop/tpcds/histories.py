@@ -28,8 +28,11 @@ HISTORIES = {
         "rows keys rename positions partition keys sort promote keys positions convert replace repartition "
         "positions hilbert keys binpack upgrade positions merge_deletes keys zorder positions cluster keys"
     ),
+    "short": "keys rename partition positions sort promote positions repartition keys replace upgrade positions",
+    "plain": "rows",
 }
-"""The steps of each history: methods of `_History`. Each of the first four has one kind of change, the last has all."""
+"""The steps of each history: methods of `_History`. Each of the first four has one kind of change, "compacted" has all,
+"short" most of them."""
 
 EXTRA = "extra"
 _ADDING = {"rows", "positions", "keys"}
@@ -96,8 +99,9 @@ class _History:
         few = [column for column in texts if 2 <= len(rows[column].unique()) <= 8]
         self._partitioned = {self._key[0]: "bucket[3]"}
         self._partitioned |= {date: "truncate[500]"} if date else {few[0]: "identity"} if few else {}
-        self._repartitioned = {date or texts[0]: "bucket[2]"} | ({} if date else {texts[-1]: "truncate[1]"})
-        self._curve = [date or rows.schema.names[-1], self._key[0]]
+        self._repartitioned = {date or rows.schema.names[-1]: "bucket[2]"}
+        self._repartitioned |= {few[-1]: "truncate[1]"} if few and not date else {}
+        self._curve = [date or rows.schema.names[-1], self._key[-1]]
         self._spec: list[str] = []
 
     def _cut(self) -> list[pa.Table]:

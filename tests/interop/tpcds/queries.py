@@ -96,15 +96,23 @@ class Reference:
         self._connection.execute(f"load '{extension}'")
         self._connection.execute(f"call dsdgen(sf={scale})")
 
+        self._answers: dict[int, Answer] = {}
+
+    @cached_property
     def queries(self) -> dict[int, Query]:
+        """All queries by number."""
         found = self._connection.execute("select query_nr, query from tpcds_queries()").fetchall()
         return {number: Query(number, text) for number, text in found}
 
     def rows(self, table: str) -> pa.Table:
         return self._connection.execute(f"from {table}").to_arrow_table()
 
-    def answer(self, query: Query) -> Answer:
-        """What the query should return."""
-        width = len(self._connection.execute(f"describe {query.duckdb}").fetchall())
-        rows = self._connection.execute(query.ranked(width)).fetchall()
-        return Answer(tuple(sorted(((row[-1], row[:-1]) for row in rows), key=lambda ranked: ranked[0])))
+    def answer(self, number: int) -> Answer:
+        """What a query should return."""
+        if number not in self._answers:
+            query = self.queries[number]
+            width = len(self._connection.execute(f"describe {query.duckdb}").fetchall())
+            rows = self._connection.execute(query.ranked(width)).fetchall()
+            ranked = sorted(((row[-1], row[:-1]) for row in rows), key=lambda ranked: ranked[0])
+            self._answers[number] = Answer(tuple(ranked))
+        return self._answers[number]
