@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import itertools
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def _order(row: Row) -> Row:
     return (*exact, *((value is None, value) for value in row if isinstance(value, float)))
 
 
-def _comparable(value: Any) -> Any:  # noqa: ANN401 - any value of a row
+def _comparable(value: Any) -> Any:
     return "" if value is None else value
 
 
@@ -51,11 +51,14 @@ def _same_rows(left: Row, right: Row) -> bool:
     return len(left) == len(right) and all(map(_same, left, right))
 
 
-def _same(left: Any, right: Any) -> bool:  # noqa: ANN401 - any value of a row
+def _same(left: Any, right: Any) -> bool:
     if left is None or right is None:
         return left is right
     if isinstance(left, float) or isinstance(right, float):
-        return (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        return (math.isnan(left) and math.isnan(right)) or math.isclose(
+            left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE
+        )
     numbers = int, Decimal
-    assert isinstance(left, (*numbers, str, datetime.date)), f"no rule for {type(left)}"
-    return (isinstance(left, numbers) and isinstance(right, numbers) or type(left) is type(right)) and left == right
+    assert isinstance(left, (*numbers, str, dt.date)), f"no rule for {type(left)}"
+    alike = (isinstance(left, numbers) and isinstance(right, numbers)) or type(left) is type(right)
+    return alike and left == right

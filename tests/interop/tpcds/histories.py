@@ -1,8 +1,8 @@
 """Tables with the rows of TPC-DS at the end of eventful histories.
 
-The rows come in parts, one for each step that adds rows. Rows that do not belong there come with them, copies of others,
-which the same step deletes again: a query that sees one, or misses one of the others, has another answer. They are
-known by the column `EXTRA`, which is dropped at the end.
+The rows come in parts, one for each step that adds rows. With them come copies of others, which the same step deletes
+again: a query that sees one, or misses one of the others, has another answer. They are known by the column `EXTRA`,
+which is dropped at the end.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class _History:
         self._key = _PRIMARY_KEYS.get(name, (rows.schema.names[0],))
         self._extras = 0
         keys = rows.select(self._key)
-        assert keys.group_by(list(self._key)).aggregate([]).num_rows == keys.num_rows, f"{self._key} is no key of {name}"
+        assert keys.group_by(list(self._key)).aggregate([]).num_rows == keys.num_rows, (
+            f"{self._key} is no key of {name}"
+        )
         most_nulls = max(rows.schema.names, key=lambda column: rows[column].null_count)
         self._unborn = most_nulls if "replace" in steps and rows[most_nulls].null_count else None
         self._names = dict(zip(rows.schema.names, rows.schema.names, strict=True))
@@ -200,6 +202,7 @@ class _History:
 
     def promote(self) -> None:
         """Widen integers and decimals."""
+
         def edit(schema: Any) -> None:
             for field in self._rows.schema:
                 if field.name == self._unborn:

@@ -50,10 +50,9 @@ class Progress:
         variant = f"{scale}-{file_format}-{history}"
         found = cls(directory() / variant, directory() / f"{variant}-{name}.jsonl")
         found.warehouse.mkdir(parents=True, exist_ok=True)
-        found._read()
         return found
 
-    def _read(self) -> None:
+    def __post_init__(self) -> None:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         for line in map(json.loads, lines):
             self._take(line["query"], line["difference"])
@@ -72,14 +71,14 @@ class Progress:
         self._take(number, difference)
 
 
-def kept_table(warehouse: Path, name: str, write: Callable[[engine.Catalog], engine.Table]) -> engine.Table:
+def kept_table(warehouse: Path, name: str, write: Callable[[engine.Catalog, str], engine.Table]) -> engine.Table:
     """The table `tpcds.<name>`, written by an earlier part of the campaign or now."""
     catalog = engine.load_catalog(str(warehouse))
     whole = warehouse / f"{name}.whole"
     if whole.exists():
         return catalog.load_table(f"tpcds.{name}")
     shutil.rmtree(warehouse / "tpcds" / name, ignore_errors=True)
-    table = write(catalog)
+    table = write(catalog, name)
     whole.touch()
     return table
 
@@ -87,5 +86,4 @@ def kept_table(warehouse: Path, name: str, write: Callable[[engine.Catalog], eng
 if __name__ == "__main__":
     for path in sorted(directory().glob("*.jsonl")):
         progress = Progress(path.parent, path)
-        progress._read()
         sys.stdout.write(f"{path.stem}: {len(progress.right)} right, {len(progress.wrong)} wrong\n")

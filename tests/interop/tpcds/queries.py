@@ -29,8 +29,9 @@ class Query:
     text: str
 
     @cached_property
-    def _parsed(self) -> exp.Expression:
+    def _parsed(self) -> exp.Select:
         parsed = sqlglot.parse_one(self.text, read="duckdb")
+        assert isinstance(parsed, exp.Select)
         parsed.set("limit", None)
         return parsed
 
@@ -49,7 +50,7 @@ class Query:
         order = rows.args.get("order")
         rows.set("order", None)
         names = [select.unnest().output_name for select in rows.selects]
-        keys = []
+        keys: list[int] = []
         for key in [] if order is None else order.expressions:
             what = key.this
             if isinstance(what, exp.Literal) and what.is_int:
@@ -57,7 +58,7 @@ class Query:
             elif isinstance(what, exp.Column) and what.name in names:
                 place = names.index(what.name)
             else:  # not in the result
-                assert isinstance(rows, exp.Select) and rows.args.get("distinct") is None
+                assert rows.args.get("distinct") is None
                 place = width + sum(place >= width for place in keys)
                 rows.select(exp.alias_(what.copy(), f"key_{place}"), copy=False)
             keys.append(place)

@@ -65,9 +65,7 @@ def ask_spark(spark: SparkSession, tables: Iterable[engine.Table], catalog: Path
 
 
 @contextmanager
-def asking(
-    request: pytest.FixtureRequest, name: str, tables: Iterable[engine.Table], catalog: Path
-) -> Iterator[Ask]:
+def asking(request: pytest.FixtureRequest, name: str, tables: Iterable[engine.Table], catalog: Path) -> Iterator[Ask]:
     if name == "duckdb":
         yield ask_duckdb(tables)
     else:
@@ -130,12 +128,11 @@ def test_spark_answers_ten_queries(spark: SparkSession, warehouse: Path, tables:
 def test_all_answers(request: pytest.FixtureRequest, file_format: str, history: str, name: str) -> None:
     source = reference(FULL)
     progress = Progress.of(FULL, file_format, history, name)
-    tables = [
-        kept_table(progress.warehouse, table, lambda catalog, table=table: write_table(
-            catalog, table, source.rows(table), history=history, file_format=file_format
-        ))
-        for table in TABLES
-    ]  # fmt: skip
+
+    def write(catalog: engine.Catalog, table: str) -> engine.Table:
+        return write_table(catalog, table, source.rows(table), history=history, file_format=file_format)
+
+    tables = [kept_table(progress.warehouse, table, write) for table in TABLES]
     with asking(request, name, tables, progress.warehouse) as ask:
         for number, query in source.queries.items():
             if number not in progress.right:
