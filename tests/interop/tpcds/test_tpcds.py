@@ -24,8 +24,8 @@ from tests.interop.tpcds.queries import TABLES, Query, Reference
 SMALL, FULL = 0.01, 0.1
 """The scale of the usual run and that of the campaign."""
 SOME = (26, 40, 46, 51, 53, 67, 76, 79, 97, 98)
-"""Joins (outer ones in 40 and 97), decimals, dates (40, 98), nulls (76), averages (26), a rollup (67) and windows (51, 53, 67, 98), all with
-rows at the small scale."""
+"""Joins (outer ones in 40 and 97), decimals, dates (40, 98), nulls (76), averages (26), a rollup (67) and windows (51,
+53, 67, 98), all with rows at the small scale."""
 EVENTFUL = frozenset({"store_sales", "catalog_sales", "item", "customer"})
 """The tables of the usual run that have a history; the others are appended to once. All are Parquet."""
 
