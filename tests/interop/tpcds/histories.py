@@ -28,7 +28,7 @@ HISTORIES = {
         "rows keys rename positions partition keys sort promote keys positions convert replace repartition "
         "positions hilbert keys binpack upgrade positions merge_deletes keys zorder positions cluster keys"
     ),
-    "short": "keys rename partition promote sort replace upgrade positions keys",
+    "short": "keys rename partition promote sort replace upgrade positions keys keys",
     "plain": "rows",
 }
 """The steps of each history: methods of `_History`. Each of the first four has one kind of change, "compacted" has all,
