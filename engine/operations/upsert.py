@@ -17,7 +17,8 @@ from engine.commit.committer import TableState
 from engine.commit.target import Target
 from engine.errors import Invalid
 from engine.expressions.predicate import TRUE, Predicate, all_of, greater_equal, is_in, less_equal
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
+from engine.operations.row_changes import Mode, RowChange, chosen_mode
+from engine.operations.row_writer import Matches
 from engine.plan.scan import ScanPlan, TableScan
 from engine.read.matches import rows_at
 from engine.read.plans import planned_files, request_for
@@ -79,7 +80,7 @@ def upsert(
     scan = scan_of(metadata, source.filter())
     change = RowChange.of(target, scan, mode=chosen, isolation=MERGE_ISOLATION, branch=branch, properties=properties)
     matches, row_ids = source.find(scan, change.plan, target)
-    return change.commit(matches, coming=_with_lineage(source.rows, row_ids, metadata))
+    return change.commit(change.writer().changed(matches, _with_lineage(source.rows, row_ids, metadata)))
 
 
 @dataclass(frozen=True, slots=True)
