@@ -50,7 +50,7 @@ class ExecutorChanges:
         try:
             answers = self.run_job(FilterTask(writer.portable(), coming), list(enumerate(grouped(files, self.cores))))
         except BaseException:
-            remove_files_of(writer.store, writer.plan.metadata, writer.names)
+            remove_files_of(writer.store, writer.metadata, writer.names)
             raise
         return changed_there(answers, files, writer)
 
@@ -94,7 +94,7 @@ def writer_of_task(writer: RowWriter, number: int, attempt: int) -> RowWriter:
 def described(changed: ChangedFiles, writer: RowWriter) -> bytes:
     """What a task sends back: entries of new data files as compressed Avro, so that wide tables do not fill the
     driver's memory, and locations of the old ones, which the driver has."""
-    metadata = writer.plan.metadata
+    metadata = writer.metadata
     encoded = encode_files(changed.data_files, schema=written_schema(metadata), spec=metadata.spec)
     gone, partial = ([file.file_path for file in files] for files in (changed.gone, changed.partial))
     return pickle.dumps((gone, partial, encoded if changed.data_files else b"", list(changed.delete_files)))

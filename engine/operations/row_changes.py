@@ -32,7 +32,7 @@ from engine.operations.executor_changes import ExecutorChanges
 from engine.operations.row_writer import ChangedFiles, Coming, RowWriter, joined_files, matches_whole
 from engine.plan.scan import ScanPlan, TableScan
 from engine.read.matches import superseded_by_rewrite
-from engine.read.plans import planned_files
+from engine.read.plans import planned_files, request_for
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import Property
@@ -117,8 +117,8 @@ class RowChange:
         """Writes the rows; its files have names of their own."""
         target, before = self.target, self.target.committed_metadata
         return RowWriter(
-            plan=self.plan,
-            store=target.store,
+            metadata=self.metadata,
+            request=request_for(self.plan, target.store),
             mode=self.mode,
             runner=default_runner(target.store, self.metadata.location),
             assigned=None if before is None else (before.next_row_id or 0, before.last_sequence_number),

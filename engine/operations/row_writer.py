@@ -14,13 +14,13 @@ from engine.codec.manifests.encoded_files import EncodedFiles
 from engine.columnar.lineage import without_preliminary
 from engine.commit.file_refs import FileRef, ref_of
 from engine.deletes.files import FileRead
-from engine.plan.scan import ScanPlan
 from engine.read.matches import MatchedRows, matched_rows
-from engine.read.plans import request_for
 from engine.read.reader import read_files
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.data_file import DataFile, FileContent
+from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import POS
 from engine.spec.properties import DELETE_GRANULARITY
 from engine.spec.schema import Schema
@@ -127,8 +127,8 @@ class RowWriter:
     """Writes deleted and inserted rows of one plan. Leaves no files where it fails.
 
     Args:
-        plan: The state of the table and the filter; its files are passed to the methods.
-        store: The table's storage.
+        metadata: The table as planned.
+        request: How its files are read; columns are ignored.
         mode: How rows are deleted.
         runner: Reads in parallel.
         assigned: Row ids and sequence numbers from these on are preliminary, of rows that the same transaction has
@@ -137,21 +137,22 @@ class RowWriter:
         counters: Count the work; None counts nothing.
     """
 
-    plan: ScanPlan
-    store: Store
+    metadata: TableMetadata
+    request: ReadRequest
     mode: str
     runner: Runner
     assigned: tuple[int, int] | None = None
     names: FileNames = field(default_factory=FileNames)
     counters: Counters | None = None
 
+    @property
+    def store(self) -> Store:
+        """The table's storage."""
+        return self.request.store
+
     def portable(self) -> RowWriter:
-        """A copy to pickle, without what is of this process."""
-        plan, metadata = self.plan, self.plan.metadata.without_history()
-        bare = replace(
-            plan, files=plan.files.schema.empty_table(), residual_codes=plan.residual_codes[:0], metadata=metadata
-        )
-        return replace(self, plan=bare, counters=None)
+        """A copy to pickle."""
+        return replace(self, metadata=self.metadata.without_history(), counters=None)
 
     def changed_by_filter(
         self, files: Sequence[FileRead], coming: Coming | None, *, drop_whole: bool = False
@@ -165,9 +166,7 @@ class RowWriter:
         """
         whole = [file for file in files if matches_whole(file, drop_whole=drop_whole)]
         others = [file for file in files if not matches_whole(file, drop_whole=drop_whole)]
-        found = Matches.of(
-            list(matched_rows(self.plan, self.store, files=others, counters=self.counters, runner=self.runner))
-        )
+        found = Matches.of(list(matched_rows(others, self.request, runner=self.runner, counters=self.counters)))
         matches = Matches([*whole, *found.gone], found.partial)
         if not matches:
             return ChangedFiles()
@@ -199,12 +198,12 @@ class RowWriter:
         )
 
     def _write(self, rows: Rows) -> list[DataFile]:
-        is_kept = self.assigned is None or self.plan.metadata.format_version < 3
+        is_kept = self.assigned is None or self.metadata.format_version < 3
         return write_data_files(
             rows if is_kept else self._with_assigned_ids(rows),
-            metadata=self.plan.metadata,
+            metadata=self.metadata,
             store=self.store,
-            schema=written_schema(self.plan.metadata),
+            schema=written_schema(self.metadata),
             names=self.names,
             counters=self.counters,
         )
@@ -230,36 +229,33 @@ class RowWriter:
             )
             for match, before in zip(matches, self._merged_before(matches), strict=True)
         ]
-        metadata = self.plan.metadata
-        write = write_deletion_vectors if metadata.format_version >= 3 else write_position_deletes
-        return write(deleted, metadata=metadata, store=self.store, names=self.names, counters=self.counters)
+        write = write_deletion_vectors if self.metadata.format_version >= 3 else write_position_deletes
+        return write(deleted, metadata=self.metadata, store=self.store, names=self.names, counters=self.counters)
 
     @property
     def merges_deletes(self) -> bool:
         """Whether all deletes of a data file go into one file. A deletion vector must have them all; a position-delete
         file does so unless it is for a whole partition, since a reader would otherwise open one file per change."""
-        metadata = self.plan.metadata
-        return metadata.format_version >= 3 or DELETE_GRANULARITY.of(metadata.properties) == "file"
+        return self.metadata.format_version >= 3 or DELETE_GRANULARITY.of(self.metadata.properties) == "file"
 
     def _merged_before(self, matches: Sequence[MatchedRows]) -> list[npt.NDArray[np.int64]]:
         """For each data file, the earlier deleted positions that the new deletes replace: all of a deletion vector, and
         those of position-delete files that refer to this data file alone."""
-        if self.plan.metadata.format_version >= 3:
+        if self.metadata.format_version >= 3:
             return [match.deleted_before for match in matches]
         nothing = np.empty(0, np.int64)
         own = [replace(match.file, deletes=match.superseded) for match in matches]
         if not self.merges_deletes or not any(each.deletes for each in own):
             return [nothing] * len(own)
-        request = request_for(self.plan, self.store)
-        loaded = request.load_deletes(own, runner=self.runner, counters=self.counters or Counters())
+        loaded = self.request.load_deletes(own, runner=self.runner, counters=self.counters or Counters())
         found = (loaded.of(each).positions for each in own)
         return [nothing if positions is None else positions for positions in found]
 
 
 def _remaining_rows(matches: Sequence[MatchedRows], writer: RowWriter) -> pa.RecordBatchReader:
     """The live rows of the data files that do not match, file by file."""
-    written = written_schema(writer.plan.metadata)
-    request = request_for(writer.plan, writer.store, projection=Schema((*written.fields, POS)))
+    written = written_schema(writer.metadata)
+    request = replace(writer.request, projection=Schema((*written.fields, POS)))
     schema = pa.schema(list(request.arrow_schema)[:-1])
     counters = writer.counters or Counters()
 

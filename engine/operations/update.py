@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ from engine.operations.delete import ScanOf
 from engine.operations.executor_changes import ExecutorChanges
 from engine.operations.row_changes import Mode, RowChange, chosen_mode
 from engine.operations.row_writer import Matches, RowWriter
-from engine.read.plans import request_for
 from engine.read.reader import read_files
 from engine.runtime.counters import Counters
 from engine.spec.metadata_columns import LAST_UPDATED
@@ -90,15 +89,14 @@ class UpdatedRows:
     assignments: Assignments
 
     def __call__(self, writer: RowWriter, matches: Matches) -> pa.RecordBatchReader:
-        metadata = writer.plan.metadata
-        projection = written_schema(metadata)
-        request = request_for(writer.plan, writer.store, projection=projection)
-        columns = [f.name for f in metadata.schema.fields]
+        schema, projection = writer.metadata.schema, written_schema(writer.metadata)
+        request = replace(writer.request, projection=projection)
+        columns = [f.name for f in schema.fields]
         counters = writer.counters or Counters()
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in read_files(matches.files, request, runner=writer.runner, counters=counters):
-                new = self._assigned(batch.select(columns), metadata.schema)
+                new = self._assigned(batch.select(columns), schema)
                 arrays = [new.get(f.name, batch.column(place)) for place, f in enumerate(projection.fields)]
                 for place, f in enumerate(projection.fields):
                     if f.field_id == LAST_UPDATED.field_id:

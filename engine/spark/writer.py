@@ -6,8 +6,7 @@ its files as compressed Avro, so that wide tables do not fill the driver's memor
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -21,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.distribution import distributed
-from engine.spark.jobs import carried_errors, errors_of_executors
+from engine.spark.jobs import carried_errors, errors_of_executors, wait_for_tasks
 from engine.spark.types import quoted
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
@@ -36,8 +35,6 @@ from engine.write.locations import FileNames
 
 _BATCH_ROWS = 1 << 17
 """Spark hands over batches of 10,000 rows; so many go to the writer at once."""
-_POLL_SECONDS = 0.2
-_POLLS = 50
 
 
 def write_dataframe(
@@ -76,7 +73,7 @@ def write_dataframe(
     own_names = names or FileNames()
     mode = DISTRIBUTION_MODE.of(options)
     order = metadata.sort_order
-    spread = distributed(_with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
+    spread = distributed(with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
     is_sorted = mode != "none" and not order.is_unsorted and bool(own_spec.fields or mode == "range")
     task = WriteTask(
         columns=spread.columns,
@@ -94,7 +91,7 @@ def write_dataframe(
             numbered = spread.toDF(*[f"c{i}" for i in range(len(spread.columns))])
             rows = numbered.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
     except BaseException:
-        _wait_for_tasks(frame)
+        wait_for_tasks(frame.sparkSession)
         remove_files_of(store, task.metadata, own_names)
         raise
     files = EncodedFiles(bytes(row[0]) for row in rows)
@@ -186,8 +183,8 @@ def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[p
     yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
-    """The batch with uuid columns that are strings, as scans return them, converted to 16 bytes."""
+def with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
+    """The rows with uuid columns that are strings, as scans return them, converted to 16 bytes."""
     texts = {f.name for f in frame.schema.fields if isinstance(f.dataType, st.StringType)}
     uuids = {f.name for f in schema.fields if f.type == UUID} & texts
 
@@ -196,17 +193,3 @@ def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
         return F.unhex(F.regexp_replace(plain, "-", "")).alias(name) if name in uuids else plain
 
     return frame.select(*[column(name) for name in frame.columns]) if uuids else frame
-
-
-def _wait_for_tasks(frame: DataFrame, sleep: Callable[[float], object] = time.sleep) -> None:
-    """Wait until no task runs, or for ten seconds: Spark gives up a job before its other tasks have stopped, and those
-    may still complete files."""
-    session = getattr(frame.sparkSession, "_jsparkSession", None)
-    if session is None:  # Spark Connect does not tell
-        return
-    tracker = session.sparkContext().statusTracker()
-    for _ in range(_POLLS):
-        # First a pause: Spark's counts lag by a tenth of a second, but for a count of none.
-        sleep(_POLL_SECONDS)
-        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
-            return

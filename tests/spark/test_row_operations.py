@@ -1,0 +1,321 @@
+"""Deletes, updates and upserts on executors: the rows, their lineage and the summary are those of the local way."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import engine
+from engine.errors import Invalid, Unsupported, ValidationFailed
+from engine.operations import executor_changes
+from engine.operations.row_changes import Mode
+from engine.runtime.counters import FILES_WRITTEN, Counters
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string()), pa.field("x", pa.int32())])
+EXAMPLES = 6 * int(os.environ.get("ICEBENCH_SOAK", "50")) // 50
+MODES: tuple[Mode, ...] = ("copy-on-write", "merge-on-read")
+LINEAGE = ["_row_id", "_last_updated_sequence_number"]
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several tasks for the smallest table."""
+    monkeypatch.setattr(executor_changes, "LEAST_GROUP_BYTES", 1)
+
+
+def rows(*given: tuple[int, str, int | None]) -> pa.Table:
+    return pa.table({name: [row[at] for row in given] for at, name in enumerate(ROWS.names)}, ROWS)
+
+
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    return spark.createDataFrame(table)
+
+
+def contents(table: engine.Table) -> list[dict[str, Any]]:
+    """The rows, with their lineage."""
+    own = LINEAGE if table.metadata.format_version == 3 else []
+    names = [f.name for f in table.metadata.schema.fields]
+    found: list[dict[str, Any]] = table.scan(columns=[*names, *own]).to_arrow().to_pylist()
+    return found
+
+
+def bag(found: list[dict[str, Any]], next_row_id: int | None) -> Counter[str]:
+    """The rows; ids that the last commit gave follow the order of files, which is another on executors."""
+    told = []
+    for row in found:
+        new = next_row_id is not None and row.get("_row_id", -1) >= next_row_id
+        told.append(str({**row, "_row_id": "new"} if new else row))
+    return Counter(told)
+
+
+def made(place: Path, seed: int) -> engine.Table:
+    """A random table; of the same seed the same rows, files, deletes and row ids."""
+    draw = random.Random(seed)
+    version = draw.choice([1, 2, 3, 3])
+    granularity = draw.choice(["file", "partition"])
+    table = engine.load_catalog(str(place)).create_table(
+        "db.t",
+        ROWS,
+        partition_spec=draw.choice([[], [("p", "identity")], [("id", "bucket[3]")]]),
+        properties={"format-version": str(version), "write.delete.granularity": granularity},
+    )
+    for start in range(0, 40, 10):
+        own = [(i, draw.choice("abc"), draw.choice([None, *range(20)])) for i in range(start, start + 10)]
+        table.append(rows(*own))
+    if version > 1 and draw.random() < 0.7:
+        table.delete(f"x > {draw.randrange(20)}", "merge-on-read")
+    if version > 1 and not table.metadata.spec.fields and draw.random() < 0.5:
+        stream = table.keyed_stream(["id"])
+        stream.delete(rows(*((draw.randrange(40), "", None) for _ in range(5))).select(["id"]))
+        stream.commit()
+        table = engine.load_catalog(str(place)).load_table("db.t")
+    return table
+
+
+def plus(batch: pa.RecordBatch) -> pa.Array:
+    return pa.array([None if x is None else x + 100 for x in batch.column("x").to_pylist()], pa.int32())
+
+
+def draw_change(draw: random.Random, mode: Mode) -> Callable[[engine.Table, SparkSession | None], object]:
+    """A random change, made here or on executors."""
+    text = draw.choice(["id < {}", "id = {}", "x >= {}", "x is null and id > {}", "p = 'a'", "id >= 0", "id < -1"])
+    text = text.format(draw.randrange(30))
+    match draw.choice(["delete", "update", "function", "upsert", "upsert", "overwrite"]):
+        case "delete":
+            return lambda table, spark: table.delete(text, mode, spark=spark)
+        case "update":
+            return lambda table, spark: table.update(text, {"p": "new", "x": engine.sql("x + 1")}, mode, spark=spark)
+        case "function":
+            return lambda table, spark: table.update(text, {"x": plus}, mode, spark=spark)
+        case "overwrite":
+            coming = rows(*((draw.randrange(99), draw.choice("abc"), 7) for _ in range(3)))
+            return lambda table, spark: table.overwrite(coming if spark is None else frame_of(spark, coming), text)
+    ids = draw.sample(range(60), draw.randrange(1, 20))
+    coming = rows(*((i, draw.choice("abc"), -i) for i in ids))
+    return lambda table, spark: table.upsert(coming if spark is None else frame_of(spark, coming), ["id"], mode)
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+def test_executors_do_what_is_done_here(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    here, there = made(tmp_path / "here", seed), made(tmp_path / "there", seed)
+    assert contents(here) == contents(there)
+    draw = random.Random(seed + 1000)
+    for _ in range(2):
+        mode = "copy-on-write" if here.metadata.format_version == 1 else draw.choice(MODES)
+        change = draw_change(draw, mode)
+        next_row_id = here.metadata.next_row_id
+        done = [change(here, None), change(there, spark)]
+        assert (done[0] is None) == (done[1] is None)
+        assert bag(contents(here), next_row_id) == bag(contents(there), next_row_id)
+        if done[0] is not None:
+            names = (
+                "deleted-records",
+                "added-records",
+                "added-position-deletes",
+                "total-records",
+                "deleted-data-files",
+            )
+            told = [{name: each.summary.get(name) for name in names} for each in done]  # type: ignore[attr-defined]
+            assert told[0] == told[1]
+            assert done[0].operation == done[1].operation  # type: ignore[attr-defined]
+
+
+KEYS: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
+    "text": (pa.string(), ["a", "b", "", "ä"], ["b", "c", ""]),
+    "double": (pa.float64(), [0.0, -0.0, math.nan, math.inf, 1.5], [-0.0, math.nan, 2.0]),
+    "float": (pa.float32(), [0.0, -0.0, math.nan, 1.5], [0.0, math.nan, 0.1]),
+    "decimal": (pa.decimal128(20, 2), [Decimal("1.00"), Decimal("-2.50")], [Decimal("-2.50"), Decimal("3.00")]),
+    "date": (pa.date32(), [dt.date(1, 1, 1), dt.date(2020, 2, 29)], [dt.date(2020, 2, 29), dt.date(1969, 1, 1)]),
+    "time": (
+        pa.timestamp("us", tz="UTC"),
+        [dt.datetime(1969, 1, 1, 0, 0, 0, 1, dt.UTC), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)],
+        [dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2025, 1, 1, tzinfo=dt.UTC)],
+    ),
+    "bytes": (pa.binary(), [b"", b"\0", b"x"], [b"\0", b"y"]),
+    "fixed": (pa.binary(2), [b"ab", b"cd"], [b"cd", b"ef"]),
+    "truth": (pa.bool_(), [True], [True, False]),
+    "uuid": (pa.uuid(), [uuid.UUID(int=1).bytes, uuid.UUID(int=2).bytes], [uuid.UUID(int=2).bytes, b"x" * 16]),
+    "narrow": (pa.int32(), [1, 2, 3], [2, 4]),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_every_type(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    type_, old, new = KEYS[kind]
+    schema = pa.schema([pa.field("k", type_), pa.field("of a", pa.int32())])
+
+    def given(keys: list[Any], mark: int) -> pa.Table:
+        return pa.table([pa.array(keys, type_), pa.array([mark] * len(keys), pa.int32())], schema=schema)
+
+    tables = []
+    for place in ("here", "there"):
+        table = engine.load_catalog(str(tmp_path / place)).create_table(
+            "db.t", schema, properties={"format-version": "3"}
+        )
+        table.append(given([*old, None], 1))
+        tables.append(table)
+    coming = given(new, 2)
+    tables[0].upsert(coming, ["k"], "merge-on-read")
+    told = {"uuid": pa.string(), "fixed": pa.binary(), "narrow": pa.int64()}.get(kind)
+    if kind == "uuid":  # of which Spark has no type; capital letters are the same uuid
+        plain = pa.array([str(uuid.UUID(bytes=key)).upper() for key in new])
+        coming = coming.set_column(0, "k", plain)
+    elif told is not None:
+        coming = coming.set_column(0, "k", coming.column(0).cast(told))
+    tables[1].upsert(frame_of(spark, coming), ["k"], "merge-on-read")
+    bags = [bag(contents(table), len(old) + 1) for table in tables]
+    assert bags[0] == bags[1]
+    assert sum(bags[0].values()) == len({*map(str, old), *map(str, new)}) + 1
+
+
+def test_sources_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(tmp_path, 1)
+    before = table.metadata.current_snapshot_id
+    files = {info.location for info in table.store.list(table.location)}
+    for given, reason in [
+        (rows((1, "a", 1), (2, "b", 2), (1, "c", 3)), r"the key \{'id': 1\} is given twice"),
+        (pa.table({"id": [1, None], "p": ["a", "b"], "x": pa.array([1, 2], pa.int32())}), "'id' holds a null"),
+        (pa.table({"id": [1], "p": ["a"]}), "column 'x' is not given"),
+        (rows((1, "a", 1)).append_column("y", pa.array([1])), "'y' is not in the table"),
+        (pa.table({"id": ["1"], "p": ["a"], "x": pa.array([1], pa.int32())}), "the table needs int64"),
+        (pa.table({"id": [1], "p": ["a"], "x": [2**40]}), "'x' does not fit"),
+    ]:
+        with pytest.raises(Invalid, match=reason):
+            table.upsert(given, ["id"], "copy-on-write")
+        with pytest.raises(Invalid, match=reason):
+            table.upsert(frame_of(spark, given), ["id"], "copy-on-write")
+    assert table.upsert(frame_of(spark, rows()), ["id"], "copy-on-write") is None
+    assert engine.load_catalog(str(tmp_path)).load_table("db.t").metadata.current_snapshot_id == before
+    assert {info.location for info in table.store.list(table.location)} == files
+    streamed = spark.readStream.format("rate").load()
+    with pytest.raises(Unsupported, match="stream"):
+        table.upsert(streamed.selectExpr("value AS id", "'a' AS p", "1 AS x"), ["id"], "copy-on-write")
+
+
+def test_a_frame_that_never_is_the_same_runs_once(spark: SparkSession, tmp_path: Path) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", ROWS, properties={"format-version": "3"})
+    table.append(rows(*((i, "old", i) for i in range(100))))
+    drawn = spark.range(0, 50, 1, 4).select(
+        (F.col("id") * 2 + F.floor(F.rand() * 2)).alias("id"), F.lit("new").alias("p"), F.lit(1).alias("x")
+    )
+    table.upsert(drawn, ["id"], "merge-on-read")
+    found = table.scan().to_arrow().to_pylist()
+    assert sorted(row["id"] for row in found) == list(range(100))
+    assert Counter(row["p"] for row in found) == {"old": 50, "new": 50}
+
+
+@pytest.mark.parametrize("kind", ["delete", "update", "upsert"])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_others_commit_meanwhile_fails_it(spark: SparkSession, tmp_path: Path, kind: str, mode: Mode) -> None:
+    """As it does here, and no new file stays."""
+    for place, session in (("here", None), ("there", spark)):
+        table = engine.load_catalog(str(tmp_path / place)).create_table(
+            "db.t", ROWS, properties={"format-version": "2", "commit.retry.min-wait-ms": "1"}
+        )
+        table.append(rows(*((i, "a", i) for i in range(10))))
+        other = engine.load_catalog(str(tmp_path / place)).load_table("db.t")
+        began = {info.location for info in table.store.list(f"{table.location}/data")}
+        transaction = table.transaction()
+        change(transaction, kind, mode, session)
+        other.append(rows((3, "b", 3)))
+        added = {info.location for info in table.store.list(f"{table.location}/data")} - began
+        assert len(added) > 1
+        with pytest.raises(ValidationFailed):
+            transaction.commit()
+        left = {info.location for info in table.store.list(f"{table.location}/data")} - began
+        assert len(left) == 1
+
+
+def change(table: Any, kind: str, mode: Mode, spark: SparkSession | None) -> None:
+    coming = rows((3, "c", 33), (99, "c", 99))
+    if kind == "delete":
+        table.delete("id = 3", mode, spark=spark)
+    elif kind == "update":
+        table.update("id = 3", {"p": "c"}, mode, spark=spark)
+    else:
+        table.upsert(coming if spark is None else frame_of(spark, coming), ["id"], mode)
+
+
+@pytest.mark.parametrize("kind", ["update", "upsert"])
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_of_the_same_transaction_get_ids_at_its_end(
+    spark: SparkSession, tmp_path: Path, kind: str, mode: Mode
+) -> None:
+    found = []
+    for place, session in (("here", None), ("there", spark)):
+        table = engine.load_catalog(str(tmp_path / place)).create_table(
+            "db.t", ROWS, properties={"format-version": "3"}
+        )
+        table.append(rows((1, "a", 1)))
+        with table.transaction() as transaction:
+            transaction.append(rows((3, "b", 3), (4, "b", 4)))
+            change(transaction, kind, mode, session)
+            engine.load_catalog(str(tmp_path / place)).load_table("db.t").append(rows((7, "other", 7)))
+        made = engine.load_catalog(str(tmp_path / place)).load_table("db.t")
+        ids = [row["_row_id"] for row in contents(made)]
+        assert len(set(ids)) == len(ids)
+        found.append(bag(contents(made), 1))
+    assert found[0] == found[1]
+
+
+def test_a_task_that_fails_leaves_no_files(spark: SparkSession, tmp_path: Path) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", ROWS, properties={"format-version": "2"})
+    for start in range(0, 60, 10):
+        table.append(rows(*((i, "a", i) for i in range(start, start + 10))))
+    *_, gone = table.scan().plan().files["file_path"].to_pylist()
+    kept = Path(gone).rename(tmp_path / "kept")
+    before = {info.location for info in table.store.list(f"{table.location}/data")}
+    for mode in MODES:
+        with pytest.raises(engine.errors.FileNotFound, match="no such file"):
+            table.delete("x % 2 = 0", mode, spark=spark)
+        with pytest.raises(engine.errors.FileNotFound, match="no such file"):
+            table.update("x % 2 = 0", {"p": "z"}, mode, spark=spark)
+    assert {info.location for info in table.store.list(f"{table.location}/data")} == before
+    kept.rename(gone)
+    folder = tmp_path / "db" / "t" / "data"
+    coming = frame_of(spark, rows(*((i, "b", i) for i in range(0, 60, 3))))
+    # Its rows are matched and deletes are written before the rows themselves, which do not fit.
+    wrong = coming.withColumn("x", F.lit(2**40))
+    with pytest.raises(Invalid, match="'x' does not fit"):
+        table.upsert(wrong, ["id"], "merge-on-read")
+    assert {str(path) for path in folder.rglob("*.parquet")} == {*before, gone}
+    assert table.scan(filter="p = 'b'").count() == 0
+
+
+def test_work_is_counted_and_done_in_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", ROWS, properties={"format-version": "3"})
+    for start in range(0, 40, 10):
+        table.append(rows(*((i, "a", i) for i in range(start, start + 10))))
+    counters = Counters()
+    table.delete("id % 10 = 1", "merge-on-read", spark=spark, counters=counters)
+    vectors = {row["file_path"] for row in table.inspect.delete_files().to_pylist()}
+    assert len(vectors) == 4
+    assert counters[FILES_WRITTEN] == 4
+    limit = 5
+
+    def below(batch: pa.RecordBatch) -> pa.Array:
+        return pa.array([min(x, limit) for x in batch.column("x").to_pylist()], pa.int32())
+
+    table.update("id >= 0", {"x": below}, "copy-on-write", spark=spark)
+    assert max(table.scan().to_arrow()["x"].to_pylist()) == limit
+
+
+def test_what_this_process_alone_has_is_refused(spark: SparkSession) -> None:
+    catalog = engine.load_catalog("memory://lake")
+    table = catalog.create_table("db.t", ROWS, properties={"format-version": "2"})
+    table.append(rows((1, "a", 1), (2, "a", 2)))
+    with pytest.raises(Unsupported, match="this process alone"):
+        table.delete("id = 1", "merge-on-read", spark=spark)
