@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.columnar.columns import combined, value_range
+from engine.columnar.columns import value_range
 from engine.expressions.predicate import Predicate, all_of, greater_equal, is_in, less_equal
 
 MOST_VALUES = 200
@@ -33,15 +32,6 @@ class ValueSummary:
         if len(distinct) <= MOST_VALUES:
             return cls(distinct)
         return cls(pa.array(value_range(distinct), distinct.type), is_range=True)
-
-    @classmethod
-    def of_all(cls, parts: Iterable[ValueSummary]) -> ValueSummary:
-        """The summary of the values of all parts, of which there is at least one."""
-        given = list(parts)
-        whole = cls.of(combined(pa.chunked_array([each.values for each in given])))
-        if whole.is_range or not any(each.is_range for each in given):
-            return whole
-        return cls(pa.array(value_range(whole.values), whole.values.type), is_range=True)
 
     def filter(self, name: str) -> Predicate:
         """A filter on the column of that name, true for every one of the values."""

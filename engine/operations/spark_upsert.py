@@ -63,19 +63,19 @@ def upsert_frame(
     RowMatcher(incoming, metadata.schema)
     source = keyed_frame.KeyedFrame.of(frame, Schema(keys), [key.name for key in keys if is_searchable(key)])
     try:
-        rows, nulls, values = source.summary()
-        if not rows:
+        told = source.summary()
+        if not told.rows:
             return state, None
-        for name, count in nulls.items():
+        for name, count in told.nulls.items():
             refuse_null(name, count)
-        refuse_repeated(source.repeated_key())
-        scan = scan_of(metadata, all_of([each.filter(name) for name, each in values.items()]))
+        refuse_repeated(told.repeated)
+        scan = scan_of(metadata, all_of([each.filter(name) for name, each in told.values.items()]))
         change = RowChange.of(
             target, scan, mode=chosen, isolation=MERGE_ISOLATION, branch=branch, properties=properties
         )
         writer = change.writer()
         try:
-            matched = source.matched(change.plan, target.store, rows=rows, table_name=scan.table_name)
+            matched = source.matched(change.plan, target.store, rows=told.rows, table_name=scan.table_name)
             try:
                 files = list(planned_files(change.plan))
                 changed, added = _changed(matched, files, writer), _written(matched, writer)
@@ -89,17 +89,14 @@ def upsert_frame(
     return change.commit(changed, added=added)
 
 
-def _changed(matched: keyed_frame.MatchedFrame, planned: Sequence[FileRead], writer: RowWriter) -> ChangedFiles:
+def _changed(matched: keyed_frame.MatchedFrame, files: Sequence[FileRead], writer: RowWriter) -> ChangedFiles:
     """Delete the matched rows of the table."""
-    found = matched.counts
-    files = [file for file in planned if file.file_path in found]
-    cores = matched.rows.sparkSession.sparkContext.defaultParallelism
-    groups = list(grouped(files, cores))
-    if not groups:
+    if not files:
         return ChangedFiles()
-    positions = matched.positions([[file.file_path for file in group] for group in groups])
-    work = _PositionsTask(writer.portable())
-    return changed_there(jobs.run_job_on_rows(positions, work, list(enumerate(groups))), files, writer)
+    tasks = len(list(grouped(files, matched.rows.sparkSession.sparkContext.defaultParallelism)))
+    by_path = {file.file_path: file for file in files}
+    answers = jobs.run_job_on_rows(matched.positions(tasks), _PositionsTask(writer.portable()), by_path)
+    return changed_there(answers, files, writer)
 
 
 def _written(matched: keyed_frame.MatchedFrame, writer: RowWriter) -> Sequence[DataFile]:
@@ -117,14 +114,12 @@ def _written(matched: keyed_frame.MatchedFrame, writer: RowWriter) -> Sequence[D
 
 @dataclass(frozen=True)
 class _PositionsTask:
-    """The task of an executor: deletes rows of a group of files, given as the place of the file and the position."""
+    """The task of an executor: deletes rows of data files, given by their positions."""
 
     writer: RowWriter
 
-    def __call__(self, rows: pa.Table, group: tuple[int, tuple[FileRead, ...]], attempt: int) -> bytes:
-        number, files = group
+    def __call__(self, found: Sequence[tuple[FileRead, pa.Table]], number: int, attempt: int) -> bytes:
         own = writer_of_task(self.writer, number, attempt)
-        places, positions = (rows.column(at).to_numpy() for at in (1, 2))
-        by_path = {file.file_path: np.sort(positions[places == place]) for place, file in enumerate(files)}
-        matches = Matches.of(list(rows_at(files, by_path, own.request, runner=own.runner)))
+        positions = {file.file_path: np.unique(rows.column(1).to_numpy()) for file, rows in found}
+        matches = Matches.of(list(rows_at([file for file, _ in found], positions, own.request, runner=own.runner)))
         return described(own.changed(matches), own)

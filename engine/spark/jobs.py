@@ -6,28 +6,26 @@ import base64
 import pickle
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from engine.errors import EngineError, Unsupported
-from engine.spark.types import quoted
 
 T = TypeVar("T")
 
 Work = Callable[[T, int], bytes]
 """Turns an item into bytes; the number tells the attempts of all tasks of an application apart."""
-RowsWork = Callable[[pa.Table, T, int], bytes]
-"""The same with rows."""
+RowsWork = Callable[[Sequence[tuple[T, pa.Table]], int, int], bytes]
+"""The same for items with rows, the number of the task, and that of the attempt."""
 _POLL_SECONDS = 0.2
 _POLLS = 50
 
@@ -53,33 +51,43 @@ def run_job(spark: SparkSession, work: Work[T], items: Sequence[T]) -> list[pa.B
     """
     if not items:
         return []
-    task = _Task.of(work, items)
-    return _answers(spark.range(0, len(items), 1, len(items)), task)
+    answers = _answers(spark.range(0, len(items), 1, len(items)), _Task(_sent(work), list(map(_sent, items))))
+    made = dict(zip(answers["number"].to_pylist(), answers["made"], strict=True))
+    return [made[number].as_buffer() for number in range(len(items))]
 
 
-def run_job_on_rows(rows: DataFrame, work: RowsWork[T], items: Sequence[T]) -> list[pa.Buffer]:
-    """Run `work` for each item and the rows that belong to it, as `run_job`.
+def run_job_on_rows(rows: DataFrame, work: RowsWork[T], items: Mapping[str, T]) -> list[pa.Buffer]:
+    """Run `work` in each task of a DataFrame that has rows, as `run_job`.
 
     Args:
-        rows: The first column is the number of the item, a long; each item has rows. One of them fit into memory.
-        work: A picklable function.
-        items: Picklable values.
+        rows: The first column is the name of an item; the rows of an item are in one task, which holds all its rows in
+            memory.
+        work: A picklable function of the items of a task, each with its rows, and of the task's number and attempt.
+        items: Picklable values; each is unpickled where there are rows of it.
+
+    Returns:
+        The results, in any order.
     """
-    if not items:
-        return []
-    task = _Task.of(work, items, takes_rows=True)
-    return _answers(rows.repartitionById(len(items), F.col(quoted(rows.columns[0])).cast("int")), task)
+    task = _RowsTask(_sent(work), {name: _sent(item) for name, item in items.items()})
+    return [answer.as_buffer() for answer in _answers(rows, task)["made"]]
 
 
-def _answers(rows: DataFrame, task: _Task) -> list[pa.Buffer]:
+def _sent(value: object) -> bytes:
+    try:
+        # What no module has goes along: functions of notebooks and consoles.
+        sent: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise Unsupported(f"work on executors with what this process alone has: {error}") from error
+    return sent
+
+
+def _answers(rows: DataFrame, task: _Task | _RowsTask) -> pa.Table:
     try:
         with errors_of_executors():
-            answers = rows.mapInArrow(task, _ANSWER).toArrow()
+            return rows.mapInArrow(task, _ANSWER).toArrow()
     except BaseException:
         wait_for_tasks(rows.sparkSession)
         raise
-    made = dict(zip(answers["number"].to_pylist(), answers["made"], strict=True))
-    return [made[number].as_buffer() for number in range(len(task.items))]
 
 
 @dataclass(frozen=True)
@@ -88,33 +96,45 @@ class _Task:
 
     work: bytes
     items: Sequence[bytes]
-    takes_rows: bool = False
-
-    @classmethod
-    def of(cls, work: Callable[..., bytes], items: Sequence[object], *, takes_rows: bool = False) -> _Task:
-        try:
-            # Functions of notebooks and consoles go along.
-            sent: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
-            return cls(sent, [pickle.dumps(item) for item in items], takes_rows)
-        except (TypeError, AttributeError, pickle.PicklingError) as error:
-            raise Unsupported(f"work on executors with what this process alone has: {error}") from error
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         work = pickle.loads(self.work)  # noqa: S301 - the driver's own, as the next
         context = TaskContext.get()
         assert context is not None
-        if self.takes_rows:
-            # A task has the rows of one item, or none.
-            given = [batch for batch in batches if batch.num_rows]
-            numbers = [given[0].column(0)[0].as_py()] if given else []
-            work = partial(work, pa.Table.from_batches(given) if given else None)
-        else:
-            numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-        for number in numbers:
-            with carried_errors():
-                made = work(pickle.loads(self.items[number]), context.taskAttemptId())  # noqa: S301
-            columns = [pa.array([number], pa.int64()), pa.array([made], pa.binary())]
-            yield pa.RecordBatch.from_arrays(columns, ["number", "made"])
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with carried_errors():
+                    made = work(pickle.loads(self.items[number]), context.taskAttemptId())  # noqa: S301
+                columns = [pa.array([number], pa.int64()), pa.array([made], pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, ["number", "made"])
+
+
+@dataclass(frozen=True)
+class _RowsTask:
+    """The same with rows."""
+
+    work: bytes
+    items: Mapping[str, bytes]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        context = TaskContext.get()
+        assert context is not None
+        rows = pa.Table.from_batches(given)
+        names = rows.column(0).combine_chunks().dictionary_encode()
+        places = names.indices.to_numpy()
+        with carried_errors():
+            order = np.argsort(places, kind="stable")
+            parts = np.split(order, np.flatnonzero(np.diff(places[order])) + 1)
+            own = [
+                (pickle.loads(self.items[name]), rows.take(part))  # noqa: S301 - the driver's own, as the next
+                for name, part in zip(names.dictionary.to_pylist(), parts, strict=True)
+            ]
+            made = pickle.loads(self.work)(own, context.partitionId(), context.taskAttemptId())  # noqa: S301
+        columns = [pa.array([context.partitionId()], pa.int64()), pa.array([made], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["number", "made"])
 
 
 def wait_for_tasks(spark: SparkSession, sleep: Callable[[float], object] = time.sleep) -> None:

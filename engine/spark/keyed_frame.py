@@ -10,8 +10,7 @@ by sign.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,8 +20,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
+from engine.columnar.columns import combined
 from engine.columnar.rows import RowMatcher
-from engine.columnar.value_summary import ValueSummary
+from engine.columnar.value_summary import MOST_VALUES, ValueSummary
 from engine.errors import Unsupported
 from engine.plan.scan import ScanPlan
 from engine.spark.arrow_batches import spark_batch, spark_schema
@@ -37,6 +37,10 @@ from engine.spec.types import UUID
 from engine.storage.store import Store
 
 _NUMBER = f"{PREFIX}number"
+_TOLERANCE = 1.2
+"""Spark's approximate number of distinct values is off by a few per cent."""
+_TASK_ROWS = 100_000
+"""A task that writes has no fewer rows, if there are so many."""
 _BROADCAST_ROWS = 1_000_000
 """So many keys are sent to every executor; more are shuffled, and with them the keys of the table's planned files."""
 
@@ -88,29 +92,45 @@ class KeyedFrame:
         schema = [st.StructField(name, type_) for name, type_ in zip(names, wanted, strict=True)]
         return numbered.mapInArrow(_Converted(self.keys), st.StructType([number, *schema])).persist()
 
-    def summary(self) -> tuple[int, dict[str, int], dict[str, ValueSummary]]:
-        """The number of rows; the number of nulls in each key column; and the values of searchable ones.
+    def summary(self) -> KeySummary:
+        """What the keys are.
 
         Raises:
             Invalid: A key that does not fit the table's type.
         """
-        task = _Summaries(self.keys, self.searchable)
+        keys = self._keys.select(*[_comparable(self._keys, name).alias(name) for name in self._names])
+        grouped = keys.groupBy(*self._names).agg(F.count(F.lit(1)).alias(_NUMBER))
+        found = [F.sum(_NUMBER).alias("rows"), F.max(_NUMBER).alias("most")]
+        found += [F.sum(F.when(F.col(name).isNull(), F.col(_NUMBER))).alias(f"{name}_nulls") for name in self._names]
+        for name in self._searchable:
+            ends = F.array(F.min(name), F.max(name)).alias(f"{name}_ends")
+            found += [ends, F.approx_count_distinct(name).alias(f"{name}_values")]
         with errors_of_executors():
-            made = self._keys.drop(_NUMBER).mapInArrow(task, _SUMMARY).collect()
-        parts = [pickle.loads(row[0]) for row in made]  # noqa: S301 - of the driver's own executors
-        nulls = {f.name: sum(each[f.name] for _, each, _ in parts) for f in self.keys.fields}
-        known = {
-            name: ValueSummary.of_all([values[name] for _, _, values in parts]) for name in self.searchable if parts
-        }
-        return sum(rows for rows, _, _ in parts), nulls, known
+            told = grouped.agg(*found).toArrow()
+        only = {name: told.column(name)[0] for name in told.column_names}
+        named = dict(zip(self._names, (f.name for f in self.keys.fields), strict=True))
+        rows = only["rows"].as_py() or 0
+        repeated = None
+        if rows and only["most"].as_py() > 1:
+            row = grouped.where(F.col(_NUMBER) > 1).limit(1).toArrow().to_pylist()[0]
+            repeated = {own: row[name] for name, own in named.items()}
+        values = {}
+        for name in self._searchable if rows else ():
+            summary = ValueSummary(only[f"{name}_ends"].values, is_range=True)
+            if only[f"{name}_values"].as_py() <= MOST_VALUES * _TOLERANCE:
+                few = combined(keys.select(name).distinct().limit(MOST_VALUES + 1).toArrow().column(0))
+                summary = summary if len(few) > MOST_VALUES else ValueSummary.of(few.drop_null())
+            values[named[name]] = summary
+        return KeySummary(
+            rows=rows,
+            nulls={own: only[f"{name}_nulls"].as_py() or 0 for name, own in named.items()},
+            repeated=repeated,
+            values=values,
+        )
 
-    def repeated_key(self) -> dict[str, Any] | None:
-        """A key that several rows have; None if there is none."""
-        grouped = self._keys.groupBy(*[_comparable(self._keys, name).alias(f"{name}_text") for name in self._names])
-        firsts = [F.first(name).alias(name) for name in self._names]
-        found = grouped.agg(F.count(F.lit(1)).alias(_NUMBER), *firsts).where(F.col(_NUMBER) > 1).limit(1).toArrow()
-        values = found.select(self._names).to_pylist()
-        return dict(zip((f.name for f in self.keys.fields), values[0].values(), strict=True)) if values else None
+    @property
+    def _searchable(self) -> list[str]:
+        return [name for name, f in zip(self._names, self.keys.fields, strict=True) if f.name in self.searchable]
 
     def matched(self, plan: ScanPlan, store: Store, *, rows: int, table_name: str | None = None) -> MatchedFrame:
         """The rows of a plan that have one of the keys.
@@ -131,44 +151,50 @@ class KeyedFrame:
             _comparable(named, left) == _comparable(self._keys, right)
             for left, right in zip(own, self._names, strict=True)
         ]
-        columns = [_NUMBER, FILE.name, POS.name, *([ROW_ID.name] if has_ids else [])]
-        return MatchedFrame(named.join(keys, equal, "inner").select(*columns).persist(), self.rows)
+        found = named.join(keys, equal, "inner")
+        if has_ids:  # which are needed once more
+            return MatchedFrame(found.select(_NUMBER, FILE.name, POS.name, ROW_ID.name).persist(), self.rows, rows)
+        return MatchedFrame(found.select(FILE.name, POS.name), self.rows, rows)
 
     def release(self) -> None:
         """Free what executors keep."""
         self._keys.unpersist()
 
 
-@dataclass(frozen=True)
-class MatchedFrame:
-    """Rows of a table, each with the number of a row of a `KeyedFrame`.
+@dataclass(frozen=True, kw_only=True)
+class KeySummary:
+    """What the keys of a `KeyedFrame` are.
 
     Args:
-        matched: Number, file, position and, in format version 3, row id; executors keep it.
+        rows: The number of rows.
+        nulls: How many rows have a null, by key column.
+        repeated: A key that several rows have, floating-point numbers as texts; None if there is none.
+        values: The values of searchable columns.
+    """
+
+    rows: int
+    nulls: Mapping[str, int]
+    repeated: Mapping[str, Any] | None
+    values: Mapping[str, ValueSummary]
+
+
+@dataclass(frozen=True)
+class MatchedFrame:
+    """Rows of a table that have a key of a `KeyedFrame`.
+
+    Args:
+        matched: File and position; in format version 3 also the number of the row that has the key, and the row id.
         rows: The rows of the `KeyedFrame`.
+        count: How many these are.
     """
 
     matched: DataFrame
     rows: DataFrame
+    count: int
 
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        """The number of rows by file."""
-        found = self.matched.groupBy(FILE.name).count().toArrow()
-        return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
-
-    def positions(self, files: Sequence[Sequence[str]]) -> DataFrame:
-        """The positions of the rows, each with the group of files and the place there.
-
-        Args:
-            files: The files of each group.
-        """
-        places = [(path, group, place) for group, paths in enumerate(files) for place, path in enumerate(paths)]
-        names = [f"{PREFIX}file", f"{PREFIX}group", f"{PREFIX}place"]
-        table = pa.table(dict(zip(names, map(list, zip(*places, strict=True)), strict=True)))
-        groups = F.broadcast(self.rows.sparkSession.createDataFrame(table))
-        joined = self.matched.join(groups, self.matched[FILE.name] == groups[names[0]], "inner")
-        return joined.select(names[1], names[2], POS.name)
+    def positions(self, tasks: int) -> DataFrame:
+        """File and position of each row, divided by file."""
+        return self.matched.select(FILE.name, POS.name).repartition(tasks, FILE.name)
 
     def written(self, next_row_id: int | None) -> DataFrame:
         """The rows of the `KeyedFrame`; in format version 3 with the ids of those that they replace.
@@ -176,20 +202,19 @@ class MatchedFrame:
         Args:
             next_row_id: Ids from here on are of no committed row, and are left out; None keeps all.
         """
+        # Without tasks, and files, of a few rows.
+        rows = self.rows.coalesce(-(-self.count // _TASK_ROWS))
         if ROW_ID.name not in self.matched.columns:
-            return self.rows.drop(_NUMBER)
+            return rows.drop(_NUMBER)
         known = self.matched if next_row_id is None else self.matched.where(F.col(ROW_ID.name) < next_row_id)
         ids = known.groupBy(_NUMBER).agg(F.max(ROW_ID.name).alias(ROW_ID.name))
-        if sum(self.counts.values()) <= _BROADCAST_ROWS:
+        if self.count <= _BROADCAST_ROWS:
             ids = F.broadcast(ids)
-        return self.rows.join(ids, _NUMBER, "left").drop(_NUMBER)
+        return rows.join(ids, _NUMBER, "left").drop(_NUMBER)
 
     def release(self) -> None:
         """Free what executors keep."""
         self.matched.unpersist()
-
-
-_SUMMARY = st.StructType([st.StructField("summary", st.BinaryType())])
 
 
 @dataclass(frozen=True)
@@ -206,28 +231,6 @@ class _Converted:
                 for keys in made.to_batches():
                     columns = [batch.column(0), *spark_batch(keys, self.keys).columns]
                     yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-@dataclass(frozen=True)
-class _Summaries:
-    """The function of executors that summarises keys."""
-
-    keys: Schema
-    searchable: frozenset[str]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows, nulls = 0, {f.name: 0 for f in self.keys.fields}
-        values: dict[str, list[ValueSummary]] = {name: [] for name in self.searchable}
-        for batch in batches:
-            rows += batch.num_rows
-            for f, column in zip(self.keys.fields, batch.columns, strict=True):
-                nulls[f.name] += column.null_count
-                if f.name in values:
-                    own = ValueSummary.of(column.drop_null())
-                    values[f.name] = [ValueSummary.of_all([*values[f.name], own])]
-        if rows:
-            found = {name: each[0] for name, each in values.items()}
-            yield pa.RecordBatch.from_pydict({"summary": pa.array([pickle.dumps((rows, nulls, found))], pa.binary())})
 
 
 def _comparable(frame: DataFrame, name: str) -> Column:

@@ -23,6 +23,7 @@ from engine.errors import Invalid, Unsupported, ValidationFailed
 from engine.operations import executor_changes
 from engine.operations.row_changes import Mode
 from engine.runtime.counters import FILES_WRITTEN, Counters
+from engine.spec.snapshots import Snapshot
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string()), pa.field("x", pa.int32())])
 EXAMPLES = 4 * int(os.environ.get("ICEBENCH_SOAK", "50")) // 50
@@ -90,7 +91,7 @@ def plus(batch: pa.RecordBatch) -> pa.Array:
     return pa.array([None if x is None else x + 100 for x in batch.column("x").to_pylist()], pa.int32())
 
 
-def draw_change(draw: random.Random, mode: Mode) -> Callable[[engine.Table, SparkSession | None], object]:
+def draw_change(draw: random.Random, mode: Mode) -> Callable[[engine.Table, SparkSession | None], Snapshot | None]:
     """A random change, made here or on executors."""
     text = draw.choice(["id < {}", "id = {}", "x >= {}", "x is null and id > {}", "p = 'a'", "id >= 0", "id < -1"])
     text = text.format(draw.randrange(30))
@@ -152,7 +153,7 @@ WIDE = pa.schema([*(pa.field(name, each[0]) for name, each in KEYS.items()), pa.
 def keyed(at: int, mark: int) -> list[dict[str, Any]]:
     """Rows that differ in one key each, of the values at this place of `KEYS`."""
     usual = {name: each[1] for name, each in KEYS.items()}
-    return [{**usual, name: key, "of a": mark} for name, each in KEYS.items() for key in each[at]]  # type: ignore[attr-defined]
+    return [{**usual, name: key, "of a": mark} for name, each in KEYS.items() for key in each[at]]
 
 
 def arrow_of(given: list[dict[str, Any]]) -> pa.Table:
