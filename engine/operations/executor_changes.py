@@ -36,10 +36,12 @@ class ExecutorChanges:
     Args:
         run_job: Runs one job.
         cores: The number of tasks that run at a time.
+        memory_bytes: Of rows that a task may hold; None for a usual number.
     """
 
     run_job: RunJob
     cores: int
+    memory_bytes: int | None = None
 
     def changed_by_filter(self, writer: RowWriter, files: Sequence[FileRead], coming: Coming | None) -> ChangedFiles:
         """As `RowWriter.changed_by_filter`.
@@ -48,7 +50,8 @@ class ExecutorChanges:
             Unsupported: The table's store, or a function that makes new values, is of this process alone.
         """
         try:
-            answers = self.run_job(FilterTask(writer.portable(), coming), list(enumerate(grouped(files, self.cores))))
+            task = FilterTask(writer.portable(self.memory_bytes), coming)
+            answers = self.run_job(task, list(enumerate(grouped(files, self.cores))))
         except BaseException:
             remove_files_of(writer.store, writer.metadata, writer.names)
             raise

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from engine.operations.row_changes import Mode
     from engine.operations.row_source import Rows
     from engine.operations.update import Assignments
-    from engine.spark import jobs
+    from engine.spark import jobs, memory
     from engine.spark import planning as spark_planning
 else:  # what only reads a table does not wait for what changes it
     cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
@@ -52,6 +52,7 @@ else:  # what only reads a table does not wait for what changes it
     row_source = LazyModule("engine.operations.row_source")
     executor_changes = LazyModule("engine.operations.executor_changes")
     jobs = LazyModule("engine.spark.jobs")
+    memory = LazyModule("engine.spark.memory")
     spark_planning = LazyModule("engine.spark.planning")
     spark_upsert = LazyModule("engine.operations.spark_upsert")
     update = LazyModule("engine.operations.update")
@@ -393,8 +394,11 @@ class RowOperations(ABC):
 def _executors(spark: Any) -> executor_changes.ExecutorChanges | None:  # noqa: ANN401
     if spark is None:
         return None
-    cores = spark.sparkContext.defaultParallelism
-    return executor_changes.ExecutorChanges(partial(jobs.run_job, spark), cores)
+    return executor_changes.ExecutorChanges(
+        run_job=partial(jobs.run_job, spark),
+        cores=spark.sparkContext.defaultParallelism,
+        memory_bytes=memory.row_memory_bytes(spark),
+    )
 
 
 def _writing(data: Rows, target: Target, verb: str) -> Prepare:

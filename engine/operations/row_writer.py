@@ -135,6 +135,7 @@ class RowWriter:
             added: a row gets its id when its last file is committed, as another commit may take the preliminary one.
         names: Unique names for new files.
         counters: Count the work; None counts nothing.
+        memory_bytes: See `engine.write.data_files.write_data_files`.
     """
 
     metadata: TableMetadata
@@ -144,15 +145,16 @@ class RowWriter:
     assigned: tuple[int, int] | None = None
     names: FileNames = field(default_factory=FileNames)
     counters: Counters | None = None
+    memory_bytes: int | None = None
 
     @property
     def store(self) -> Store:
         """The table's storage."""
         return self.request.store
 
-    def portable(self) -> RowWriter:
-        """A copy to pickle."""
-        return replace(self, metadata=self.metadata.without_history(), counters=None)
+    def portable(self, memory_bytes: int | None) -> RowWriter:
+        """A copy to pickle, for tasks that have so much memory for rows."""
+        return replace(self, metadata=self.metadata.without_history(), counters=None, memory_bytes=memory_bytes)
 
     def changed_by_filter(
         self, files: Sequence[FileRead], coming: Coming | None, *, drop_whole: bool = False
@@ -206,6 +208,7 @@ class RowWriter:
             schema=written_schema(self.metadata),
             names=self.names,
             counters=self.counters,
+            memory_bytes=self.memory_bytes,
         )
 
     def _with_assigned_ids(self, rows: Rows) -> pa.RecordBatchReader:

@@ -30,11 +30,12 @@ from engine.spec.snapshots import MAIN, Snapshot
 from engine.write.data_files import remove_files_of, written_schema
 
 if TYPE_CHECKING:
-    from engine.spark import jobs, keyed_frame
+    from engine.spark import jobs, keyed_frame, memory
     from engine.spark import writer as spark_writer
 else:  # PySpark is loaded already where the caller has a DataFrame
     jobs = LazyModule("engine.spark.jobs")
     keyed_frame = LazyModule("engine.spark.keyed_frame")
+    memory = LazyModule("engine.spark.memory")
     spark_writer = LazyModule("engine.spark.writer")
 
 
@@ -93,9 +94,11 @@ def _changed(matched: keyed_frame.MatchedFrame, files: Sequence[FileRead], write
     """Delete the matched rows of the table."""
     if not files:
         return ChangedFiles()
-    tasks = len(list(grouped(files, matched.rows.sparkSession.sparkContext.defaultParallelism)))
+    spark = matched.rows.sparkSession
+    tasks = len(list(grouped(files, spark.sparkContext.defaultParallelism)))
     by_path = {file.file_path: file for file in files}
-    answers = jobs.run_job_on_rows(matched.positions(tasks), _PositionsTask(writer.portable()), by_path)
+    work = _PositionsTask(writer.portable(memory.row_memory_bytes(spark)))
+    answers = jobs.run_job_on_rows(matched.positions(tasks), work, by_path)
     return changed_there(answers, files, writer)
 
 

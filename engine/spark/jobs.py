@@ -18,6 +18,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from engine.columnar.columns import combined
 from engine.errors import EngineError, Unsupported
 
 T = TypeVar("T")
@@ -117,19 +118,22 @@ class _RowsTask:
     items: Mapping[str, bytes]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        given = [batch for batch in batches if batch.num_rows]
+        # Names repeat: as a dictionary they take four bytes a row.
+        given = [
+            batch.set_column(0, "name", batch.column(0).dictionary_encode()) for batch in batches if batch.num_rows
+        ]
         if not given:
             return
         context = TaskContext.get()
         assert context is not None
-        rows = pa.Table.from_batches(given)
-        names = rows.column(0).combine_chunks().dictionary_encode()
+        rows = pa.Table.from_batches(given).unify_dictionaries().combine_chunks()
+        names = combined(rows.column(0))
         places = names.indices.to_numpy()
         with carried_errors():
             order = np.argsort(places, kind="stable")
             parts = np.split(order, np.flatnonzero(np.diff(places[order])) + 1)
             own = [
-                (pickle.loads(self.items[name]), rows.take(part))  # noqa: S301 - the driver's own, as the next
+                (pickle.loads(self.items[name]), rows.take(pa.array(part)))  # noqa: S301 - the driver's own, as the next
                 for name, part in zip(names.dictionary.to_pylist(), parts, strict=True)
             ]
             made = pickle.loads(self.work)(own, context.partitionId(), context.taskAttemptId())  # noqa: S301

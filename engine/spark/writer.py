@@ -21,6 +21,7 @@ from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.distribution import distributed
 from engine.spark.jobs import carried_errors, errors_of_executors, wait_for_tasks
+from engine.spark.memory import row_memory_bytes
 from engine.spark.types import quoted
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
@@ -84,6 +85,7 @@ def write_dataframe(
         mode="auto" if mode == "none" else "clustered",
         sorted_by=order if is_sorted else None,
         store=store,
+        memory_bytes=row_memory_bytes(frame.sparkSession),
     )
     try:
         with errors_of_executors():
@@ -112,6 +114,7 @@ class WriteTask:
         sorted_by: See `engine.write.data_files.write_data_files`.
         store: The table's storage; the executor gets a copy.
         columns: The names of the rows' columns; by default those that they have.
+        memory_bytes: See `engine.write.data_files.write_data_files`.
     """
 
     def __init__(
@@ -125,6 +128,7 @@ class WriteTask:
         sorted_by: SortOrder | None,
         store: Store,
         columns: Sequence[str] | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         self.metadata = metadata.without_history()
         self.schema = schema
@@ -134,6 +138,7 @@ class WriteTask:
         self.sorted_by = sorted_by
         self.store = store
         self.columns = columns
+        self.memory_bytes = memory_bytes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The task's manifest as a batch of one row; no batch for no rows."""
@@ -161,6 +166,7 @@ class WriteTask:
             names=replace(names, partition_id=context.partitionId(), task_id=context.taskAttemptId()),
             mode=self.mode,
             sorted_by=self.sorted_by,
+            memory_bytes=self.memory_bytes,
         )
         return encode_files(files, schema=self.schema, spec=self.spec)
 

@@ -29,7 +29,7 @@ from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
 from engine.write.locations import DataLocations, FileNames
-from engine.write.partitioned import MAX_OPEN_FILES, ClusteredWriter, FanoutWriter, PartitionedWriter
+from engine.write.partitioned import MAX_OPEN_FILES, MAX_WAITING_BYTES, ClusteredWriter, FanoutWriter, PartitionedWriter
 from engine.write.read_back import compared_columns
 from engine.write.rolling import FileFormat
 
@@ -124,6 +124,7 @@ def write_data_files(
     mode: Literal["auto", "clustered", "fanout"] = "auto",
     sorted_by: SortOrder | None = None,
     max_open_files: int = MAX_OPEN_FILES,
+    memory_bytes: int | None = None,
 ) -> list[DataFile]:
     """Write rows as new data files.
 
@@ -141,6 +142,7 @@ def write_data_files(
             order, ``auto`` to choose.
         sorted_by: The existing sort order of `data`, which is recorded and not checked.
         max_open_files: The number of partitions that fanout writes at a time.
+        memory_bytes: Row groups are written early when so many bytes of rows wait; None for a usual number.
 
     Returns:
         The files, in the order they were closed; none for no rows.
@@ -166,10 +168,18 @@ def write_data_files(
         return target.location(partition, next(counter), format.options.file_format)
 
     writer: PartitionedWriter
+    waiting = MAX_WAITING_BYTES if memory_bytes is None else min(memory_bytes, MAX_WAITING_BYTES)
     if mode == "clustered":
-        writer = ClusteredWriter(format, target.schema, target.spec, next_location)
+        writer = ClusteredWriter(format, target.schema, target.spec, next_location, max_waiting_bytes=waiting)
     else:
-        writer = FanoutWriter(format, target.schema, target.spec, next_location, max_open_files=max_open_files)
+        writer = FanoutWriter(
+            format,
+            target.schema,
+            target.spec,
+            next_location,
+            max_open_files=max_open_files,
+            max_waiting_bytes=waiting,
+        )
     try:
         for batch in batches:
             for start in range(0, batch.num_rows, _BATCH_ROWS):
