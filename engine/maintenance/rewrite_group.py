@@ -25,6 +25,9 @@ from engine.storage.store import Store
 from engine.write.data_files import write_data_files
 from engine.write.locations import FileNames
 
+_LEAST_WAITING_BYTES = 16 << 20
+"""Row groups are not smaller, however little memory sorts get."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RewrittenGroup:
@@ -84,7 +87,7 @@ class GroupRewrite:
                     properties={TARGET_FILE_SIZE_BYTES.name: str(group.file_size_bytes)},
                     counters=counters,
                     sorted_by=self.sort_order,
-                    memory_bytes=self.memory_bytes,
+                    memory_bytes=max(self.memory_bytes, _LEAST_WAITING_BYTES),
                 )
         except EngineError as error:
             return RewrittenGroup(group=group, error=error)
