@@ -316,6 +316,19 @@ def test_work_is_counted_and_done_in_tasks(spark: SparkSession, tmp_path: Path) 
     assert max(table.scan().to_arrow()["x"].to_pylist()) == limit
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_whole_files_go_without_being_read(spark: SparkSession, tmp_path: Path, mode: Mode) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", ROWS, properties={"format-version": "3"})
+    for start in range(0, 30, 10):
+        table.append(rows(*((i, "a", i) for i in range(start, start + 10))))
+    (first,) = table.scan(filter="id < 10").plan().files["file_path"].to_pylist()
+    Path(first).unlink()
+    snapshot = table.delete("id < 10", mode, spark=spark)
+    assert snapshot is not None
+    assert (snapshot.summary["deleted-data-files"], snapshot.summary["total-records"]) == ("1", "20")
+    assert table.scan().count() == 20
+
+
 def test_what_this_process_alone_has_is_refused(spark: SparkSession) -> None:
     catalog = engine.load_catalog("memory://lake")
     table = catalog.create_table("db.t", ROWS, properties={"format-version": "2"})
