@@ -84,9 +84,9 @@ class KeyedFrame:
         given = with_uuids(self.rows.select(_NUMBER, *columns), self.keys)
         wanted = [f.dataType for f in spark_schema(self.keys).fields]
         numbered = given.toDF(_NUMBER, *self._names)
-        if [f.dataType for f in given.schema.fields[1:]] == wanted and not any(
-            f.type == UUID for f in self.keys.fields
-        ):
+        # Not every text of a uuid is the one that scans return.
+        is_plain = not any(f.type == UUID for f in self.keys.fields)
+        if is_plain and [f.dataType for f in given.schema.fields[1:]] == wanted:
             return numbered
         number, names = numbered.schema.fields[0], self._names
         schema = [st.StructField(name, type_) for name, type_ in zip(names, wanted, strict=True)]
