@@ -98,20 +98,22 @@ def described(changed: ChangedFiles, writer: RowWriter) -> bytes:
     """What a task sends back: entries of new data files as compressed Avro, so that wide tables do not fill the
     driver's memory, and locations of the old ones, which the driver has."""
     metadata = writer.metadata
-    encoded = encode_files(changed.data_files, schema=written_schema(metadata), spec=metadata.spec)
+    encoded = b""
+    if changed.data_files:
+        encoded = encode_files(changed.data_files, schema=written_schema(metadata), spec=metadata.spec)
     gone, partial = ([file.file_path for file in files] for files in (changed.gone, changed.partial))
-    return pickle.dumps((gone, partial, encoded if changed.data_files else b"", list(changed.delete_files)))
+    return pickle.dumps((gone, partial, encoded, list(changed.delete_files)))
 
 
 def changed_there(answers: Sequence[pa.Buffer | bytes], files: Sequence[FileRead], writer: RowWriter) -> ChangedFiles:
     """What tasks have changed of these files, together."""
     by_path = {file.file_path: file for file in files}
-    told = [pickle.loads(answer) for answer in answers]  # noqa: S301 - of the driver's own executors
+    sent = [pickle.loads(answer) for answer in answers]  # noqa: S301 - of the driver's own executors
     changed = ChangedFiles(
-        gone=[by_path[path] for gone, _, _, _ in told for path in gone],
-        partial=[by_path[path] for _, partial, _, _ in told for path in partial],
-        data_files=EncodedFiles(encoded for _, _, encoded, _ in told),
-        delete_files=[file for _, _, _, deletes in told for file in deletes],
+        gone=[by_path[path] for gone, _, _, _ in sent for path in gone],
+        partial=[by_path[path] for _, partial, _, _ in sent for path in partial],
+        data_files=EncodedFiles(encoded for _, _, encoded, _ in sent),
+        delete_files=[file for _, _, _, deletes in sent for file in deletes],
     )
     if writer.counters is not None:
         locations = {file.file_path for file in changed.delete_files}  # vectors share files

@@ -64,19 +64,19 @@ def upsert_frame(
     RowMatcher(incoming, metadata.schema)
     source = keyed_frame.KeyedFrame.of(frame, Schema(keys), [key.name for key in keys if is_searchable(key)])
     try:
-        told = source.summary()
-        if not told.rows:
+        summary = source.summary()
+        if not summary.rows:
             return state, None
-        for name, count in told.nulls.items():
+        for name, count in summary.nulls.items():
             refuse_null(name, count)
-        refuse_repeated(told.repeated)
-        scan = scan_of(metadata, all_of([each.filter(name) for name, each in told.values.items()]))
+        refuse_repeated(summary.repeated)
+        scan = scan_of(metadata, all_of([each.filter(name) for name, each in summary.values.items()]))
         change = RowChange.of(
             target, scan, mode=chosen, isolation=MERGE_ISOLATION, branch=branch, properties=properties
         )
         writer = change.writer()
         try:
-            matched = source.matched(change.plan, target.store, rows=told.rows, table_name=scan.table_name)
+            matched = source.matched(change.plan, target.store, rows=summary.rows, table_name=scan.table_name)
             try:
                 files = list(planned_files(change.plan))
                 changed, added = _changed(matched, files, writer), _written(matched, writer)

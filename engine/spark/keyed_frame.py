@@ -106,8 +106,8 @@ class KeyedFrame:
             ends = F.array(F.min(name), F.max(name)).alias(f"{name}_ends")
             found += [ends, F.approx_count_distinct(name).alias(f"{name}_values")]
         with errors_of_executors():
-            told = grouped.agg(*found).toArrow()
-        only = {name: told.column(name)[0] for name in told.column_names}
+            totals = grouped.agg(*found).toArrow()
+        only = {name: totals.column(name)[0] for name in totals.column_names}
         named = dict(zip(self._names, (f.name for f in self.keys.fields), strict=True))
         rows = only["rows"].as_py() or 0
         repeated = None

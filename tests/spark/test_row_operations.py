@@ -57,11 +57,11 @@ def contents(table: engine.Table) -> list[dict[str, Any]]:
 
 def bag(found: list[dict[str, Any]], next_row_id: int | None) -> Counter[str]:
     """The rows; ids that the last commit gave follow the order of files, which is another on executors."""
-    told = []
+    found_rows = []
     for row in found:
         new = next_row_id is not None and row.get("_row_id", -1) >= next_row_id
-        told.append(str({**row, "_row_id": "new"} if new else row))
-    return Counter(told)
+        found_rows.append(str({**row, "_row_id": "new"} if new else row))
+    return Counter(found_rows)
 
 
 def made(place: Path, seed: int) -> engine.Table:
@@ -129,8 +129,8 @@ def test_executors_do_what_is_done_here(
         found = contents(there)
         assert bag(contents(here), first_new) == bag(found, first_new)
         assert len({row["_row_id"] for row in found if "_row_id" in row}) in {0, len(found)}
-        told = [each and (each.operation, {name: each.summary.get(name) for name in COUNTS}) for each in done]
-        assert told[0] == told[1]
+        summaries = [each and (each.operation, {name: each.summary.get(name) for name in COUNTS}) for each in done]
+        assert summaries[0] == summaries[1]
 
 
 UTC = dt.UTC
