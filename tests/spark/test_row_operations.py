@@ -8,7 +8,7 @@ import os
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -218,9 +218,14 @@ def test_sources_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_frame_that_never_is_the_same_runs_once(spark: SparkSession, tmp_path: Path) -> None:
     table = engine.load_catalog(str(tmp_path)).create_table("db.t", ROWS, properties={"format-version": "3"})
     table.append(rows(*((i, "old", i) for i in range(100))))
-    drawn = spark.range(0, 50, 1, 4).select(
-        (F.col("id") * 2 + F.floor(F.rand() * 2)).alias("id"), F.lit("new").alias("p"), F.lit(1).alias("x")
-    )
+
+    def draw(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            drawn = [2 * i + os.urandom(1)[0] % 2 for i in batch.column(0).to_pylist()]
+            yield pa.RecordBatch.from_pydict({"id": pa.array(drawn, pa.int64())})
+
+    ids = spark.range(0, 50, 1, 2).mapInArrow(draw, "id bigint")
+    drawn = ids.select("id", F.lit("new").alias("p"), F.lit(1).alias("x"))
     table.upsert(drawn, ["id"], "merge-on-read")
     found = table.scan().to_arrow().to_pylist()
     assert sorted(row["id"] for row in found) == list(range(100))
@@ -332,6 +337,9 @@ def test_whole_files_go_without_being_read(spark: SparkSession, tmp_path: Path, 
     snapshot = table.delete("id < 10", mode, spark=spark)
     assert snapshot is not None
     assert (snapshot.summary["deleted-data-files"], snapshot.summary["total-records"]) == ("1", "20")
+    assert table.scan().count() == 20
+    table.update("id >= 20", {"p": "whole"}, mode, spark=spark)
+    assert table.scan(filter="p = 'whole'").count() == 10
     assert table.scan().count() == 20
 
 
