@@ -1,8 +1,8 @@
 """The rows of a DataFrame that are merged into a table by key: looked at first, then matched with the table's rows.
 
 A DataFrame may give other rows each time that it runs (a function in Python, a source that changes), and its rows are
-needed several times. So they are kept by the executors, once, without what made them: if an executor that keeps some is lost,
-the operation fails, and does not go on with others.
+needed several times. So they are kept by the executors, once, without what made them: if an executor that keeps some is
+lost, the operation fails, and does not go on with others.
 
 Keys are compared in the table's types, as `engine.columnar.key_index` compares them: NaN equals NaN, and zeros differ
 by sign.
