@@ -76,7 +76,10 @@ def changes(spark: SparkSession, source: DataFrame) -> dict[str, tuple[Callable[
     """Each change as ours and as SQL of Iceberg Java."""
     source.createOrReplaceTempView("source")
     name = f"{CATALOG}.db.t"
-    merge = f"MERGE INTO {name} t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"  # noqa: E501
+    merge = (
+        f"MERGE INTO {name} t USING source s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
     return {
         "DELETE of 1 row in 100": (
             lambda table: table.delete("id % 100 = 7", spark=spark),

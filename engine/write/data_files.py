@@ -161,25 +161,7 @@ def write_data_files(
         table = pa.Table.from_batches(batches, schema=to_arrow_schema(target.schema))
         batches = iter(sorted_table(table, target.spec, order, target.schema).to_batches())
         sorted_by = order
-    counter = iter(range(1, 1_000_000_000))
-    format = target.format(sorted_by=sorted_by)
-
-    def next_location(partition: Partition) -> str:
-        return target.location(partition, next(counter), format.options.file_format)
-
-    writer: PartitionedWriter
-    waiting = MAX_WAITING_BYTES if memory_bytes is None else min(memory_bytes, MAX_WAITING_BYTES)
-    if mode == "clustered":
-        writer = ClusteredWriter(format, target.schema, target.spec, next_location, max_waiting_bytes=waiting)
-    else:
-        writer = FanoutWriter(
-            format,
-            target.schema,
-            target.spec,
-            next_location,
-            max_open_files=max_open_files,
-            max_waiting_bytes=waiting,
-        )
+    writer = _partitioned(target, mode, sorted_by, max_open_files, memory_bytes)
     try:
         for batch in batches:
             for start in range(0, batch.num_rows, _BATCH_ROWS):
@@ -191,6 +173,32 @@ def write_data_files(
         raise
     target.counters.add(FILES_WRITTEN, len(writer.files))
     return writer.files
+
+
+def _partitioned(
+    target: WriteTarget,
+    mode: Literal["auto", "clustered", "fanout"],
+    sorted_by: SortOrder | None,
+    max_open_files: int,
+    memory_bytes: int | None,
+) -> PartitionedWriter:
+    counter = iter(range(1, 1_000_000_000))
+    format = target.format(sorted_by=sorted_by)
+
+    def next_location(partition: Partition) -> str:
+        return target.location(partition, next(counter), format.options.file_format)
+
+    waiting = MAX_WAITING_BYTES if memory_bytes is None else min(memory_bytes, MAX_WAITING_BYTES)
+    if mode == "clustered":
+        return ClusteredWriter(format, target.schema, target.spec, next_location, max_waiting_bytes=waiting)
+    return FanoutWriter(
+        format,
+        target.schema,
+        target.spec,
+        next_location,
+        max_open_files=max_open_files,
+        max_waiting_bytes=waiting,
+    )
 
 
 def written_schema(metadata: TableMetadata) -> Schema:
