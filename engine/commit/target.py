@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -67,7 +67,7 @@ class Target:
         its other changes become visible later.
         """
 
-    def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
+    def commit(self, changes: Sequence[Change], prepared: Iterable[DataFile] = ()) -> TableState:
         """Commit the changes; where they certainly are not visible, delete the files that were prepared for them.
 
         Raises:

@@ -23,7 +23,7 @@ from engine.maintenance.compute_table_stats import ComputedTableStats, compute_t
 from engine.maintenance.examine_files import ExaminedFiles, examine_files
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
-from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
+from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, GROUP_PER_MEMORY, Selection
 from engine.maintenance.profile.table_profile import Subject, TableProfile, profile_table
 from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS, OrphanFiles, remove_orphan_files
 from engine.maintenance.rewrite_data_files import (
@@ -45,9 +45,10 @@ from engine.spec.sorting import SortOrder
 from engine.storage.counting import CountingStore
 
 if TYPE_CHECKING:
-    from engine.spark import jobs
+    from engine.spark import jobs, memory
 else:  # PySpark is loaded already where the caller has a session
     jobs = LazyModule("engine.spark.jobs")
+    memory = LazyModule("engine.spark.memory")
 
 
 class SelectionOptions(TypedDict, total=False):
@@ -168,6 +169,7 @@ class Maintenance:
             ValidationFailed: As `rewrite_data_files`.
         """
         _check_options("cluster", options, ClusterOptions)
+        _fit_executors(options, spark, is_sorted=True)
         state = self.table.load()
         selection = _selection(options, "sort", state.metadata)
         course = Rewrite(
@@ -391,6 +393,7 @@ class Maintenance:
                 among `RewrittenDataFiles.failed`.
         """
         _check_options("rewrite_data_files", options, RewriteOptions)
+        _fit_executors(options, spark, is_sorted=strategy != "binpack")
         state = self.table.load()
         rewrite = Rewrite(
             selection=_selection(options, strategy, state.metadata),
@@ -527,6 +530,16 @@ class Maintenance:
 
 def _executors(spark: Any) -> ExecutorGroups:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
     return ExecutorGroups(partial(jobs.run_job, spark), spark.sparkContext.defaultParallelism)
+
+
+def _fit_executors(options: RewriteOptions | ClusterOptions, spark: Any, *, is_sorted: bool) -> None:  # noqa: ANN401
+    """Set what is not given by the memory of the session's executors: the keys of a group's rows are in memory, too."""
+    held = None if spark is None else memory.row_memory_bytes(spark)
+    if held is not None:
+        held = options.setdefault("sort_memory_bytes", held)
+        if is_sorted:
+            most = min(held * GROUP_PER_MEMORY, DEFAULT_SORTED_GROUP_SIZE_BYTES)
+            options.setdefault("max_file_group_size_bytes", most)
 
 
 def _check_options(call: str, options: Mapping[str, object], known: type) -> None:

@@ -105,7 +105,8 @@ class Rewrite:
         use_starting_sequence_number: Give new files the sequence number of the snapshot that was planned.
         remove_dangling_deletes: In a last commit remove delete files that concern no data file any more.
         sort_memory_bytes: About how many bytes of rows sorts hold in memory, here or in each task of executors, besides
-            the keys of a group.
+            the keys of a group; row groups are written early beyond it. None is 1 GiB here, and on executors what
+            `engine.spark.memory` says.
         branch: Where.
         properties: Entries for the snapshot summaries.
         executors: Runs groups elsewhere; None runs them here.
@@ -123,7 +124,7 @@ class Rewrite:
     partial_progress_max_commits: int = DEFAULT_MAX_COMMITS
     use_starting_sequence_number: bool = True
     remove_dangling_deletes: bool = False
-    sort_memory_bytes: int = DEFAULT_SORT_MEMORY_BYTES
+    sort_memory_bytes: int | None = None
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
     executors: Runner | None = None
@@ -173,7 +174,7 @@ def rewrite_data_files(
         spec=metadata.spec_by_id[rewrite.selection.output_spec_id],
         ordering=ordering,
         sort_order=sort_order,
-        memory_bytes=max(rewrite.sort_memory_bytes // (concurrent if here else 1), 1),
+        memory_bytes=max((rewrite.sort_memory_bytes or DEFAULT_SORT_MEMORY_BYTES) // (concurrent if here else 1), 1),
         threads=max(available_threads() // max(min(concurrent, len(groups)), 1), 1) if here else 1,
         operation_id=operation_id,
     )

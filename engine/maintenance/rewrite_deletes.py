@@ -159,7 +159,8 @@ class DeleteRewrite:
         self, plan: ScanPlan, files: Sequence[FileRead], positions: Mapping[str, Positions]
     ) -> Iterator[MatchedRows]:
         table = self.table
-        return rows_at(plan, table.store, files, positions, counters=table.counters, runner=table.runner)
+        request = request_for(plan, table.store)
+        return rows_at(files, positions, request, runner=table.runner, counters=table.counters)
 
     def _due(
         self, old: Sequence[ManifestEntry], files: Sequence[FileRead], *, min_input_files: int, rewrite_all: bool

@@ -25,6 +25,9 @@ from engine.storage.store import Store
 from engine.write.data_files import write_data_files
 from engine.write.locations import FileNames
 
+_LEAST_WAITING_BYTES = 16 << 20
+"""Row groups are not smaller, however little memory sorts get."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RewrittenGroup:
@@ -49,7 +52,7 @@ class GroupRewrite:
         spec: The partition spec of the new files.
         ordering: How to sort; None keeps the order.
         sort_order: The table's sort order that `ordering` is, recorded in the files' entries; None if it is not one.
-        memory_bytes: Memory for sorting.
+        memory_bytes: Memory for sorting, and for rows that wait to be written.
         threads: Threads for reading.
         operation_id: Becomes part of the names of the new files.
         task_id: Distinguishes attempts at the same group in file names.
@@ -84,6 +87,7 @@ class GroupRewrite:
                     properties={TARGET_FILE_SIZE_BYTES.name: str(group.file_size_bytes)},
                     counters=counters,
                     sorted_by=self.sort_order,
+                    memory_bytes=max(self.memory_bytes, _LEAST_WAITING_BYTES),
                 )
         except EngineError as error:
             return RewrittenGroup(group=group, error=error)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from engine.commit.committer import TableState
 from engine.commit.target import Target
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
+from engine.operations.executor_changes import ExecutorChanges
+from engine.operations.row_changes import Mode, RowChange, chosen_mode
 from engine.plan.scan import TableScan
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import DELETE_ISOLATION, DELETE_MODE
@@ -23,6 +24,7 @@ def delete(
     mode: Mode | None = None,
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
+    executors: ExecutorChanges | None = None,
 ) -> tuple[TableState, Snapshot | None]:
     """Delete the rows that a scan's filter is true for, in one snapshot.
 
@@ -35,6 +37,7 @@ def delete(
         mode: How; None means the table property ``write.delete.mode``, which then must be set.
         branch: Where.
         properties: Entries for the snapshot summary.
+        executors: Do the work there; None does it here.
 
     Returns:
         The table without the rows, and the snapshot that deleted them; None if no row matched.
@@ -48,9 +51,11 @@ def delete(
     state = target.load()
     chosen = chosen_mode(mode, state.metadata, DELETE_MODE, "delete")
     scan = scan_of(state.metadata)
-    change = RowChange.of(target, scan, mode=chosen, isolation=DELETE_ISOLATION, branch=branch, properties=properties)
-    matches = Matches.of_filter(scan, change.plan, target)
-    if not matches:
+    change = RowChange.of(
+        target, scan, mode=chosen, isolation=DELETE_ISOLATION, branch=branch, properties=properties, executors=executors
+    )
+    changed = change.changed_by_filter()
+    if not changed:
         change.leave()
         return state, None
-    return change.commit(matches)
+    return change.commit(changed)

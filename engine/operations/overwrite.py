@@ -11,9 +11,11 @@ from engine.commit.snapshots import branch_head
 from engine.commit.target import Target
 from engine.operations.append import Prepare
 from engine.operations.delete import ScanOf
-from engine.operations.row_changes import Matches, RowChange
+from engine.operations.executor_changes import ExecutorChanges
+from engine.operations.row_changes import RowChange
 from engine.spec.properties import DELETE_ISOLATION
 from engine.spec.snapshots import MAIN, Snapshot
+from engine.write.data_files import remove_files
 
 
 def overwrite(
@@ -23,6 +25,7 @@ def overwrite(
     *,
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
+    executors: ExecutorChanges | None = None,
 ) -> tuple[TableState, Snapshot | None]:
     """Replace the rows for which a scan's filter is true, in one snapshot.
 
@@ -36,6 +39,7 @@ def overwrite(
         prepare: Writes the new rows; they need not match the filter.
         branch: Where.
         properties: Entries for the snapshot summary.
+        executors: Rewrite remaining rows there; None does so here.
 
     Returns:
         The table, and the snapshot; None if no row was removed or added.
@@ -48,14 +52,24 @@ def overwrite(
     state = target.load()
     scan = scan_of(state.metadata)
     change = RowChange.of(
-        target, scan, mode="copy-on-write", isolation=DELETE_ISOLATION, branch=branch, properties=properties
+        target,
+        scan,
+        mode="copy-on-write",
+        isolation=DELETE_ISOLATION,
+        branch=branch,
+        properties=properties,
+        executors=executors,
     )
-    matches = Matches.of_filter(scan, change.plan, target, drop_whole=True)
     files = prepare(state.metadata)
-    if not matches and not files:
+    try:
+        changed = change.changed_by_filter(drop_whole=True)
+    except BaseException:
+        remove_files(target.store, list(files))
+        raise
+    if not changed and not files:
         change.leave()
         return state, None
-    return change.commit(matches, added=files)
+    return change.commit(changed, added=files)
 
 
 def overwrite_partitions(

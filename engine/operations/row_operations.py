@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
@@ -23,13 +22,26 @@ if TYPE_CHECKING:
     from engine.commit.changes import cherry_pick
     from engine.commit.manifests import AddedFiles
     from engine.commit.target import Target
-    from engine.operations import add_files, append, delete, keyed_stream, overwrite, row_source, update, upsert
+    from engine.operations import (
+        add_files,
+        append,
+        delete,
+        executor_changes,
+        keyed_stream,
+        overwrite,
+        row_source,
+        spark_upsert,
+        update,
+        upsert,
+    )
     from engine.operations.append import Prepare
     from engine.operations.delete import ScanOf
     from engine.operations.keyed_stream import KeyedStream
     from engine.operations.row_changes import Mode
     from engine.operations.row_source import Rows
     from engine.operations.update import Assignments
+    from engine.spark import jobs, memory
+    from engine.spark import planning as spark_planning
 else:  # what only reads a table does not wait for what changes it
     cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
     add_files = LazyModule("engine.operations.add_files")
@@ -38,6 +50,11 @@ else:  # what only reads a table does not wait for what changes it
     keyed_stream = LazyModule("engine.operations.keyed_stream")
     overwrite = LazyModule("engine.operations.overwrite")
     row_source = LazyModule("engine.operations.row_source")
+    executor_changes = LazyModule("engine.operations.executor_changes")
+    jobs = LazyModule("engine.spark.jobs")
+    memory = LazyModule("engine.spark.memory")
+    spark_planning = LazyModule("engine.spark.planning")
+    spark_upsert = LazyModule("engine.operations.spark_upsert")
     update = LazyModule("engine.operations.update")
     upsert = LazyModule("engine.operations.upsert")
 
@@ -175,6 +192,7 @@ class RowOperations(ABC):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
+        spark: Any = None,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
     ) -> Snapshot | None:
         """Delete the rows for which a filter is true; None if no row matched. See `engine.operations.delete`.
 
@@ -184,14 +202,22 @@ class RowOperations(ABC):
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
+            spark: A `pyspark.sql.SparkSession` whose executors find the rows and write the files; without one, this
+                process does.
 
         Raises:
             Invalid: No mode.
             Unsupported: The format version does not have the mode.
         """
         target = self._target(counters)
-        scan_of = self._scan_of(target, filter, branch)
-        state, snapshot = delete.delete(target, scan_of, mode=mode, branch=branch, properties=snapshot_properties)
+        state, snapshot = delete.delete(
+            target,
+            self._scan_of(target, filter, branch, spark),
+            mode=mode,
+            branch=branch,
+            properties=snapshot_properties,
+            executors=_executors(spark),
+        )
         self._advance(state)
         return snapshot
 
@@ -218,8 +244,15 @@ class RowOperations(ABC):
         """
         target = self._target(counters)
         prepare = _writing(data, target, "overwrite")
-        scan_of = self._scan_of(target, filter, branch)
-        state, snapshot = overwrite.overwrite(target, scan_of, prepare, branch=branch, properties=snapshot_properties)
+        spark = data.sparkSession if row_source.is_dataframe(data) else None
+        state, snapshot = overwrite.overwrite(
+            target,
+            self._scan_of(target, filter, branch, spark),
+            prepare,
+            branch=branch,
+            properties=snapshot_properties,
+            executors=_executors(spark),
+        )
         self._advance(state)
         return snapshot
 
@@ -250,6 +283,7 @@ class RowOperations(ABC):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
+        spark: Any = None,  # noqa: ANN401 - as for `delete`
     ) -> Snapshot | None:
         """Change the rows for which a filter is true; None if no row matched. See `engine.operations.update`.
 
@@ -262,18 +296,24 @@ class RowOperations(ABC):
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
+            spark: As for `delete`; functions among the assignments run there, too.
         """
         target = self._target(counters)
-        scan_of = self._scan_of(target, filter, branch)
         state, snapshot = update.update(
-            target, scan_of, assignments, mode=mode, branch=branch, properties=snapshot_properties
+            target,
+            self._scan_of(target, filter, branch, spark),
+            assignments,
+            mode=mode,
+            branch=branch,
+            properties=snapshot_properties,
+            executors=_executors(spark),
         )
         self._advance(state)
         return snapshot
 
     def upsert(
         self,
-        data: pa.Table | pa.RecordBatchReader,
+        data: Rows,
         on: Sequence[str],
         mode: Mode | None = None,
         *,
@@ -286,22 +326,23 @@ class RowOperations(ABC):
         See `engine.operations.upsert`.
 
         Args:
-            data: All columns of the table, by name; no key twice, no null in a key.
+            data: As for `append`, with all columns of the table; no key twice, no null in a key. Executors match and
+                write the rows of a Spark DataFrame, see `engine.operations.spark_upsert`; others are held in memory.
             on: The key columns.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``.
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
         """
-        rows = row_source.arrow_rows(data, "upsert")
         target = self._target(counters)
+        is_frame = row_source.is_dataframe(data)
+        rows = data if is_frame else row_source.arrow_rows(data, "upsert", "rows or a Spark DataFrame")
 
         def scan_of(metadata: TableMetadata, filter: Predicate) -> TableScan:
-            return self._scan_of(target, filter, branch)(metadata)
+            return self._scan_of(target, filter, branch, rows.sparkSession if is_frame else None)(metadata)
 
-        state, snapshot = upsert.upsert(
-            target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties
-        )
+        merge = spark_upsert.upsert_frame if is_frame else upsert.upsert
+        state, snapshot = merge(target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
 
@@ -331,8 +372,8 @@ class RowOperations(ABC):
             target=target, on=on, branch=branch, stream_id=stream_id, committed=self._advance
         )
 
-    def _scan_of(self, target: Target, filter: Filter | None, branch: str) -> ScanOf:
-        """Makes the scan that finds what to change."""
+    def _scan_of(self, target: Target, filter: Filter | None, branch: str, spark: Any = None) -> ScanOf:  # noqa: ANN401
+        """Makes the scan that finds what to change; executors of a session may plan, too."""
 
         def scan_of(metadata: TableMetadata) -> TableScan:
             scan = table_scan(
@@ -343,9 +384,21 @@ class RowOperations(ABC):
                 cache=target.cache,
                 table_name=self.name,
             )
-            return replace(scan, whole_files=True)  # a file that is written again has other rows, too
+            executors = None if spark is None else spark_planning.spark_executors(spark, metadata.properties)
+            # A file that is written again has other rows, too.
+            return replace(scan, whole_files=True, executors=executors)
 
         return scan_of
+
+
+def _executors(spark: Any) -> executor_changes.ExecutorChanges | None:  # noqa: ANN401
+    if spark is None:
+        return None
+    return executor_changes.ExecutorChanges(
+        run_job=partial(jobs.run_job, spark),
+        cores=spark.sparkContext.defaultParallelism,
+        memory_bytes=memory.row_memory_bytes(spark),
+    )
 
 
 def _writing(data: Rows, target: Target, verb: str) -> Prepare:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -58,7 +58,7 @@ class StagedTarget(Target):
         """The table when the transaction began."""
         return self.base.metadata
 
-    def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
+    def commit(self, changes: Sequence[Change], prepared: Iterable[DataFile] = ()) -> TableState:
         """Stage the changes; see `Target.commit`."""
         metadata = self.load().metadata
         locations = {file.file_path for file in prepared}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,16 +18,16 @@ from engine.commit.target import Target
 from engine.errors import Invalid
 from engine.expressions.scalar import SqlExpression
 from engine.operations.delete import ScanOf
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
-from engine.plan.scan import ScanPlan
-from engine.read.plans import request_for
+from engine.operations.executor_changes import ExecutorChanges
+from engine.operations.row_changes import Mode, RowChange, chosen_mode
+from engine.operations.row_writer import Matches, RowWriter
 from engine.read.reader import read_files
+from engine.runtime.counters import Counters
 from engine.spec.metadata_columns import LAST_UPDATED
 from engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
 from engine.spec.types import NestedField
-from engine.storage.resolve import default_runner
 from engine.write.data_files import written_schema
 
 Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -42,6 +43,7 @@ def update(
     mode: Mode | None = None,
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
+    executors: ExecutorChanges | None = None,
 ) -> tuple[TableState, Snapshot | None]:
     """Change the rows for which a scan's filter is true, in one snapshot. In format version 3 rows keep their ids.
 
@@ -55,6 +57,7 @@ def update(
         mode: How; None means the table property ``write.update.mode``, which then must be set.
         branch: Where.
         properties: Entries for the snapshot summary.
+        executors: Do the work there, the functions of `assignments` included; None does it here.
 
     Returns:
         The table, and the snapshot; None if no row matched.
@@ -67,64 +70,69 @@ def update(
     """
     state = target.load()
     chosen = chosen_mode(mode, state.metadata, UPDATE_MODE, "update")
-    assign = _assigning(assignments, state.metadata.schema)
+    _check(assignments, state.metadata.schema)
     scan = scan_of(state.metadata)
-    change = RowChange.of(target, scan, mode=chosen, isolation=UPDATE_ISOLATION, branch=branch, properties=properties)
-    matches = Matches.of_filter(scan, change.plan, target)
-    if not matches:
+    change = RowChange.of(
+        target, scan, mode=chosen, isolation=UPDATE_ISOLATION, branch=branch, properties=properties, executors=executors
+    )
+    changed = change.changed_by_filter(UpdatedRows(assignments))
+    if not changed:
         change.leave()
         return state, None
-    return change.commit(matches, coming=_update_rows(matches, change.plan, target, assign))
+    return change.commit(changed)
 
 
-def _update_rows(
-    matches: Matches, plan: ScanPlan, target: Target, assign: Callable[[pa.RecordBatch], dict[str, pa.Array]]
-) -> pa.RecordBatchReader:
+@dataclass(frozen=True)
+class UpdatedRows:
     """The matching rows with new values, and their row ids in format version 3."""
-    projection = written_schema(plan.metadata)
-    request = request_for(plan, target.store, projection=projection)
-    files = [*matches.gone, *(match.file for match in matches.partial)]
-    columns = [f.name for f in plan.metadata.schema.fields]
-    runner = default_runner(target.store, plan.metadata.location)
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in read_files(files, request, runner=runner, counters=target.counters):
-            new = assign(batch.select(columns))
-            arrays = [new.get(f.name, batch.column(place)) for place, f in enumerate(projection.fields)]
-            for place, f in enumerate(projection.fields):
-                if f.field_id == LAST_UPDATED.field_id:
-                    arrays[place] = pa.nulls(batch.num_rows, pa.int64())  # that is now
-            yield pa.RecordBatch.from_arrays(arrays, schema=request.arrow_schema)
+    assignments: Assignments
 
-    return pa.RecordBatchReader.from_batches(request.arrow_schema, batches())
+    def __call__(self, writer: RowWriter, matches: Matches) -> pa.RecordBatchReader:
+        schema, projection = writer.metadata.schema, written_schema(writer.metadata)
+        request = replace(writer.request, projection=projection)
+        columns = [f.name for f in schema.fields]
+        counters = writer.counters or Counters()
 
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in read_files(matches.files, request, runner=writer.runner, counters=counters):
+                new = self._assigned(batch.select(columns), schema)
+                arrays = [new.get(f.name, batch.column(place)) for place, f in enumerate(projection.fields)]
+                for place, f in enumerate(projection.fields):
+                    if f.field_id == LAST_UPDATED.field_id:
+                        arrays[place] = pa.nulls(batch.num_rows, pa.int64())  # that is now
+                yield pa.RecordBatch.from_arrays(arrays, schema=request.arrow_schema)
 
-def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordBatch], dict[str, pa.Array]]:
-    """A function that computes the new columns of a batch."""
-    fields = {f.name: f for f in schema.fields}
+        return pa.RecordBatchReader.from_batches(request.arrow_schema, batches())
 
-    def assign(batch: pa.RecordBatch) -> dict[str, pa.Array]:
-        if callable(assignments):
-            made = assignments(batch)
+    def _assigned(self, batch: pa.RecordBatch, schema: Schema) -> dict[str, pa.Array]:
+        """The new columns of a batch."""
+        fields = {f.name: f for f in schema.fields}
+        if callable(self.assignments):
+            made = self.assignments(batch)
             if not isinstance(made, pa.RecordBatch) or set(made.schema.names) != set(batch.schema.names):
                 raise Invalid("the update's function must return a RecordBatch with the columns that it was given")
             new = {name: made.column(name) for name in made.schema.names}
         else:
-            new = {name: _assign(value, batch, batch.schema.field(name)) for name, value in assignments.items()}
+            new = {name: _assign(value, batch, batch.schema.field(name)) for name, value in self.assignments.items()}
         return {name: _fitting(column, fields[name], batch.num_rows) for name, column in new.items()}
 
-    if not callable(assignments):
-        if not assignments:
-            raise Invalid("an update assigns at least one column")
-        arrow_schema = to_arrow_schema(schema)
-        none = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in arrow_schema], schema=arrow_schema)
-        for name, value in assignments.items():
-            schema.find(name)
-            if name not in fields:
-                raise Invalid(f"cannot assign {name!r}: only whole top-level columns can be assigned")
-            if not callable(value):  # whatever does not depend on rows fails before any is read
-                _fitting(_assign(value, none, none.schema.field(name)), fields[name], 0)
-    return assign
+
+def _check(assignments: Assignments, schema: Schema) -> None:
+    """Raise Invalid for what is wrong whatever the rows are, before any is read."""
+    if callable(assignments):
+        return
+    if not assignments:
+        raise Invalid("an update assigns at least one column")
+    fields = {f.name: f for f in schema.fields}
+    arrow_schema = to_arrow_schema(schema)
+    none = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in arrow_schema], schema=arrow_schema)
+    for name, value in assignments.items():
+        schema.find(name)
+        if name not in fields:
+            raise Invalid(f"cannot assign {name!r}: only whole top-level columns can be assigned")
+        if not callable(value):
+            _fitting(_assign(value, none, none.schema.field(name)), fields[name], 0)
 
 
 def _assign(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # noqa: ANN401 - any literal

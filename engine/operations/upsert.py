@@ -9,15 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.columns import combined, value_range
+from engine.columnar.columns import combined
 from engine.columnar.key_index import KeyIndex
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
+from engine.columnar.value_summary import ValueSummary
 from engine.commit.committer import TableState
 from engine.commit.target import Target
 from engine.errors import Invalid
-from engine.expressions.predicate import TRUE, Predicate, all_of, greater_equal, is_in, less_equal
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
+from engine.expressions.predicate import Predicate, all_of
+from engine.operations.row_changes import Mode, RowChange, chosen_mode
+from engine.operations.row_writer import Matches
 from engine.plan.scan import ScanPlan, TableScan
 from engine.read.matches import rows_at
 from engine.read.plans import planned_files, request_for
@@ -29,8 +31,6 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
 from engine.spec.types import NestedField, PrimitiveType
 
-_MOST_VALUES = 200
-"""With more distinct values of a key column, its range is searched instead."""
 _SEARCHABLE = frozenset({"int", "long", "date", "string", "decimal", "timestamp", "timestamptz"})
 """Types whose Arrow values can be used as literals of a filter."""
 
@@ -79,7 +79,7 @@ def upsert(
     scan = scan_of(metadata, source.filter())
     change = RowChange.of(target, scan, mode=chosen, isolation=MERGE_ISOLATION, branch=branch, properties=properties)
     matches, row_ids = source.find(scan, change.plan, target)
-    return change.commit(matches, coming=_with_lineage(source.rows, row_ids, metadata))
+    return change.commit(change.writer().changed(matches, _with_lineage(source.rows, row_ids, metadata)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,37 +93,26 @@ class _Source:
     @classmethod
     def of(cls, data: pa.Table | pa.RecordBatchReader, on: Sequence[str], schema: Schema) -> _Source:
         keys = key_columns(on, schema)
-        missing = [f.name for f in schema.fields if f.name not in data.schema.names]
-        if missing:
-            raise Invalid(f"an upsert replaces whole rows, and column {missing[0]!r} is not given")
+        check_complete(data.schema.names, schema)
         rows = pa.Table.from_batches(table_rows(data, schema), schema=to_arrow_schema(schema)).combine_chunks()
         columns = [_column(rows, key) for key in keys]
         for key, column in zip(keys, columns, strict=True):
-            if column.null_count:
-                raise Invalid(f"key column {key.name!r} holds a null, which no key equals")
+            refuse_null(key.name, column.null_count)
         if not rows.num_rows:
             return cls(rows, keys, None)
         numbers = np.arange(rows.num_rows)
         index = KeyIndex.build(columns, numbers)
         twice = np.flatnonzero(index.greatest(columns) != numbers)
         if len(twice):
-            first = {key.name: column[int(twice[0])].as_py() for key, column in zip(keys, columns, strict=True)}
-            raise Invalid(f"the key {first} is given twice")
+            refuse_repeated(
+                {key.name: column[int(twice[0])].as_py() for key, column in zip(keys, columns, strict=True)}
+            )
         return cls(rows, keys, index)
 
     def filter(self) -> Predicate:
         """A filter that is true for every row with one of the keys, and perhaps for others."""
-        found: list[Predicate] = []
-        for key in self.keys:
-            if not isinstance(key.type, PrimitiveType) or key.type.name not in _SEARCHABLE:
-                continue
-            values = _column(self.rows, key).unique()
-            if len(values) <= _MOST_VALUES:
-                found.append(is_in(key.name, values.to_pylist()))
-            else:
-                least, greatest = value_range(values)
-                found += [greater_equal(key.name, least), less_equal(key.name, greatest)]
-        return all_of(found) if found else TRUE
+        columns = {key.name: _column(self.rows, key) for key in self.keys if is_searchable(key)}
+        return all_of([ValueSummary.of(column).filter(name) for name, column in columns.items()])
 
     def find(self, scan: TableScan, plan: ScanPlan, target: Target) -> tuple[Matches, npt.NDArray[np.int64]]:
         """The table's rows that have one of the keys, and for each given row the id of such a row, or -1."""
@@ -144,9 +133,8 @@ class _Source:
             if lineage:
                 row_ids[numbers[hits]] = batch.column(len(self.keys) + 2).fill_null(-1).to_numpy()[hits]
         positions = {path: np.concatenate(parts) for path, parts in found.items()}
-        rows = rows_at(
-            plan, target.store, [files[p] for p in positions], positions, counters=target.counters, runner=scan.runner
-        )
+        own = [files[path] for path in positions]
+        rows = rows_at(own, positions, request, runner=scan.runner, counters=target.counters)
         return Matches.of(list(rows)), row_ids
 
 
@@ -160,6 +148,30 @@ def key_columns(on: Sequence[str], schema: Schema) -> tuple[NestedField, ...]:
         if key not in schema.fields:
             raise Invalid(f"key column {key.name!r} is nested; keys are top-level columns")
     return keys
+
+
+def check_complete(given: Sequence[str], schema: Schema) -> None:
+    """Raise Invalid unless all columns of the table are given."""
+    missing = [f.name for f in schema.fields if f.name not in given]
+    if missing:
+        raise Invalid(f"an upsert replaces whole rows, and column {missing[0]!r} is not given")
+
+
+def refuse_null(key: str, nulls: int) -> None:
+    """Raise Invalid for a key column with nulls."""
+    if nulls:
+        raise Invalid(f"key column {key!r} holds a null, which no key equals")
+
+
+def refuse_repeated(key: Mapping[str, object] | None) -> None:
+    """Raise Invalid for a key that several rows have; None is none."""
+    if key is not None:
+        raise Invalid(f"the key {key} is given twice")
+
+
+def is_searchable(key: NestedField) -> bool:
+    """Whether a filter can have the values of a key column."""
+    return isinstance(key.type, PrimitiveType) and key.type.name in _SEARCHABLE
 
 
 def _column(rows: pa.Table, key: NestedField) -> pa.Array:

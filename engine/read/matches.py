@@ -10,17 +10,14 @@ import numpy.typing as npt
 
 from engine.deletes.files import DeleteFile, FileRead
 from engine.errors import Unsupported
-from engine.plan.scan import ScanPlan
-from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
 from engine.spec.metadata_columns import FILE, POS
 from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema
-from engine.storage.resolve import default_runner
-from engine.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,59 +41,46 @@ class MatchedRows:
 
 
 def matched_rows(
-    plan: ScanPlan,
-    store: Store,
-    *,
-    files: Iterable[FileRead] | None = None,
-    counters: Counters | None = None,
-    runner: Runner | None = None,
-    table_name: str | None = None,
+    files: Iterable[FileRead], request: ReadRequest, *, runner: Runner, counters: Counters | None = None
 ) -> Iterator[MatchedRows]:
-    """The matching rows of each file of a plan that has any, in plan order. Raises as `engine.read.plans.read_plan`.
+    """The rows of each file that match its residual, for files that have any, in their order. Raises as
+    `engine.read.reader.read_files`.
 
     Args:
-        plan: Supplies files and filter.
-        store: The table's storage.
-        files: Read only these files of the plan.
-        counters: Count the work.
+        files: Files of one plan.
+        request: That of the plan; its columns are ignored.
         runner: Reads in parallel.
-        table_name: For errors.
+        counters: Count the work.
 
     Raises:
         Unsupported: A match in a file whose partition is unknown.
     """
-    request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
-    by_path = {file.file_path: file for file in (planned_files(plan) if files is None else files)}
-    counted, run = counters or Counters(), runner or default_runner(store, plan.metadata.location)
+    places = replace(request, projection=Schema((FILE, POS)))
+    by_path = {file.file_path: file for file in files}
+    counted = counters or Counters()
     found: dict[str, list[npt.NDArray[np.int64]]] = {}
-    for batch in read_files(by_path.values(), request, runner=run, counters=counted):
+    for batch in read_files(by_path.values(), places, runner=runner, counters=counted):
         # A batch never crosses a row group, so all its rows are of one file.
         path = batch.column(0)[0].as_py()
         found.setdefault(path, []).append(batch.column(1).to_numpy())
     positions = {path: np.concatenate(parts) for path, parts in found.items()}
-    yield from rows_at(
-        plan, store, [by_path[path] for path in found], positions, counters=counted, runner=run, table_name=table_name
-    )
+    yield from rows_at([by_path[path] for path in found], positions, request, runner=runner, counters=counted)
 
 
 def rows_at(
-    plan: ScanPlan,
-    store: Store,
     files: Sequence[FileRead],
     positions: Mapping[str, npt.NDArray[np.int64]],
+    request: ReadRequest,
     *,
+    runner: Runner,
     counters: Counters | None = None,
-    runner: Runner | None = None,
-    table_name: str | None = None,
 ) -> Iterator[MatchedRows]:
     """The same for rows that were already found, by path of the data file; positions ascending.
 
     Raises:
         Unsupported: A file whose partition is unknown.
     """
-    request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
-    run = runner or default_runner(store, plan.metadata.location)
-    before = request.load_deletes(map(_without_keys, files), runner=run, counters=counters or Counters())
+    before = request.load_deletes(map(_without_keys, files), runner=runner, counters=counters or Counters())
     for file in files:
         path = file.file_path
         if file.partition is None:

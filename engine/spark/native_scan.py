@@ -37,7 +37,7 @@ from engine.spark.deletes import DeletedGroup
 from engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
 from engine.spark.predicates import ColumnOf, spark_filter
 from engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
-from engine.spark.session import JavaFrame, ScanSession, scan_session
+from engine.spark.session import JavaFrame, ScanSession, refuse_unknown_schemes, scan_session
 from engine.spark.shapes import Shape, shapes_of
 from engine.spark.types import pruned, quoted, shown, shown_type
 from engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
@@ -91,7 +91,8 @@ def plan_to_dataframe(
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
-            of Spark's row position where positions are needed; the message names it. A session of Spark Connect.
+            of Spark's row position where positions are needed; the message names it. A session of Spark Connect, or one
+            whose Hadoop does not read the storage; the message has the settings that it lacks.
         FileNotFound: A delete file is missing.
         CorruptTable: Delete files contradict the table.
     """
@@ -105,11 +106,13 @@ def plan_to_dataframe(
     columns = read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata)
     if not are_found_by_name(columns, plan.metadata):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
+    session = scan_session(spark, row_groups=_row_groups(plan))
+    refuse_unknown_schemes(spark, (spark_location(store.physical(file.file_path)) for file in files))
     scan = _Scan(
         plan=plan,
         request=request,
         user=spark,
-        session=scan_session(spark, row_groups=_row_groups(plan)),
+        session=session,
         deletes=deletes,
         columns=columns,
     )

@@ -14,7 +14,7 @@ Only this module knows about that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -51,6 +51,28 @@ READ_OPTIONS: Mapping[str, str] = {
     "int96RebaseMode": "CORRECTED",
     "mergeSchema": "false",
 }
+
+_S3 = (
+    "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION and "
+    "spark.hadoop.fs.SCHEME.impl=org.apache.hadoop.fs.s3a.S3AFileSystem, and, where the environment does not say, "
+    "spark.hadoop.fs.s3a.endpoint, .endpoint.region, .path.style.access, .access.key and .secret.key (or "
+    ".aws.credentials.provider)"
+)
+_GCS = (
+    "the jar of com.google.cloud.bigdataoss:gcs-connector, "
+    "spark.hadoop.fs.SCHEME.impl=com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem, and its credentials "
+    "(spark.hadoop.fs.gs.auth.*)"
+)
+_ADLS = (
+    "spark.jars.packages=org.apache.hadoop:hadoop-azure:VERSION and credentials of the account "
+    "(spark.hadoop.fs.azure.account.*)"
+)
+_NEEDED = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
+    **dict.fromkeys(("gs", "gcs"), _GCS),
+    **dict.fromkeys(("abfs", "abfss"), _ADLS),
+}
+"""What a session needs for locations of a scheme that Hadoop by itself does not read."""
 
 _MIN_TASKS = "spark.sql.files.minPartitionNum"
 _WAVES = 4
@@ -191,6 +213,27 @@ def scan_session(spark: SparkSession, *, row_groups: int | None) -> ScanSession:
             known.sessions.clear()
         known.sessions[tasks] = _derived(spark, settings, tasks)
     return known.sessions[tasks]
+
+
+def refuse_unknown_schemes(spark: SparkSession, locations: Iterable[str]) -> None:
+    """Raise Unsupported where a session's Hadoop has no file system for a location, and say what it takes."""
+    jvm = spark._jvm  # noqa: SLF001
+    assert jvm is not None
+    conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    first = {location.partition(":")[0]: location for location in locations}
+    for scheme in first.keys() - {"file"}:
+        try:
+            jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
+        except Exception as error:
+            raised = getattr(error, "java_exception", None)  # as py4j has it
+            if raised is None:
+                raise
+            version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+            needed = _NEEDED.get(scheme, "a file system for it among its jars, as spark.hadoop.fs.SCHEME.impl")
+            raise Unsupported(
+                f"reading {scheme}:// with Spark's own reader: {raised.getMessage()}. Start the session with "
+                f"{needed.replace('VERSION', version).replace('SCHEME', scheme)}; or read with to_arrow"
+            ) from error
 
 
 def least_tasks(cores: int, own: int, row_groups: int | None) -> int:

@@ -6,8 +6,7 @@ its files as compressed Avro, so that wide tables do not fill the driver's memor
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -21,7 +20,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.distribution import distributed
-from engine.spark.jobs import carried_errors, errors_of_executors
+from engine.spark.jobs import carried_errors, errors_of_executors, wait_for_tasks
+from engine.spark.memory import row_memory_bytes
 from engine.spark.types import quoted
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
@@ -36,8 +36,6 @@ from engine.write.locations import FileNames
 
 _BATCH_ROWS = 1 << 17
 """Spark hands over batches of 10,000 rows; so many go to the writer at once."""
-_POLL_SECONDS = 0.2
-_POLLS = 50
 
 
 def write_dataframe(
@@ -76,7 +74,7 @@ def write_dataframe(
     own_names = names or FileNames()
     mode = DISTRIBUTION_MODE.of(options)
     order = metadata.sort_order
-    spread = distributed(_with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
+    spread = distributed(with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
     is_sorted = mode != "none" and not order.is_unsorted and bool(own_spec.fields or mode == "range")
     task = WriteTask(
         columns=spread.columns,
@@ -87,6 +85,7 @@ def write_dataframe(
         mode="auto" if mode == "none" else "clustered",
         sorted_by=order if is_sorted else None,
         store=store,
+        memory_bytes=row_memory_bytes(frame.sparkSession),
     )
     try:
         with errors_of_executors():
@@ -94,7 +93,7 @@ def write_dataframe(
             numbered = spread.toDF(*[f"c{i}" for i in range(len(spread.columns))])
             rows = numbered.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
     except BaseException:
-        _wait_for_tasks(frame)
+        wait_for_tasks(frame.sparkSession)
         remove_files_of(store, task.metadata, own_names)
         raise
     files = EncodedFiles(bytes(row[0]) for row in rows)
@@ -115,6 +114,7 @@ class WriteTask:
         sorted_by: See `engine.write.data_files.write_data_files`.
         store: The table's storage; the executor gets a copy.
         columns: The names of the rows' columns; by default those that they have.
+        memory_bytes: See `engine.write.data_files.write_data_files`.
     """
 
     def __init__(
@@ -128,6 +128,7 @@ class WriteTask:
         sorted_by: SortOrder | None,
         store: Store,
         columns: Sequence[str] | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         self.metadata = metadata.without_history()
         self.schema = schema
@@ -137,6 +138,7 @@ class WriteTask:
         self.sorted_by = sorted_by
         self.store = store
         self.columns = columns
+        self.memory_bytes = memory_bytes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The task's manifest as a batch of one row; no batch for no rows."""
@@ -164,6 +166,7 @@ class WriteTask:
             names=replace(names, partition_id=context.partitionId(), task_id=context.taskAttemptId()),
             mode=self.mode,
             sorted_by=self.sorted_by,
+            memory_bytes=self.memory_bytes,
         )
         return encode_files(files, schema=self.schema, spec=self.spec)
 
@@ -186,8 +189,8 @@ def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[p
     yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
-    """The batch with uuid columns that are strings, as scans return them, converted to 16 bytes."""
+def with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
+    """The rows with uuid columns that are strings, as scans return them, converted to 16 bytes."""
     texts = {f.name for f in frame.schema.fields if isinstance(f.dataType, st.StringType)}
     uuids = {f.name for f in schema.fields if f.type == UUID} & texts
 
@@ -196,17 +199,3 @@ def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
         return F.unhex(F.regexp_replace(plain, "-", "")).alias(name) if name in uuids else plain
 
     return frame.select(*[column(name) for name in frame.columns]) if uuids else frame
-
-
-def _wait_for_tasks(frame: DataFrame, sleep: Callable[[float], object] = time.sleep) -> None:
-    """Wait until no task runs, or for ten seconds: Spark gives up a job before its other tasks have stopped, and those
-    may still complete files."""
-    session = getattr(frame.sparkSession, "_jsparkSession", None)
-    if session is None:  # Spark Connect does not tell
-        return
-    tracker = session.sparkContext().statusTracker()
-    for _ in range(_POLLS):
-        # First a pause: Spark's counts lag by a tenth of a second, but for a count of none.
-        sleep(_POLL_SECONDS)
-        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
-            return

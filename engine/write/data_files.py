@@ -29,7 +29,7 @@ from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
 from engine.write.locations import DataLocations, FileNames
-from engine.write.partitioned import MAX_OPEN_FILES, ClusteredWriter, FanoutWriter, PartitionedWriter
+from engine.write.partitioned import MAX_OPEN_FILES, MAX_WAITING_BYTES, ClusteredWriter, FanoutWriter, PartitionedWriter
 from engine.write.read_back import compared_columns
 from engine.write.rolling import FileFormat
 
@@ -124,6 +124,7 @@ def write_data_files(
     mode: Literal["auto", "clustered", "fanout"] = "auto",
     sorted_by: SortOrder | None = None,
     max_open_files: int = MAX_OPEN_FILES,
+    memory_bytes: int | None = None,
 ) -> list[DataFile]:
     """Write rows as new data files.
 
@@ -141,6 +142,7 @@ def write_data_files(
             order, ``auto`` to choose.
         sorted_by: The existing sort order of `data`, which is recorded and not checked.
         max_open_files: The number of partitions that fanout writes at a time.
+        memory_bytes: Row groups are written early when so many bytes of rows wait; None for a usual number.
 
     Returns:
         The files, in the order they were closed; none for no rows.
@@ -159,17 +161,7 @@ def write_data_files(
         table = pa.Table.from_batches(batches, schema=to_arrow_schema(target.schema))
         batches = iter(sorted_table(table, target.spec, order, target.schema).to_batches())
         sorted_by = order
-    counter = iter(range(1, 1_000_000_000))
-    format = target.format(sorted_by=sorted_by)
-
-    def next_location(partition: Partition) -> str:
-        return target.location(partition, next(counter), format.options.file_format)
-
-    writer: PartitionedWriter
-    if mode == "clustered":
-        writer = ClusteredWriter(format, target.schema, target.spec, next_location)
-    else:
-        writer = FanoutWriter(format, target.schema, target.spec, next_location, max_open_files=max_open_files)
+    writer = _partitioned(target, mode, sorted_by, max_open_files, memory_bytes)
     try:
         for batch in batches:
             for start in range(0, batch.num_rows, _BATCH_ROWS):
@@ -181,6 +173,32 @@ def write_data_files(
         raise
     target.counters.add(FILES_WRITTEN, len(writer.files))
     return writer.files
+
+
+def _partitioned(
+    target: WriteTarget,
+    mode: Literal["auto", "clustered", "fanout"],
+    sorted_by: SortOrder | None,
+    max_open_files: int,
+    memory_bytes: int | None,
+) -> PartitionedWriter:
+    counter = iter(range(1, 1_000_000_000))
+    format = target.format(sorted_by=sorted_by)
+
+    def next_location(partition: Partition) -> str:
+        return target.location(partition, next(counter), format.options.file_format)
+
+    waiting = MAX_WAITING_BYTES if memory_bytes is None else min(memory_bytes, MAX_WAITING_BYTES)
+    if mode == "clustered":
+        return ClusteredWriter(format, target.schema, target.spec, next_location, max_waiting_bytes=waiting)
+    return FanoutWriter(
+        format,
+        target.schema,
+        target.spec,
+        next_location,
+        max_open_files=max_open_files,
+        max_waiting_bytes=waiting,
+    )
 
 
 def written_schema(metadata: TableMetadata) -> Schema:

@@ -42,14 +42,23 @@ def _order(batch: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
 
 
 class ClusteredWriter:
-    """One open file at a time, for rows in order of partitions.
+    """One open file at a time, for rows in order of partitions; if too much is buffered, a row group is written.
 
     Raises:
         Invalid: From `write`, when a partition recurs after another one.
     """
 
-    def __init__(self, format: FileFormat, schema: Schema, spec: PartitionSpec, next_location: NextLocation) -> None:
+    def __init__(
+        self,
+        format: FileFormat,
+        schema: Schema,
+        spec: PartitionSpec,
+        next_location: NextLocation,
+        *,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
         self._format = format
+        self._max_waiting_bytes = max_waiting_bytes
         self._schema = schema
         self._spec = spec
         self._next_location = next_location
@@ -64,7 +73,10 @@ class ClusteredWriter:
             raise Invalid("the rows are not clustered by partition: sort them, or write with fanout")
         for i, partition in enumerate(groups.partitions if batch.num_rows else ()):
             start, end = int(groups.starts[i]), int(groups.starts[i + 1])
-            self._writer_of(partition).write(batch.slice(start, end - start))
+            writer = self._writer_of(partition)
+            writer.write(batch.slice(start, end - start))
+            if writer.waiting_bytes > self._max_waiting_bytes:
+                writer.flush()
 
     def _writer_of(self, partition: Partition) -> RollingWriter:
         key = partition_key(self._spec.spec_id, partition)

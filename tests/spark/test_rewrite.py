@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 import engine
 from engine.errors import FileNotFound, Unsupported
 from engine.maintenance.rewrite_data_files import Progress
+from engine.maintenance.rewrite_group import GroupRewrite
+from engine.spark import memory
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string()), pa.field("x", pa.int32())])
 
@@ -49,6 +51,29 @@ def test_rows_stay(spark: SparkSession, tmp_path: Path, version: int) -> None:
     assert (done.rewritten_data_files, done.added_data_files) == (3, 3)
     assert contents(table) == before
     assert not any("_sorting" in info.location for info in table.store.list(table.location))
+
+
+def test_memory_is_what_executors_have(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = filled(tmp_path, 3)
+    before = contents(table)
+    given: list[tuple[int, int]] = []
+    real = GroupRewrite.__init__
+
+    def noted(self: GroupRewrite, **fields: Any) -> None:
+        given.append((fields["memory_bytes"], fields["threads"]))
+        real(self, **fields)
+
+    monkeypatch.setattr(memory, "row_memory_bytes", lambda _: 700)
+    monkeypatch.setattr(GroupRewrite, "__init__", noted)
+    done = table.maintenance.rewrite_data_files("sort", sort_order=["x"], rewrite_all=True, spark=spark)
+    assert given[0] == (700, 1)
+    # A group has at most four times as many bytes, unless one file has more.
+    assert done.groups > 3
+    assert contents(table) == before
+    done = table.maintenance.rewrite_data_files(
+        "sort", sort_order=["x"], rewrite_all=True, spark=spark, sort_memory_bytes=900_000
+    )
+    assert (given[-1], done.groups) == ((900_000, 1), 3)
 
 
 def test_a_group_that_fails(spark: SparkSession, tmp_path: Path) -> None:

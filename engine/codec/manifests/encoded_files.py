@@ -51,6 +51,9 @@ class EncodedFiles(Sequence[DataFile]):
     def __len__(self) -> int:
         return self._count
 
+    def __add__(self, other: EncodedFiles) -> EncodedFiles:
+        return EncodedFiles([*self._manifests, *other._manifests])
+
     def __iter__(self) -> Iterator[DataFile]:
         for data in self._manifests:
             for entry in decode_entries(data):

@@ -5,7 +5,7 @@ import pytest
 
 import engine
 from engine.errors import Invalid, Unsupported, ValidationFailed
-from engine.operations import row_changes as operation
+from engine.operations import row_writer as operation
 from engine.operations.row_changes import Mode
 from engine.read.matches import matched_rows
 from engine.runtime.counters import COMMIT_ATTEMPTS, FILES_WRITTEN, Counters

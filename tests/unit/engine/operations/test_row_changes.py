@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.errors import StorageFailed
-from engine.operations import row_changes
+from engine.operations import row_writer
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())])
 CHANGES: list[tuple[Callable[[engine.Table, str], object], list[int]]] = [
@@ -76,7 +76,7 @@ def test_new_files_go_where_the_deletes_beside_them_cannot_be_written(
         assert {info.location for info in table.store.list(table.location)} > before
         raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr(row_changes, "write_position_deletes", refuse)
+    monkeypatch.setattr(row_writer, "write_position_deletes", refuse)
     with pytest.raises(StorageFailed, match="full"):
         table.update("id = 2", {"p": "y"}, "merge-on-read")
     assert {info.location for info in table.store.list(table.location)} == before

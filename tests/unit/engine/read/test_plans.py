@@ -9,8 +9,9 @@ import engine
 from engine.errors import FileNotFound
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.matches import matched_rows
-from engine.read.plans import count_rows, planned_files, read_plan, schemas_by_age
+from engine.read.plans import count_rows, planned_files, read_plan, request_for, schemas_by_age
 from engine.runtime.counters import ROWS_DECODED, ROWS_RETURNED, Counters
+from engine.runtime.local import LocalRunner
 from engine.spec.metadata_columns import FILE, POS
 from engine.spec.schema import Schema
 from engine.spec.transforms import Identity, Truncate
@@ -62,7 +63,8 @@ def test_rows_are_counted_without_reading_where_nothing_is_left_to_decide(table:
 
 def test_matches_are_told_by_file_and_position(table: Table) -> None:
     plan = plan_of(table, "p = 'p1'")
-    matches = list(matched_rows(plan, table.store))
+    request = request_for(plan, table.store)
+    matches = list(matched_rows(planned_files(plan), request, runner=LocalRunner(1)))
     by_path = {m.file.file_path: m.positions.tolist() for m in matches}
     assert sorted(by_path.values()) == [[0, 4, 8, 12], [1, 5, 9, 13, 17, 21]]
     assert set(by_path) == {f.file_path for f in planned_files(plan)}

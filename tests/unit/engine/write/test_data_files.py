@@ -389,3 +389,17 @@ def test_a_write_may_override_properties_and_spec() -> None:
     footer = pq.read_metadata(io.BytesIO(store.read(file.file_path)))
     assert footer.row_group(0).column(0).compression == "SNAPPY"
     assert replace(file, spec_id=0) == file
+
+
+@pytest.mark.parametrize("mode", ["auto", "clustered"])
+def test_row_groups_are_written_early_where_memory_is_short(mode: str) -> None:
+    rows = numbers(3 << 20)
+    sizes = []
+    for memory_bytes in (None, 1 << 20):
+        store = MemoryStore()
+        metadata = metadata_of(rows.schema)
+        files = write_data_files(rows, metadata=metadata, store=store, mode=mode, memory_bytes=memory_bytes)  # type: ignore[arg-type]
+        footers = [pq.ParquetFile(io.BytesIO(store.read(file.file_path))).metadata for file in files]
+        assert sum(footer.num_rows for footer in footers) == rows.num_rows
+        sizes.append([footer.num_row_groups for footer in footers])
+    assert sizes == [[1], [3]]
