@@ -280,9 +280,8 @@ class Catalog:
 
     def storage_options(self, name: Name) -> dict[str, str]:
         """What opens a table's files without the catalog, as `load_table` and PyIceberg take it: storage properties,
-        and credentials that a REST server gives, valid for some minutes at least. There are secrets among them.
-
-        Raises NotFound; Unsupported if the server signs each request instead.
+        and credentials that a REST server gives, valid for some minutes at least. There are secrets among them. Raises
+        NotFound; Unsupported if the server signs each request instead.
         """
         location = self._inner.load_state(table_identifier(name)).metadata.location
         own = self._inner.storage_options(location) if isinstance(self._inner, rest.RestCatalog) else self._properties
@@ -468,9 +467,9 @@ def load_catalog(
         address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
             Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does; or
             the address of a REST catalog (``https://host/api``, without ``/v1``) or of a Hive metastore
-            (``thrift://host:9083``); or a name that is configured for
-            PyIceberg, in ``.pyiceberg.yaml`` or in variables ``PYICEBERG_CATALOG__NAME__KEY`` (``./name`` is the
-            directory), or whose ``uri`` or ``type`` is among `properties`. Arguments stand above what is configured.
+            (``thrift://host:9083``); or a name that is configured for PyIceberg, in ``.pyiceberg.yaml`` or variables
+            ``PYICEBERG_CATALOG__NAME__KEY`` (``./name`` is the directory), or whose ``uri`` or ``type`` is among
+            `properties`. Arguments stand above what is configured.
         warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, which of
             the server's warehouses, by the server's name for it.
         name: The catalog's name: of one that is configured the name of its configuration, else "default". Catalogs
