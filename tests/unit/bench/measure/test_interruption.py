@@ -31,9 +31,12 @@ class Heard:
 
 @pytest.fixture
 def heard() -> Iterator[Heard]:
+    # In the background of a shell it is ignored.
+    own = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)
     yield Heard()
     assert (signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)) == before
+    signal.signal(signal.SIGINT, own)
 
 
 class Referred:
