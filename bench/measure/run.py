@@ -39,7 +39,7 @@ from icebench.bench.measure.runner import ClockExecutor, Executor, Runner, out_o
 from icebench.bench.measure.spark_use import SparkUse
 from icebench.bench.measure.subjects import Preparation
 from icebench.bench.measure.trial import Bench, Measurement, Trial
-from icebench.bench.workloads.definitions import DescribedWorkload, ReadingWorkload
+from icebench.bench.workloads.definitions import DescribedWorkload, ReadingWorkload, TableWorkload
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The directory whose git revision a run records."""
@@ -168,7 +168,8 @@ class _Attempt:
         self._process = process
         self._where = where
         self._access = TableAccess()
-        self._spark = SparkUse(experiment.spark, where.cache / "iceberg_java", where.session)
+        files = None if all(isinstance(each, TableWorkload) for each in experiment.workloads) else where.cache
+        self._spark = SparkUse(experiment.spark, where.cache / "iceberg_java", where.session, files=files)
 
     def execute(
         self, lock: Callable[[Path], int], path: Path | None = None, before: Run | None = None

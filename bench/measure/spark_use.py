@@ -6,9 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from socket import gethostname
+from tempfile import NamedTemporaryFile
 
 from pyspark.sql import SparkSession
 
+from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import SparkDefinition
 from icebench.bench.measure.interruption import same_handler
 from icebench.bench.setup_jars import is_cached
@@ -22,22 +25,35 @@ class SparkUse:
         definition: The experiment's.
         warehouse: A directory for Iceberg Java's own catalog, which nothing is put into.
         given: Gives a session that is there; None starts one by the definition.
+        files: The directory of the run's tables, which workers read and write; None for tables that are elsewhere.
     """
 
     def __init__(
-        self, definition: SparkDefinition, warehouse: Path, given: Callable[[], SparkSession] | None = None
+        self,
+        definition: SparkDefinition,
+        warehouse: Path,
+        given: Callable[[], SparkSession] | None = None,
+        *,
+        files: Path | None = None,
     ) -> None:
+        self._files = files
         self._definition = definition
         self._warehouse = warehouse
         self._given = given
         self._started: SparkSession | None = None
 
     def __call__(self) -> SparkSession:
-        """The session."""
+        """The session.
+
+        Raises:
+            ConfigError: Its workers do not see the run's files.
+        """
         if self._started is None:
             settings = spark_settings(self._definition, self._warehouse)
             with same_handler():  # Spark's own raises KeyboardInterrupt wherever the interpreter is
                 self._started = spark_session(settings) if self._given is None else self._given()
+            if self._files is not None and not settings.is_local:
+                check_shared(self._started, self._files)
         return self._started
 
     def stop(self) -> None:
@@ -53,6 +69,26 @@ class SparkUse:
         names = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions")
         values = {name: self._started.conf.get(name, None) for name in names}
         return {"version": self._started.version, **{name: value for name, value in values.items() if value}}
+
+
+def check_shared(spark: SparkSession, folder: Path) -> None:
+    """Raise ConfigError if some workers do not see a directory of this machine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=folder, prefix=".shared-") as mark:
+        hosts = hosts_without(spark, Path(mark.name))
+    if hosts:
+        raise ConfigError(
+            f"Spark's workers on {', '.join(hosts)} do not see {folder}, where the tables of a run are: run in a "
+            "directory of a file system that they share, or measure a table in an object store (--catalog)"
+        )
+
+
+def hosts_without(spark: SparkSession, path: Path) -> list[str]:
+    """The hosts of Spark's workers that have no such file, sorted."""
+    tasks = max(2, spark.sparkContext.defaultParallelism)
+    asked = spark.sparkContext.parallelize(range(tasks), tasks)
+    found = asked.map(lambda _: (path.exists(), gethostname())).collect()
+    return sorted({host for is_there, host in found if not is_there})
 
 
 def spark_settings(

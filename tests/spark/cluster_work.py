@@ -17,6 +17,7 @@ from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.engines.spark_scan import frame_checksum
 from icebench.bench.measure.cache import DatasetCache
 from icebench.bench.measure.raw_files import find_or_write
+from icebench.bench.measure.spark_use import hosts_without
 from icebench.bench.spark_session import SparkSettings, spark_session
 from icebench.bench.workloads.log import Log
 from tests.services.quick_spark import quick_spark
@@ -48,6 +49,7 @@ def work(spark: SparkSession, folder: Path) -> dict[str, Any]:
     table.append(spark.read.parquet(*map(str, raw.paths)))
     table.delete(log.delete_keys(0.05, "random").filter, mode="merge-on-read")
     found: dict[str, Any] = {"raw": checksum_of(raw.reader(), COLUMNS).text, "workers": _workers(spark)}
+    found["without"] = [hosts_without(spark, path) for path in (raw.paths[0], folder / "nowhere")]
     for name in ("all", "one_hour", "one_request"):
         text = log.filters.get(name)
         scan = table.scan(filter=text, columns=COLUMNS)

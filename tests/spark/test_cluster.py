@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import pyspark
@@ -80,3 +81,5 @@ def test_a_cluster_counts_what_one_process_counts(master: str, spark: SparkSessi
     assert (there.pop("workers"), here.pop("workers")) == (2, 0)
     assert there == here
     assert here["one_request"][2] == 1
+    assert here["without"][0] == []
+    assert here["without"][1] == [gethostname()]

@@ -5,6 +5,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import SparkDefinition
 from icebench.bench.measure import spark_use
 from icebench.bench.measure.spark_use import SparkUse, spark_settings
@@ -41,6 +42,19 @@ def test_spark_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
     SparkUse(DEFINITION, tmp_path, session)()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077"])
+def test_workers_see_the_files_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    monkeypatch.setenv("ICEBENCH_SPARK_MASTER", master)
+    monkeypatch.setattr(spark_use, "hosts_without", lambda _, path: ["far"] if path.exists() else ["none"])
+    use = SparkUse(DEFINITION, tmp_path, lambda: cast("SparkSession", None), files=tmp_path / "cache")
+    if master.startswith("local"):
+        use()
+    else:
+        with pytest.raises(ConfigError, match=r"workers on far do not see .*/cache,"):
+            use()
+    SparkUse(DEFINITION, tmp_path, lambda: cast("SparkSession", None))()
 
 
 def test_without_the_jar_a_session_starts_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
