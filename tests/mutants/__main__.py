@@ -88,18 +88,23 @@ def _judged(
 ) -> list[Result]:
     def judge(room: Room, mutant: Mutant) -> Result:
         started = time.monotonic()
-        copy = copies.get()
-        try:
-            with copy.planted(mutant):
-                passed, output = copy.run(mutant.tests)
-                wide_passed = copy.run(room.tests)[0] if passed and widen else None
-        finally:
-            copies.put(copy)
+        output = ""
+        if not mutant.applies():
+            found = Verdict.MOVED
+        else:
+            copy = copies.get()
+            try:
+                with copy.planted(mutant):
+                    passed, output = copy.run(mutant.tests)
+                    wide_passed = copy.run(room.tests)[0] if passed and widen else None
+            finally:
+                copies.put(copy)
+            found = verdict(passed=passed, wide_passed=wide_passed, explained=bool(mutant.survives))
         result = Result(
             room=room.name,
             bug=mutant.bug,
             file=mutant.file,
-            verdict=verdict(passed=passed, wide_passed=wide_passed, explained=bool(mutant.survives)),
+            verdict=found,
             survives=mutant.survives,
             seconds=round(time.monotonic() - started, 1),
             failure=next((line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))), ""),

@@ -35,6 +35,8 @@ class ScratchCopy:
         for name in tracked_files():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, root / name)
+        for folder in ("engine", "bench", "datasets"):
+            (root / "icebench" / folder).symlink_to(Path("..", folder), target_is_directory=True)
         for package in ("engine", "bench", "tests"):
             for kept in (REPOSITORY / package).rglob("__pycache__"):
                 shutil.copytree(kept, root / kept.relative_to(REPOSITORY), dirs_exist_ok=True)

@@ -19,6 +19,8 @@ class Verdict(StrEnum):
     EXPLAINED = "makes no difference"
     WRONGLY_EXPLAINED = "WRONGLY EXPLAINED"
     """The catalogue says that it makes no difference, and a test failed."""
+    MOVED = "moved"
+    """The code is another by now, and the bug was not planted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,7 @@ def verdict(*, passed: bool, wide_passed: bool | None, explained: bool) -> Verdi
 def figures(results: Sequence[Result], *, minutes: float) -> tuple[list[str], float]:
     """The table, a line a room, with what survived; and the share that was killed."""
     killed = {Verdict.KILLED, Verdict.KILLED_BY_OTHERS, Verdict.WRONGLY_EXPLAINED}
+    tried = [result for result in results if result.verdict is not Verdict.MOVED]
     lines = ["", "| room | bugs | killed | by other tests | make no difference | survived | minutes |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for room in [*sorted({result.room for result in results}), "all"]:
@@ -60,6 +63,8 @@ def figures(results: Sequence[Result], *, minutes: float) -> tuple[list[str], fl
         for result in results
         if result.verdict is not Verdict.KILLED
     ]
-    share = sum(result.verdict in killed for result in results) / max(1, len(results))
-    lines.append(f"{share:.1%} of {len(results)} bugs killed")
+    share = sum(result.verdict in killed for result in tried) / max(1, len(tried))
+    lines.append(f"{share:.1%} of {len(tried)} bugs killed")
+    if moved := len(results) - len(tried):
+        lines.append(f"warning: {moved} were not planted: place them in the code as it is now, or remove them")
     return lines, share
