@@ -44,7 +44,7 @@ class Witness:
 
     def look(self) -> int:
         """The `repr` of every object of the engine that lives now; how many there are."""
-        living = [each for each in gc.get_objects() if type(each).__module__.startswith("engine.")]
+        living = [each for each in gc.get_objects() if str(type(each).__module__).startswith("icebench.engine.")]
         for each in living:
             with suppress(AttributeError, TypeError):  # half made, or a class
                 self.shown.append(repr(each))

@@ -48,6 +48,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "icebench.engine.errors._PASSWORD": ("postgresql://user:word@host",),
     "icebench.engine.errors._PARAMETER": ("?sig=abc&x=y",),
     "icebench.engine.spark_source.options._REDACTED": ("accesskey",),
+    "icebench.engine.spark.memory._SIZE": ("512mb", "2g"),
     "icebench.engine.storage.retrying._TRANSIENT": ("HTTP status 503", "connection reset", "timed out"),
 }
 """Pattern -> texts that it matches, which use all of its parts."""

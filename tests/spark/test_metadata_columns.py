@@ -132,15 +132,24 @@ def test_partitions_of_every_spec_and_type(session: SparkSession, tmp_path: Path
 
 
 def test_names_of_the_table_come_first(session: SparkSession, tmp_path: Path) -> None:
-    names = ["_pos", "_icebench_row", "_icebench_key", "_metadata", "_icebench_2147483540"]
+    names = ["_position", "_icebench_row", "_icebench_key", "_metadata", "_icebench_2147483540"]
     own = pa.table({name: range(at, at + 10) for at, name in enumerate(names)})
     table = open_catalog(tmp_path).create_table("db.t", own.schema, properties={"format-version": "3"})
     table.append(own)
-    table.delete("_pos in (3, 4)", "merge-on-read")
+    table.delete("_position in (3, 4)", "merge-on-read")
     scan = table.scan("_icebench_key >= 5", [*names, "_file", "_row_id", "_deleted"])
     assert bag(native(session, scan)) == bag(scan.to_arrow())
     assert native(session, table.scan()).count() == 8
-    assert sorted(row[0] for row in native(session, table.scan(columns=["_pos"])).collect()) == [0, 1, 2, 5, 6, 7, 8, 9]
+    assert sorted(row[0] for row in native(session, table.scan(columns=["_position"])).collect()) == [
+        0,
+        1,
+        2,
+        5,
+        6,
+        7,
+        8,
+        9,
+    ]
 
 
 def test_a_name_that_sparks_reader_fills_is_refused_with_places(spark: SparkSession, tmp_path: Path) -> None:
