@@ -29,7 +29,7 @@ from icebench.engine.deletes.files import FileRead
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions.predicate import Predicate
 from icebench.engine.operations.executor_changes import ExecutorChanges
-from icebench.engine.operations.row_writer import ChangedFiles, Coming, RowWriter, joined_files, matches_whole
+from icebench.engine.operations.row_writer import ChangedFiles, Coming, RowWriter, joined_files, split_matching
 from icebench.engine.plan.scan import ScanPlan, TableScan
 from icebench.engine.read.matches import superseded_by_rewrite
 from icebench.engine.read.plans import planned_files, request_for
@@ -130,14 +130,13 @@ class RowChange:
 
         Args:
             coming: The inserted rows; None for none.
-            drop_whole: See `matches_whole`; only where no rows come.
+            drop_whole: See `split_matching`; only where no rows come.
         """
         writer, files = self.writer(), list(planned_files(self.plan))
         if self.executors is None:
             return writer.changed_by_filter(files, coming, drop_whole=drop_whole)
         # Nothing is to be read of what goes as a whole.
-        gone = [file for file in files if coming is None and matches_whole(file, drop_whole=drop_whole)]
-        rest = [file for file in files if coming is not None or not matches_whole(file, drop_whole=drop_whole)]
+        gone, rest = split_matching(files, drop_whole=drop_whole) if coming is None else ([], files)
         return ChangedFiles(gone=gone) + self.executors.changed_by_filter(writer, rest, coming)
 
     def validation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -112,14 +112,19 @@ def joined_files(first: Sequence[DataFile], second: Sequence[DataFile]) -> Seque
     return [*first, *second] if first and second else first or second
 
 
-def matches_whole(file: FileRead, *, drop_whole: bool = False) -> bool:
-    """Whether all rows of a planned file are known to match without reading it.
+def split_matching(files: Iterable[FileRead], *, drop_whole: bool) -> tuple[list[FileRead], list[FileRead]]:
+    """The planned files whose rows all match, which is known without reading them, and the others.
 
     Args:
-        file: The file.
-        drop_whole: Also where it may have no live rows.
+        files: The files.
+        drop_whole: Also those that may have no live rows.
     """
-    return file.residual is None and (drop_whole or (not file.deletes and file.record_count > 0))
+    whole: list[FileRead] = []
+    others: list[FileRead] = []
+    for file in files:
+        known = file.residual is None and (drop_whole or (not file.deletes and file.record_count > 0))
+        (whole if known else others).append(file)
+    return whole, others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,10 +169,9 @@ class RowWriter:
         Args:
             files: Those of the plan.
             coming: The inserted rows; None for none.
-            drop_whole: See `matches_whole`.
+            drop_whole: See `split_matching`.
         """
-        whole = [file for file in files if matches_whole(file, drop_whole=drop_whole)]
-        others = [file for file in files if not matches_whole(file, drop_whole=drop_whole)]
+        whole, others = split_matching(files, drop_whole=drop_whole)
         found = Matches.of(list(matched_rows(others, self.request, runner=self.runner, counters=self.counters)))
         matches = Matches([*whole, *found.gone], found.partial)
         if not matches:
