@@ -26,6 +26,7 @@ User-facing programs print `str(error)`: one line, what is wrong, where, and wha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 _SECRET = re.compile(
@@ -36,12 +37,20 @@ _SECRET = re.compile(
 _HTTP_USER = re.compile(r"(https?://)[^/?#\s]*@", re.IGNORECASE)
 _PASSWORD = re.compile(r"((?<!http)(?<!https)://[^:/@]*):.{0,2000}@", re.IGNORECASE)
 """Of other addresses: SQLAlchemy takes all up to the @ for the password, slashes and blanks too."""
+_FEWEST_CHARACTERS = 4
 _PARAMETER = re.compile(r"([?&;][^=&;?\s'\"]{1,64}=)[^&;\s'\"]*")
 
 
 def is_secret(name: str) -> bool:
     """Whether the value of a property or parameter of that name is a secret; headers are."""
     return _SECRET.search(name) is not None
+
+
+def secrets_of(properties: Mapping[str, str]) -> list[str]:
+    """Values that no message may show, and what follows the kind in a header's; the shortest are none: hiding "1" would
+    leave little of a message."""
+    found = [text for name, value in properties.items() if is_secret(name) for text in (value, value.split(" ")[-1])]
+    return [text for text in found if len(text) >= _FEWEST_CHARACTERS]
 
 
 def without_secrets(text: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import icebench
 from icebench.bench.errors import DatasetFailed
-from icebench.engine.errors import EngineError, is_secret, without_secrets
+from icebench.engine.errors import EngineError, secrets_of, without_secrets
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
 _PYICEBERG = {
@@ -27,8 +27,6 @@ _PYICEBERG = {
 }
 _PATH_STYLE, _VIRTUAL = "s3.path-style-access", "s3.force-virtual-addressing"
 _KEPT_SECONDS = 60.0
-_FEWEST_CHARACTERS = 4
-"""Of a secret: hiding "1" would leave little of a message."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class TableAccess:
         if found is None or self._clock() - at > _KEPT_SECONDS:
             found = ask()
             self._asked[metadata_location] = self._clock(), found
-            self._secrets |= {v for k, v in found.options.items() if is_secret(k) and len(v) >= _FEWEST_CHARACTERS}
+            self._secrets.update(secrets_of(found.options))
         return found
 
     def open(self, catalog: str, name: str, warehouse: str | None, metadata_location: str = "") -> str:

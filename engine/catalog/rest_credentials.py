@@ -19,7 +19,7 @@ from icebench.engine.catalog.rest_auth import (
 )
 from icebench.engine.catalog.rest_http import HttpClient, Timeouts, Transport
 from icebench.engine.catalog.rest_sigv4 import SIGV4_PROPERTIES, SigV4Signer
-from icebench.engine.errors import Invalid, PlainTextWarning, Unsupported, is_secret
+from icebench.engine.errors import Invalid, PlainTextWarning, Unsupported
 from icebench.engine.storage.object_stores import flag
 
 Token = str | Callable[[], str]
@@ -41,14 +41,6 @@ CREDENTIAL_PROPERTIES = frozenset(
 
 _TYPES = ("none", "basic", "oauth2", "sigv4")
 _MOST_DIGITS = 15
-_FEWEST_CHARACTERS = 4
-"""Of a secret: hiding "1" would leave little of a message."""
-
-
-def secrets_of(properties: Mapping[str, str]) -> list[str]:
-    """Values that no message may show, and what follows the kind in a header's; the shortest are none."""
-    found = [text for name, value in properties.items() if is_secret(name) for text in (value, value.split(" ")[-1])]
-    return [text for text in found if len(text) >= _FEWEST_CHARACTERS]
 
 
 def transport_of(properties: Mapping[str, str]) -> Transport:
@@ -137,8 +129,8 @@ def _warn_if_plain(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme == "http" and not _is_here(parts.hostname or ""):
         host = parts.netloc.rpartition("@")[2]
-        told = f"credentials are sent over plain http to {host}: whoever sees the traffic can use them"
-        warnings.warn(told, PlainTextWarning, stacklevel=2)
+        message = f"credentials are sent over plain http to {host}: whoever sees the traffic can use them"
+        warnings.warn(message, PlainTextWarning, stacklevel=2)
 
 
 def _is_here(host: str) -> bool:

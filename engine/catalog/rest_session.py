@@ -16,7 +16,6 @@ from icebench.engine.catalog.rest_credentials import (
     OAUTH_PROPERTIES,
     Token,
     authentication_of,
-    secrets_of,
     signer_of,
     transport_of,
 )
@@ -26,7 +25,7 @@ from icebench.engine.catalog.rest_sigv4 import SigV4Signer
 from icebench.engine.codec.metadata_json.objects import JsonObject, write_json
 from icebench.engine.codec.metadata_json.rest import Page, RestConfig, config_from_json
 from icebench.engine.commit.retry import Waiting
-from icebench.engine.errors import CorruptTable, Invalid, Unsupported
+from icebench.engine.errors import CorruptTable, Invalid, Unsupported, secrets_of
 
 _NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
