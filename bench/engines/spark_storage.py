@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from icebench.bench.engines.access import S3_SCHEMES, Access
 from icebench.bench.engines.engine import EngineMissing
+from icebench.engine.spark.session import refuse_unknown_schemes
+from icebench.errors import Unsupported
 
 _S3A = {
     "s3.endpoint": "endpoint",
@@ -29,19 +31,14 @@ def give_access(spark: SparkSession, access: Access) -> None:
     """
     if not access.scheme:
         return
-    # pyspark offers no public way into the JVM.
-    configuration = cast("Any", spark.sparkContext._jsc).hadoopConfiguration()  # noqa: SLF001
     try:
-        cast("Any", spark.sparkContext._jvm).org.apache.hadoop.fs.FileSystem.getFileSystemClass(  # noqa: SLF001
-            access.scheme, configuration
-        )
-    except Exception as error:  # py4j's; it comes with PySpark
-        setting = f"spark.hadoop.fs.{access.scheme}.impl"
-        raise EngineMissing(
-            f"Spark's session reads no {access.scheme}:// locations: it lacks a jar of a file system, or {setting}"
-        ) from error
+        refuse_unknown_schemes(spark, [f"{access.scheme}://"])
+    except Unsupported as error:
+        raise EngineMissing(f"Spark's session reads no {access.scheme}:// locations: {error}") from error
     if access.options and access.scheme not in S3_SCHEMES:
         raise EngineMissing(f"Spark is not given the catalog's options for {access.scheme}:// locations")
+    # pyspark offers no public way into the JVM.
+    configuration = cast("Any", spark.sparkContext._jsc).hadoopConfiguration()  # noqa: SLF001
     for name, value in s3a_settings(access.in_pyiceberg_names).items():
         configuration.set(name, value)
 
