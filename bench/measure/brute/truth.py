@@ -26,7 +26,7 @@ from pyroaring import BitMap64
 
 from icebench.bench.engines.checksum import empty_checksum
 from icebench.bench.engines.engine import normalised
-from icebench.bench.errors import DatasetFailed
+from icebench.bench.errors import BenchError, DatasetFailed
 from icebench.bench.measure.brute.filters import filter_columns, to_duckdb
 from icebench.bench.measure.brute.manifests import DATA, EQUALITY_DELETES, POSITION_DELETES, FileEntry, live_files
 from icebench.bench.measure.brute.metadata import Column, Read, TableJson, load_table_json
@@ -64,13 +64,19 @@ class MatchingRows:
         self._table = table
         self._entries = files
         self.files: Mapping[str, FileEntry] = GroundTruth(table, files).files
-        self._found: dict[str, dict[str, int]] = {}
+        self._found: dict[str, dict[str, int] | NoTruth | BenchError] = {}
 
     def matching(self, filter: str) -> Mapping[str, int]:
         """As `GroundTruth.matching`."""
         if filter not in self._found:
-            self._found[filter] = GroundTruth(self._table, self._entries).matching(filter)
-        return self._found[filter]
+            try:
+                self._found[filter] = GroundTruth(self._table, self._entries).matching(filter)
+            except (NoTruth, BenchError) as error:
+                self._found[filter] = error  # which may have taken as long
+        found = self._found[filter]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 class GroundTruth:
