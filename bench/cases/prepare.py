@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import icebench
 
-if __name__ == "__main__" and hasattr(icebench, "prepare_kernels"):  # older engines compile at the first use
+if __name__ == "__main__":
     icebench.prepare_kernels()

@@ -1,5 +1,6 @@
-"""Two scans in a process of its own: ``python -m icebench.bench.measure.fresh_scan READER METADATA_LOCATION [COLUMN
-...]``.
+"""Two scans in a process of its own.
+
+Run as ``python -m icebench.bench.measure.fresh_scan READER METADATA_LOCATION [COLUMN ...]``.
 
 Prints one line of JSON: the rows, the processor time of the first scan and of the second, and how far the process's
 resident memory rose above what it was before the first (Linux only; null elsewhere). Batches are let go as they come.

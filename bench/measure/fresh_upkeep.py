@@ -1,5 +1,6 @@
-"""Upkeep in a process of its own: ``python -m icebench.bench.measure.fresh_upkeep ENGINE WAREHOUSE ACTION TARGET_BYTES
-SPARK``.
+"""Maintenance in a process of its own.
+
+Run as ``python -m icebench.bench.measure.fresh_upkeep ENGINE WAREHOUSE ACTION TARGET_BYTES SPARK``.
 
 Prints one line of JSON: seconds by the clock, processor time, and how far resident memory rose above what it was when
 the engine was ready (Linux only; null elsewhere). Where an engine works in a Java virtual machine, the machine and

@@ -53,11 +53,11 @@ def main(arguments: list[str]) -> int:
     """Be the process; gives its exit code."""
     path, process, cache, lock = Path(arguments[0]), int(arguments[1]), Path(arguments[2]), int(arguments[3])
 
-    def told(phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:  # noqa: ARG001 - a line has none
+    def report(phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:  # noqa: ARG001 - a line has none
         sys.stderr.write(f"process {process}, {phase}: {detail} ({done}/{total})\n")
 
     interruption = Interruption(say=lambda _: None)  # who started it says it
-    where = Surroundings(cache=cache, results=path.parent, progress=told, interruption=interruption)
+    where = Surroundings(cache=cache, results=path.parent, progress=report, interruption=interruption)
     try:
         with interruption.listening():
             resume_run(path, where=where, process=process, lock=lock)

@@ -112,8 +112,8 @@ class KeyedStream:
         Raises:
             Invalid: A number is missing or negative, or the schema has changed since the stream began.
             ValidationFailed: Whether the branch has the batch is unknown; see
-            `icebench.engine.commit.committed_batches`. CommitFailed: See `Target.commit`; the changes are kept for
-            another try.
+                `icebench.engine.commit.committed_batches`.
+            CommitFailed: See `Target.commit`; the changes are kept for another try.
         """
         if (batch_id is None) != (self.stream_id is None):
             raise Invalid("a stream with an id numbers its batches, and one without does not")

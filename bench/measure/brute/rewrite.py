@@ -69,8 +69,7 @@ def relocated(table: TableJson, folder: Path, move: Move, *, new_id: Callable[[]
         The metadata file's location.
 
     Raises:
-        DatasetFailed: A file is not where it should be, a position-delete file is not Parquet, or the footer of
-        a
+        DatasetFailed: A file is not where it should be, a position-delete file is not Parquet, or the footer of a
             Puffin file is compressed.
     """
     target = _Target(folder, new_id, table.read)
