@@ -90,6 +90,10 @@ class Definition:
         """A list of integers; empty when absent."""
         return tuple(typed(value, int, "a whole number", path) for path, value in self.items(key, []))
 
+    def columns(self, key: str = "columns") -> tuple[str, ...]:
+        """A list of names of columns, of whatever table; empty when absent."""
+        return tuple(typed(value, str, "a column's name", path) for path, value in self.items(key, []))
+
     def part(self, key: str, default: float) -> float:
         """A fraction of at least 0 and at most 1."""
         value = self.number(key, default, least=0)

@@ -12,102 +12,36 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from icebench.bench.costs.costing import FIRST, Costing
-from icebench.bench.definition import DEFINITIONS, Definition, copied, one_of, typed
+from icebench.bench.definition import DEFINITIONS, Definition, copied, one_of
 from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.measurement import MEASUREMENTS
+from icebench.bench.execution.pace import Pace
+from icebench.bench.execution.spark_use import SparkDefinition
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
 from icebench.bench.layouts.registry import FILE as LAYOUTS
 from icebench.bench.layouts.registry import known_layouts, parse_layouts
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import (
-    KINDS,
     TPCDS,
+    WORKLOADS,
     DescribedWorkload,
     MaintenanceWorkload,
     ReadingWorkload,
     RowsWorkload,
     Workload,
 )
-from icebench.bench.workloads.rows import SPREADS, Rows
-
-MEASUREMENTS = {
-    "planning": "from an opened table to the list of files, cold and warm",
-    "pruning": "planned files against the files that hold a matching row",
-    "decimals": "all rows of the decimal columns delivered",
-    "deletes": "what applying deletes adds to a scan",
-    "filtered": "rows delivered under each filter, and the work that it takes",
-    "reading": "what the storage of decimals, deletes and width add to a scan",
-    "commits": "one append of files that are described and do not exist, alone and after another writer",
-    "maintenance": "upkeep of equal copies of a table: rewriting, expiry, orphans",
-}
-"""What can be measured, in the order in which it is, and what it is."""
-
-UNTIMED = frozenset({"pruning"})
-"""Counted, not timed: they have no repetitions."""
-
-DELETE_KINDS = ("position", "equality")
+from icebench.bench.workloads.rows import Rows
 
 DEFAULT_SEED = 1
 DEFAULT_FILES = 61
 """Of each layout: one for each month of the sales, and one for those without a date."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeleteDefinition:
-    """What is deleted for the deletes measurement: a variant of every table for each combination, and `refresh` adds
-    one with the workload's own refresh deletes.
-
-    Args:
-        fractions: Shares of the rows.
-        kinds: Out of `DELETE_KINDS`; by position means deletion vectors in format version 3.
-        spreads: Out of `icebench.bench.workloads.rows.SPREADS`.
-        commits: Over how many commits, and so delete files of each data file, they are spread.
-        refresh: Whether there is the workload's own.
-        columns: What is scanned; none means every decimal column.
-    """
-
-    fractions: tuple[float, ...]
-    kinds: tuple[str, ...]
-    spreads: tuple[str, ...]
-    commits: tuple[int, ...]
-    refresh: bool
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """How often and how long.
-
-    Args:
-        repetitions: Recorded rounds, by measurement.
-        warmups: Unrecorded runs of a case before them, at least, by measurement.
-        warm_seconds: A case runs unrecorded until its processor time falls no more, but no longer than this.
-        case_seconds: A case has fewer rounds where they would take longer than this in all, but at least one.
-    """
-
-    repetitions: Mapping[str, int]
-    warmups: Mapping[str, int]
-    warm_seconds: float
-    case_seconds: float = math.inf
-
-    def rounds(self, measurement: str, seconds: float) -> int:
-        """How many recorded rounds for a case of which one takes so long."""
-        most = self.repetitions[measurement]
-        return most if math.isinf(self.case_seconds) else max(1, min(most, int(self.case_seconds / max(seconds, 1e-9))))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparkDefinition:
-    """The Spark session that generation and the Spark engines share."""
-
-    master: str
-    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +50,7 @@ class Experiment:
 
     `filters` maps a name to SQL text that every engine parses with its own parser; without any, each workload's own
     hold. `measured_layouts` names, by measurement, the only layouts that it is made on; a layout with a varied knob is
-    another one. `columns` are those of the decimals measurement and `filtered_columns` those of filtered reads; none
-    means the workload's choice, or every decimal column. `filtered_everything` adds a read without a filter to the
-    filtered ones.
+    another one. `options` are what each measurement has read from its own table.
     `processes` is how many run all rounds, one after the other: what favours a case for the life of a process differs
     between them. `seed` orders the runs; the rows have their own seed in their workload. `values` is what all of it was
     parsed from.
@@ -132,12 +64,9 @@ class Experiment:
     costing: Costing
     engines: tuple[str, ...]
     measurements: tuple[str, ...]
+    options: Mapping[str, Any]
     filters: Mapping[str, str]
-    columns: tuple[str, ...]
-    filtered_columns: tuple[str, ...]
-    filtered_everything: bool
     measured_layouts: Mapping[str, tuple[str, ...]]
-    deletes: DeleteDefinition
     pace: Pace
     processes: int
     spark: SparkDefinition
@@ -281,12 +210,13 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
     name, description = root.text("name"), root.text("description", "no description")
     engines = root.names("engines", known=ENGINES, what="engine")
     workloads = _workloads(root, engines)
-    able = [measurement for measurement in MEASUREMENTS if any(measurement in w.measurements for w in workloads)]
-    measurements = root.names("measurements", able, known=MEASUREMENTS, what="measurement")
-    if unable := [measurement for measurement in measurements if measurement not in able]:
+    able = _able(values, workloads)
+    usual = [name for name in able if name in MEASUREMENTS.own] or able
+    measurements = root.names("measurements", usual, known=MEASUREMENTS, what="measurement")
+    if unable := [name for name in measurements if name not in able]:
         kinds = " and ".join(sorted({each.kind for each in workloads}))
         raise ConfigError(f"no {unable[0]} of {kinds}, which have: {', '.join(able)}", path="measurements")
-    own = {measurement: root.table(measurement) for measurement in MEASUREMENTS if measurement in able}
+    own = {name: root.table(name) for name in able}
     axes, rows = Axes.parse(root.table("axes")), [each.rows for each in workloads if isinstance(each, RowsWorkload)]
     layouts = _layouts(root, rows, axes)
     experiment = Experiment(
@@ -298,12 +228,9 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         costing=Costing.parse(root),
         engines=engines,
         measurements=measurements,
+        options={name: MEASUREMENTS[name].parse(table) for name, table in own.items()},
         filters=_filters(root),
-        columns=_columns(own["decimals"]) if "decimals" in own else (),
-        filtered_columns=_columns(own["filtered"]) if "filtered" in own else (),
-        filtered_everything=own["filtered"].flag("everything", default=False) if "filtered" in own else False,
         measured_layouts=_measured_layouts(own, layouts),
-        deletes=_deletes(own.get("deletes", Definition({}))),
         pace=_pace(root, own),
         processes=root.whole("processes", 1, least=1),
         spark=_spark(root.table("spark")),
@@ -325,11 +252,19 @@ def _check_costing(experiment: Experiment, arranged: Sequence[Rows]) -> None:
         one_of(experiment.costing.baseline, [layout.name for layout in experiment.layouts], "layout", "baseline")
 
 
+def _able(values: Mapping[str, Any], workloads: Sequence[Workload]) -> list[str]:
+    """The measurements that suit a workload: the project's, and those of packages that the definition names."""
+    named = values.get("measurements")
+    asked = {*values, *(filter(None, map(str, named)) if isinstance(named, list) else ())}
+    known = [name for name in MEASUREMENTS if name in MEASUREMENTS.own or name in asked]
+    return [name for name in known if any(MEASUREMENTS[name].fits(workload) for workload in workloads)]
+
+
 def _workloads(root: Definition, engines: Sequence[str]) -> tuple[Workload, ...]:
     found: list[Workload] = []
     for table in root.tables("workload"):
-        kind = table.text("kind", known=KINDS)
-        made = KINDS[kind](table)
+        kind = table.text("kind", known=WORKLOADS)
+        made = WORKLOADS[kind](table)
         table.done()
         if isinstance(made, DescribedWorkload):
             strange = next((each for each in made.engines or () if each not in engines), None)
@@ -391,33 +326,11 @@ def _measured_layouts(own: Mapping[str, Definition], layouts: Sequence[Layout]) 
     return {name: own[name].names("layouts", known=known, what="layout") for name in given}
 
 
-def _columns(values: Definition, key: str = "columns") -> tuple[str, ...]:
-    return tuple(typed(value, str, "a column's name", path) for path, value in values.items(key, []))
-
-
-def _deletes(values: Definition) -> DeleteDefinition:
-    fractions = values.shares("fractions", [0.01], above=True)
-    for index, fraction in enumerate(fractions):
-        if fraction in fractions[:index]:
-            raise ConfigError(f"{fraction:g} is listed twice", path=f"{values.at('fractions')}[{index}]")
-    commits = values.wholes("commits") or (1,)
-    if min(commits) < 1:
-        raise ConfigError(f"{min(commits)} is below 1", path=values.at("commits"))
-    return DeleteDefinition(
-        fractions=fractions,
-        kinds=values.names("kinds", ["position"], known=DELETE_KINDS, what="kind"),
-        spreads=values.names("spreads", ["random"], known=SPREADS, what="spread"),
-        commits=commits,
-        refresh=values.flag("refresh", default=False),
-        columns=_columns(values),
-    )
-
-
 def _pace(root: Definition, own: Mapping[str, Definition]) -> Pace:
     """How often each measurement runs: its own table's say, else the root's."""
     usual = root.whole("repetitions", 5, least=1)
     usual_warmups = root.whole("warmups", 1, least=0)
-    timed = {name: values for name, values in own.items() if name not in UNTIMED}
+    timed = {name: values for name, values in own.items() if MEASUREMENTS[name].timed}
     return Pace(
         repetitions={name: values.whole("repetitions", usual, least=1) for name, values in timed.items()},
         warmups={name: values.whole("warmups", usual_warmups, least=0) for name, values in timed.items()},

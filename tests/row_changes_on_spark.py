@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import icebench
-from icebench.bench.measure.process_tree import ProcessTree
+from icebench.bench.processes.process_tree import ProcessTree
 from icebench.bench.spark_session import SparkSettings, spark_session
 
 FILES = 12

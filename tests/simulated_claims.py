@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from icebench.bench.measure.run_file import read_run
+from icebench.bench.execution.run_file import read_run
 from icebench.bench.report.compare import Records, series_of
 from icebench.bench.statistics.claims import FALSE_CLAIMS, Floats, Series, effect_of
 

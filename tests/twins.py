@@ -24,11 +24,11 @@ from icebench.bench.costs.costing import Costing
 from icebench.bench.definition import Definition
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.registry import ENGINES, EngineEntry
+from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.experiment import Experiment, parse_values
-from icebench.bench.measure.run import Surroundings, run_experiment
-from icebench.bench.measure.run_file import Run, read_run
 from icebench.bench.report.build import build_report
 from icebench.bench.report.layout_comparison import compare_layouts
+from icebench.bench.runs.run import Surroundings, run_experiment
 from icebench.bench.statistics.claims import FALSE_CLAIMS
 from tests.tidy.source import REPOSITORY
 
@@ -47,9 +47,13 @@ class Twin(Icebench):
     name = TWIN
 
 
+TWIN_ENTRY = EngineEntry(name=TWIN, factory="tests.twins:Twin", description="the twin", plans=True)
+
+
 def experiment(seed: int) -> Experiment:
     """Planning, filtered reads and scans of twelve files, three rounds in one process."""
-    ENGINES[TWIN] = EngineEntry(name=TWIN, factory="tests.twins:Twin", description="the twin", plans=True)
+    if TWIN not in ENGINES:
+        ENGINES.add(TWIN, TWIN_ENTRY)
     return parse_values(
         {
             "name": "twins",

@@ -18,8 +18,8 @@ from icebench.bench.advise.queries import Query
 from icebench.bench.advise.sample import Sample
 from icebench.bench.errors import Disagreement
 from icebench.bench.layouts.layout import FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout
-from icebench.bench.measure.raw_files import RawFiles
-from icebench.bench.measure.table_builder import build_table
+from icebench.bench.tables.raw_files import RawFiles
+from icebench.bench.tables.table_builder import build_table
 
 _ELSEWHERE = ("write.data.path", "write.metadata.path", "write.object-storage", "write.distribution-mode")
 """Properties that would lead away from the trial's directory, or to Spark."""

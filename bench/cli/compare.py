@@ -14,7 +14,7 @@ from icebench.bench.costs.costing import Costing
 from icebench.bench.costs.object_store import PROFILES
 from icebench.bench.definition import Definition
 from icebench.bench.errors import ConfigError
-from icebench.bench.measure.run_file import read_run
+from icebench.bench.execution.run_file import read_run
 from icebench.bench.report.console import compared
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Comparison

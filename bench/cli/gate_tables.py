@@ -13,12 +13,12 @@ from icebench.bench.cases.counters import NO_ROWS, environment
 from icebench.bench.cli.run import CACHE
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.experiment import load_experiment
 from icebench.bench.gate.baseline import Baseline, CaseResult
-from icebench.bench.measure.planning import Planning
-from icebench.bench.measure.progress import silent
-from icebench.bench.measure.spark_use import SparkUse
-from icebench.bench.measure.subjects import Preparation
+from icebench.bench.measurements.planning import Planning
+from icebench.bench.progress import silent
+from icebench.bench.runs.preparation import Preparation
 from icebench.bench.workloads.definitions import TableWorkload
 
 _KEPT = ("files_planned", "delete_files_planned", "manifests_decoded")

@@ -24,9 +24,9 @@ from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.report import write_charts
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.environment import cpu_model
 from icebench.bench.gate.history import Entry, decode, encode, series_of
 from icebench.bench.gate.verdict import ExitCode
-from icebench.bench.measure.environment import cpu_model
 from icebench.bench.report.history import build_history, print_history
 from icebench.bench.report.html import render
 

@@ -11,9 +11,10 @@ from rich.table import Table
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import BenchError
-from icebench.bench.experiment import MEASUREMENTS, known_experiments, load_experiment
+from icebench.bench.execution.measurement import MEASUREMENTS
+from icebench.bench.execution.run_file import read_run
+from icebench.bench.experiment import known_experiments, load_experiment
 from icebench.bench.layouts.registry import known_layouts
-from icebench.bench.measure.run_file import read_run
 
 SHOWN_RUNS = 20
 
@@ -27,7 +28,7 @@ def listing(context: Context) -> None:
         ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
         ("Layouts", [(name, layout.description) for name, layout in known_layouts().items()]),
         ("Engines", [(name, entry.description) for name, entry in ENGINES.items()]),
-        ("Measurements", list(MEASUREMENTS.items())),
+        ("Measurements", [(name, kind.description) for name, kind in MEASUREMENTS.items()]),
         ("Runs, the latest last", [(p.stem, _run(p)) for p in context.places.all_runs()[-SHOWN_RUNS:]]),
     ):
         out.print(f"[bold]{title}[/bold]")

@@ -20,8 +20,8 @@ from icebench.bench.advise.columns import apply_proposals, examine_columns
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import catalog_options, open_table
 from icebench.bench.cli.progress import RunProgress
-from icebench.bench.upkeep.passes import Decision, run_pass
-from icebench.bench.upkeep.policy import Policy
+from icebench.bench.maintenance.passes import Decision, run_pass
+from icebench.bench.maintenance.policy import Policy
 
 Command = Callable[..., Any]
 _SHOWN_LOCATIONS = 20

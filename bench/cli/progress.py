@@ -21,7 +21,7 @@ _FEWEST_SECONDS, _LEAST_SHARE = 20.0, 0.05
 
 
 class RunProgress:
-    """A `icebench.bench.measure.progress.Progress` for people. Use as a context manager.
+    """A `icebench.bench.progress.Progress` for people. Use as a context manager.
 
     Args:
         console: Standard error, so that what was asked for can be piped.

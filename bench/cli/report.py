@@ -10,7 +10,7 @@ import click
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
-from icebench.bench.measure.run_file import Run, read_run
+from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.report.build import build_report
 from icebench.bench.report.console import renderables, verdict
 from icebench.bench.report.exports import comparison_of, exported

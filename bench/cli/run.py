@@ -16,12 +16,12 @@ from icebench.bench.cli.naming import catalog_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.cli.report import find_run, print_verdict, write_report
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.interruption import Interruption, say_on_terminal
 from icebench.bench.experiment import Experiment, load_experiment, parse_values
-from icebench.bench.measure.estimate import Estimate, estimate
-from icebench.bench.measure.further_process import launch
-from icebench.bench.measure.interruption import Interruption, say_on_terminal
-from icebench.bench.measure.run import Finished, Surroundings, resume_run, run_experiment
 from icebench.bench.report.build import build_report
+from icebench.bench.runs.estimate import Estimate, estimate
+from icebench.bench.runs.further_process import launch
+from icebench.bench.runs.run import Finished, Surroundings, resume_run, run_experiment
 from icebench.engine.errors import without_secrets
 
 CACHE = Path("datasets/cache")

@@ -32,7 +32,7 @@ from urllib.parse import unquote, urlsplit
 
 import icebench
 from icebench.bench.engines.checksum import Checksum
-from icebench.bench.layouts.upkeep import Action
+from icebench.bench.layouts.actions import Action
 
 Handle = TypeVar("Handle")
 Filter = TypeVar("Filter")
@@ -157,7 +157,7 @@ class Maintaining(Protocol):
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         """Do that to all of a table in a directory catalog: rewrite its data files to a target size, by
-        `icebench.bench.layouts.upkeep.KEYS`; rewrite its manifests by partition; expire all snapshots but the current
+        `icebench.bench.layouts.actions.KEYS`; rewrite its manifests by partition; expire all snapshots but the current
         one, with their files; delete orphan files of more than three days. Timed, with opening the table."""
         ...
 

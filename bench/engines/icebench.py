@@ -14,7 +14,7 @@ import icebench
 from icebench.bench.engines.arrow_scan import ArrowScans
 from icebench.bench.engines.engine import Ability, CommittedFile, Plan, normalised
 from icebench.bench.engines.registry import EngineContext
-from icebench.bench.layouts.upkeep import KEYS, Action
+from icebench.bench.layouts.actions import KEYS, Action
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

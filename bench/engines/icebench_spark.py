@@ -14,7 +14,7 @@ from icebench.bench.engines.icebench import maintain
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.spark_scan import SparkScans
 from icebench.bench.engines.spark_storage import give_access
-from icebench.bench.layouts.upkeep import Action
+from icebench.bench.layouts.actions import Action
 
 
 class IcebenchSpark(SparkScans[icebench.Table, str | None]):

@@ -18,7 +18,7 @@ from icebench.bench.engines.java_functions import JavaFunctions
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.spark_scan import SparkScans
 from icebench.bench.engines.spark_storage import give_access
-from icebench.bench.layouts.upkeep import KEYS, Action
+from icebench.bench.layouts.actions import KEYS, Action
 
 Java = Any
 """An object in the JVM, as py4j shows it."""

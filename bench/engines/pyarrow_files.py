@@ -1,6 +1,6 @@
 """No engine: pyarrow streaming a table's data files, which knows neither deletes nor field ids.
 
-It is the floor of scans as Arrow batches, measured in fresh processes only (`icebench.bench.measure.fresh_scan`).
+It is the floor of scans as Arrow batches, measured in fresh processes only (`icebench.bench.processes.fresh_scan`).
 """
 
 from __future__ import annotations

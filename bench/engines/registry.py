@@ -5,16 +5,20 @@ An engine's module is imported on demand: the harness must run, and say why, whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from icebench.bench.engines.access import Access, TableAccess
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
+from icebench.bench.plugins import Registry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_ALL_DELETES = ("vectors", "positions", "equality")
 
 
 @dataclass(frozen=True)
@@ -29,55 +33,68 @@ class EngineContext:
 @dataclass(frozen=True, kw_only=True)
 class EngineEntry:
     """A known engine. `factory` is ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
-    `needs_spark` tells whether making it starts the shared session, `plans` whether it tells which files it plans."""
+    `needs_spark` says whether making it starts the shared session, `plans` whether it shows which files it plans,
+    `deletes` which kinds of deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`."""
 
     name: str
     factory: str
     description: str
     needs_spark: bool = False
     plans: bool = False
+    deletes: tuple[str, ...] = _ALL_DELETES
 
 
-ENGINES: dict[str, EngineEntry] = {
-    entry.name: entry
-    for entry in (
-        EngineEntry(
-            name="icebench",
-            factory="icebench.bench.engines.icebench:Icebench",
-            description="this project's engine: planning, and scans as Arrow batches",
-            plans=True,
-        ),
-        EngineEntry(
-            name="icebench-spark",
-            factory="icebench.bench.engines.icebench_spark:IcebenchSpark",
-            description="this project's engine on Spark: its plan, Spark's own Parquet reader",
-            needs_spark=True,
-        ),
-        EngineEntry(
-            name="pyiceberg",
-            factory="icebench.bench.engines.pyiceberg_engine:PyIceberg",
-            description="PyIceberg: planning, and scans as Arrow batches",
-            plans=True,
-        ),
-        EngineEntry(
-            name="iceberg-java",
-            factory="icebench.bench.engines.iceberg_java:IcebergJava",
-            description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
-            needs_spark=True,
-            plans=True,
-        ),
-        EngineEntry(
-            name="duckdb",
-            factory="icebench.bench.engines.duckdb_engine:DuckDb",
-            description="DuckDB's Iceberg extension: scans",
-        ),
-        EngineEntry(
-            name="polars",
-            factory="icebench.bench.engines.polars_engine:Polars",
-            description="Polars' Rust reader: scans",
-        ),
-    )
-}
+_OWN = (
+    EngineEntry(
+        name="icebench",
+        factory="icebench.bench.engines.icebench:Icebench",
+        description="this project's engine: planning, and scans as Arrow batches",
+        plans=True,
+    ),
+    EngineEntry(
+        name="icebench-spark",
+        factory="icebench.bench.engines.icebench_spark:IcebenchSpark",
+        description="this project's engine on Spark: its plan, Spark's own Parquet reader",
+        needs_spark=True,
+    ),
+    EngineEntry(
+        name="pyiceberg",
+        factory="icebench.bench.engines.pyiceberg_engine:PyIceberg",
+        description="PyIceberg: planning, and scans as Arrow batches",
+        plans=True,
+        deletes=("vectors", "positions"),
+    ),
+    EngineEntry(
+        name="iceberg-java",
+        factory="icebench.bench.engines.iceberg_java:IcebergJava",
+        description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
+        needs_spark=True,
+        plans=True,
+    ),
+    EngineEntry(
+        name="duckdb",
+        factory="icebench.bench.engines.duckdb_engine:DuckDb",
+        description="DuckDB's Iceberg extension: scans",
+        # Version 1.5 takes minutes for two million rows with a hundred files of equality deletes.
+        deletes=("vectors", "positions"),
+    ),
+    EngineEntry(
+        name="polars",
+        factory="icebench.bench.engines.polars_engine:Polars",
+        description="Polars' Rust reader: scans",
+        deletes=("positions",),
+    ),
+)
+
+ENGINES: Registry[EngineEntry] = Registry(
+    "icebench.engines", "engine", {entry.name: entry for entry in _OWN}, EngineEntry
+)
+"""The engines that can be measured, in the order of reports."""
+
+
+def readers_of(kind: str, names: Sequence[str]) -> list[str]:
+    """Those of the named engines that read a kind of deletes."""
+    return [name for name in names if kind in ENGINES[name].deletes]
 
 
 def make_engine(name: str, context: EngineContext) -> AnyEngine:
@@ -94,4 +111,5 @@ def make_engine(name: str, context: EngineContext) -> AnyEngine:
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "icebench":
             raise  # this project's own mistake, not a missing peer
-        raise EngineMissing(f"{error.name or error} is not installed: pip install 'icebench[peers]'") from error
+        advice = ": pip install 'icebench[peers]'" if module.startswith("icebench.") else ""
+        raise EngineMissing(f"{error.name or error} is not installed{advice}") from error

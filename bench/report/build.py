@@ -8,8 +8,8 @@ from typing import Any
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.definition import Definition
+from icebench.bench.execution.run_file import Run
 from icebench.bench.layouts.axes import Axes
-from icebench.bench.measure.run_file import Run
 from icebench.bench.report.compare import Records
 from icebench.bench.report.findings import findings_of
 from icebench.bench.report.knobs import knobs_section

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.statistics.claims import Effect, Series, effect_between, effect_of
 
 FLOOR = "inflate"

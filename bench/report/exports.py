@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.model import Cell, Comparison, Report, Row, Tone
 
 

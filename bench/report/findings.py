@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
+from pkgutil import resolve_name
 
-from icebench.bench.measure.record import Failure
-from icebench.bench.report.compare import Records, best, median, pooled
+from icebench.bench.execution.measurement import MEASUREMENTS, Race
+from icebench.bench.records.record import Failure
+from icebench.bench.report.compare import Records, best, pooled
 from icebench.bench.report.model import Finding
-from icebench.bench.report.quantities import count, listed, quantity, signed_percent, times
+from icebench.bench.report.quantities import count, listed, signed_percent, times
 from icebench.bench.report.remarks import SHOWN, WRONG
 from icebench.bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Effect, holm
 
@@ -23,44 +25,45 @@ NONE = "none"
 """The case of scans without deletes."""
 
 
-_MOST_GROUPS = 8
-"""Of layouts that are told one by one."""
-
-
 def findings_of(
     records: Records, answers: Sequence[Finding] = (), failures: Sequence[Failure] = ()
 ) -> tuple[Finding, ...]:
     """The findings of a run: what went wrong first, then the answers to what its definition asks, then layouts, then
     engines, measurement by measurement."""
-    planning = records.where(measurement="planning").competing
-    scans = records.where(measurement="decimals", metric="scan_time")
-    contests: list[_Race | _Added] = [
-        *_layouts_by_scan(scans),
-        _engines(planning.where(metric="latency_cold"), "Cold planning"),
-        _engines(planning.where(metric="latency_warm"), "Warm planning"),
-        _engines(scans, "Scanning the decimal columns"),
-        _engines(records.where(measurement="filtered", metric="scan_time"), "Reading under filters"),
-        *_deletes(records.where(measurement="deletes", metric="scan_time")),
-        _engines(records.where(measurement="commits", metric="latency_commit"), "Committing described files"),
-        _engines(records.where(measurement="maintenance", metric="upkeep_time"), "Upkeep"),
-    ]
-    return (
-        *_wrong_answers(failures),
-        *_lost_files(records.where(measurement="pruning", metric="recall")),
-        *answers,
-        *_layouts_by_filter(records.where(measurement="pruning")),
-        *_told(contests),
+    measured = records.names("measurement")
+    kinds = {name: MEASUREMENTS[name] for name in MEASUREMENTS if name in measured}
+    # What a run is mostly made for comes first.
+    races = sorted(
+        ((name, race) for name, kind in kinds.items() for race in kind.races),
+        key=lambda own: own[1].between != "layouts",
     )
+    contests = [
+        contest
+        for name, race in races
+        for contest in _contests(race, records.where(measurement=name, metric=race.metric).competing)
+    ]
+    own = (resolve_name(kind.findings)(records) for kind in kinds.values() if kind.findings)
+    return (*_wrong_answers(failures), *answers, *chain.from_iterable(own), *_corrected(contests))
+
+
+def _contests(race: Race, records: Records) -> Iterator[_Race | _Added]:
+    match race.between:
+        case "engines":
+            yield _engines(records, race.what)
+        case "layouts":
+            yield from _layouts_by_scan(records, race.what)
+        case "base":
+            yield from _added(records, race.what)
 
 
 def fastest_layouts(records: Records) -> dict[str, Finding]:
     """For each filter of one metric and engine, the layout that is fastest; corrected for all filters together."""
     races = {case: _layouts(records.where(case=case), case) for case in records.names("case")}
     held = {case: race for case, race in races.items() if race.effects}
-    return dict(zip(held, _told(held.values()), strict=True))
+    return dict(zip(held, _corrected(held.values()), strict=True))
 
 
-def _told(contests: Iterable[_Race | _Added]) -> Iterator[Finding]:
+def _corrected(contests: Iterable[_Race | _Added]) -> Iterator[Finding]:
     """What may be said of contests that are read together."""
     held = [contest for contest in contests if contest.effects]
     p_values = [effect.p_value for contest in held for effect in contest.effects.values()]
@@ -93,65 +96,6 @@ def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
             statement=f"{engine} answers wrongly in {count(len(cases), 'case')}, where its time does not count: "
             f"{'; '.join(cases[:SHOWN])}{more}.",
             evidence="; ".join(dict.fromkeys(each.message for each in own[:SHOWN])),
-        )
-
-
-def _lost_files(recalls: Records) -> Iterator[Finding]:
-    for record in recalls.all:
-        if median(record) != 1:
-            yield Finding(
-                statement=f"{record.engine} loses rows: for {record.case} on {record.layout} it does not plan "
-                "every file that holds a matching row.",
-                evidence=f"Recall is {median(record):.6f} and must be exactly 1.",
-            )
-
-
-def _layouts_by_filter(pruning: Records) -> Iterator[Finding]:
-    """For each filter, the layout of which the least is read, and how much less that is."""
-    for case in pruning.names("case"):
-        of_case = pruning.where(case=case)
-        engine = next(iter(of_case.engines))
-        own = of_case.where(engine=engine)
-        planned = {r.layout: median(r) for r in own.where(metric="bytes_planned_share").all}
-        if not planned:
-            planned = {r.layout: median(r) for r in own.where(metric="files_planned_share").all}
-        if len(planned) < 2:
-            continue
-        ranked = sorted(planned, key=lambda layout: planned[layout])
-        first, others = ranked[0], ranked[1:]
-        if planned[first] == planned[others[-1]]:
-            statement = (
-                f"For {case} no layout prunes better: each reads {quantity(planned[first], 'ratio')} of the table."
-            )
-        else:
-            rest = _grouped((quantity(planned[layout], "ratio"), layout) for layout in others)
-            statement = (
-                f"For {case}, {first} reads least: {quantity(planned[first], 'ratio')} of the table, against {rest}."
-            )
-        text = own.all[0].detail.get("filter")
-        evidence = [f"{text}."] if text else []
-        evidence += _truth(own, first)
-        yield Finding(statement=statement, evidence=" ".join(evidence))
-
-
-def _grouped(figures: Iterable[tuple[str, str]]) -> str:
-    """Equal figures told once: ``20% with b, 100% with c and d``; of many, the least and the most."""
-    groups: dict[str, list[str]] = {}
-    for figure, layout in figures:
-        groups.setdefault(figure, []).append(layout)
-    if len(groups) > _MOST_GROUPS:
-        least, *_, most = groups
-        return f"{least} to {most} with {sum(map(len, groups.values()))} others"
-    return listed([f"{figure} with {listed(layouts)}" for figure, layouts in groups.items()])
-
-
-def _truth(own: Records, layout: str) -> Iterator[str]:
-    needed = own.one(metric="files_matching_share", layout=layout)
-    wasted = own.one(metric="wasted_files_share", layout=layout)
-    if needed is not None and wasted is not None:
-        yield (
-            f"Perfect pruning of {layout} would plan {quantity(median(needed), 'ratio')} of its files; of the planned "
-            f"ones {quantity(median(wasted), 'ratio')} hold no match."
         )
 
 
@@ -197,8 +141,9 @@ class _Race:
 
 @dataclass(frozen=True, kw_only=True)
 class _Added:
-    """What deletes add to a scan, by engine."""
+    """What the cases of a measurement add to a scan, by engine."""
 
+    what: str
     case: str
     effects: Mapping[tuple[str, str], Effect]
 
@@ -211,8 +156,8 @@ class _Added:
         said = [f"make a scan longer by {listed(longer)}"] if longer else []
         said += [f"cost less than {WITHIN} with {listed(equal)}"] if equal else []
         said += [f"have no cost that can be told with {listed(unsure)}"] if unsure else []
-        evidence = f"Times the scan without deletes, pooled over layouts: {_intervals(ranked)}."
-        return Finding(statement=f"Deletes ({self.case}) {'; they '.join(said)}.", evidence=evidence)
+        evidence = f"Times the scan without {self.what.lower()}, pooled over layouts: {_intervals(ranked)}."
+        return Finding(statement=f"{self.what} ({self.case}) {'; they '.join(said)}.", evidence=evidence)
 
 
 def _unsure(told: Iterable[tuple[str, Effect]], least_sure: float) -> list[str]:
@@ -228,12 +173,12 @@ def _intervals(told: Iterable[tuple[str, Effect]]) -> str:
     return "; ".join(f"{name} {times(to.ratio)} (95% interval {to.low:.2f} to {to.high:.2f})" for name, to in told)
 
 
-def _layouts_by_scan(scans: Records) -> Iterator[_Race]:
-    """Which layout is scanned fastest in full, for the engine that scans fastest."""
+def _layouts_by_scan(scans: Records, what: str) -> Iterator[_Race]:
+    """Which layout is fastest, case by case, for the engine that is fastest."""
     for case in scans.names("case"):
         fastest = best(scans.where(case=case).all)
         if fastest is not None:
-            yield _layouts(scans.where(case=case, engine=fastest.engine), "A full scan of decimals")
+            yield _layouts(scans.where(case=case, engine=fastest.engine), what)
 
 
 def _layouts(records: Records, what: str) -> _Race:
@@ -259,7 +204,8 @@ def _engines(records: Records, what: str) -> _Race:
     )
 
 
-def _deletes(scans: Records) -> Iterator[_Added]:
+def _added(scans: Records, what: str) -> Iterator[_Added]:
+    """What each case adds to its base, for every engine."""
     for case in scans.names("case"):
         if case != NONE:
             found = {}
@@ -272,7 +218,7 @@ def _deletes(scans: Records) -> Iterator[_Added]:
                 ]
                 if effect := pooled(pairs):
                     found[NONE, engine] = effect
-            yield _Added(case=case, effects=found)
+            yield _Added(what=what, case=case, effects=found)
 
 
 def _effects(records: Records, field: str, names: Sequence[str]) -> dict[tuple[str, str], Effect]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from icebench.bench.layouts.axes import Axes
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
 from icebench.bench.report.compare import Records, median, series_of
 from icebench.bench.report.findings import least_sure, reach

@@ -9,7 +9,7 @@ import numpy as np
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.costs.object_store import dollars_per_month
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.findings import least_sure
@@ -27,7 +27,7 @@ BUILDS = {
     "files": ("Files", "files"),
     "manifests": ("Manifests", "manifests"),
 }
-"""Figure of a build, as `icebench.bench.measure.table_builder.BuildCost` has it -> its column and its unit."""
+"""Figure of a build, as `icebench.bench.tables.table_builder.BuildCost` has it -> its column and its unit."""
 _EXPLANATION = (
     "A query is the mean over the filters, each as often as the definition's weights say. A layout pays over the "
     "baseline after as many queries as make up for what it takes longer to build, if that a query takes less can be "

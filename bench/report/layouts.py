@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.costs.object_store import THREADS, Work, dollars_per_thousand_queries, icebench_work, seconds_on
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.model import Cell, Section, Table, Tone, plain
 from icebench.bench.report.quantities import quantity

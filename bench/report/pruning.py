@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from icebench.bench.report import tables
 from icebench.bench.report.charts import Bar, BarChart, BarPanel, Share
 from icebench.bench.report.compare import Records, median
-from icebench.bench.report.model import Cell, Section, Table, Tone, plain
+from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import listed, quantity
 
 MATCHING, WASTED, PRUNED = "planned, holds a matching row", "planned for nothing", "pruned"
@@ -17,6 +17,8 @@ _SHARES = {
     "wasted_files_share": "Planned for nothing",
     "recall": "Recall",
 }
+_MOST_GROUPS = 8
+"""Of layouts that are named one by one."""
 _FILES = ("files_total", "files_matching", "files_wasted")
 
 _FUNNEL = (
@@ -219,3 +221,68 @@ def _candidate_cells(figures: Figures) -> Iterator[Cell]:
 
 def _count_cell(number: float | None) -> Cell:
     return Cell(text="-" if number is None else f"{int(number):,}")
+
+
+def pruning_findings(records: Records) -> Iterator[Finding]:
+    """Files that were lost, and which layout prunes best under each filter."""
+    yield from _lost_files(records.where(measurement="pruning", metric="recall"))
+    yield from _layouts_by_filter(records.where(measurement="pruning"))
+
+
+def _lost_files(recalls: Records) -> Iterator[Finding]:
+    for record in recalls.all:
+        if median(record) != 1:
+            yield Finding(
+                statement=f"{record.engine} loses rows: for {record.case} on {record.layout} it does not plan "
+                "every file that holds a matching row.",
+                evidence=f"Recall is {median(record):.6f} and must be exactly 1.",
+            )
+
+
+def _layouts_by_filter(pruning: Records) -> Iterator[Finding]:
+    """For each filter, the layout of which the least is read, and how much less that is."""
+    for case in pruning.names("case"):
+        of_case = pruning.where(case=case)
+        engine = next(iter(of_case.engines))
+        own = of_case.where(engine=engine)
+        planned = {r.layout: median(r) for r in own.where(metric="bytes_planned_share").all}
+        if not planned:
+            planned = {r.layout: median(r) for r in own.where(metric="files_planned_share").all}
+        if len(planned) < 2:
+            continue
+        ranked = sorted(planned, key=lambda layout: planned[layout])
+        first, others = ranked[0], ranked[1:]
+        if planned[first] == planned[others[-1]]:
+            statement = (
+                f"For {case} no layout prunes better: each reads {quantity(planned[first], 'ratio')} of the table."
+            )
+        else:
+            rest = _grouped((quantity(planned[layout], "ratio"), layout) for layout in others)
+            statement = (
+                f"For {case}, {first} reads least: {quantity(planned[first], 'ratio')} of the table, against {rest}."
+            )
+        text = own.all[0].detail.get("filter")
+        evidence = [f"{text}."] if text else []
+        evidence += _truth(own, first)
+        yield Finding(statement=statement, evidence=" ".join(evidence))
+
+
+def _grouped(figures: Iterable[tuple[str, str]]) -> str:
+    """Equal figures once: ``20% with b, 100% with c and d``; of many, the least and the most."""
+    groups: dict[str, list[str]] = {}
+    for figure, layout in figures:
+        groups.setdefault(figure, []).append(layout)
+    if len(groups) > _MOST_GROUPS:
+        least, *_, most = groups
+        return f"{least} to {most} with {sum(map(len, groups.values()))} others"
+    return listed([f"{figure} with {listed(layouts)}" for figure, layouts in groups.items()])
+
+
+def _truth(own: Records, layout: str) -> Iterator[str]:
+    needed = own.one(metric="files_matching_share", layout=layout)
+    wasted = own.one(metric="wasted_files_share", layout=layout)
+    if needed is not None and wasted is not None:
+        yield (
+            f"Perfect pruning of {layout} would plan {quantity(median(needed), 'ratio')} of its files; of the planned "
+            f"ones {quantity(median(wasted), 'ratio')} hold no match."
+        )

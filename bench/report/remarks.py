@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from icebench.bench.measure.record import Failure, Record, Skipped
-from icebench.bench.measure.run_file import Run
+from icebench.bench.execution.measurement import kind_of
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.record import Failure, Record, Skipped
 from icebench.bench.report.compare import median, spread
 from icebench.bench.report.quantities import count, listed
 
@@ -97,15 +98,15 @@ def _not_measured(skipped: Iterable[Skipped]) -> Iterator[Remark]:
 
 
 def _matches_nothing(record: Record) -> bool:
-    name = {"pruning": "rows_matching", "filtered": "rows_returned"}.get(record.measurement, "")
-    return record.counters.get(name) == 0
+    return record.counters.get(kind_of(record.measurement).rows_counter) == 0
 
 
 def is_timed(record: Record) -> bool:
     """Whether the record's samples come from a clock: only those have noise. A difference of two, which may be next to
     nothing, has no share of itself to scatter by; its scan tells the noise. A table is built once."""
+    kind = kind_of(record.measurement)
     clocked = record.unit in {"s", "ms", "us", "µs", "ns"} or record.unit.endswith("/s")
-    return clocked and record.metric != "delete_cost" and record.measurement != "build"
+    return clocked and kind.timed and record.metric not in kind.differences
 
 
 def is_noisy(record: Record) -> bool:

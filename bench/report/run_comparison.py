@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from icebench.bench.measure.record import Record
-from icebench.bench.measure.run_file import Run
+from icebench.bench.execution.measurement import kind_of
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.record import Record
 from icebench.bench.report.compare import between, median
 from icebench.bench.report.findings import least_sure, reach
 from icebench.bench.report.model import Cell, Comparison, Finding, Row, Table, Tone, plain
@@ -22,8 +23,6 @@ _NAMES = ("name", "description")
 """Keys of a definition that decide nothing."""
 _OF_ROWS = ("workload", "table", "layouts", "layout")
 """Those that decide rows and files."""
-_OF_FILES = ("planning", "pruning")
-"""Measurements whose checksums are of files, which have other names whenever they are written."""
 _SHOWN = 3
 _ROWS = 8
 """Of the summary."""
@@ -84,10 +83,8 @@ def _of_definitions(base: Run, head: Run) -> Iterator[Difference]:
 
 def _of_rows(base: Run, head: Run) -> Iterator[Difference]:
     was = {m.case: m.evidence.checksum for m in base.measured}
-    other = [
-        m.case for m in head.measured
-        if m.case.measurement not in _OF_FILES and was.get(m.case, m.evidence.checksum) != m.evidence.checksum
-    ]  # fmt: skip
+    of_rows = [m for m in head.measured if not kind_of(m.case.measurement).checksums_files]
+    other = [m.case for m in of_rows if was.get(m.case, m.evidence.checksum) != m.evidence.checksum]
     if other:
         yield Difference("dataset", f"other rows in {count(len(other), 'case')}, such as {other[0]}")
 

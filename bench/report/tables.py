@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.compare import FLOOR, Records, best, bounds, median, ratio
 from icebench.bench.report.findings import WITHIN
 from icebench.bench.report.model import Cell, Table, Tone, plain

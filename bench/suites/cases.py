@@ -15,9 +15,9 @@ from icebench.bench.cases.timing import TIMED, build_tables, catalog_for
 from icebench.bench.cases.work import cases
 from icebench.bench.engines.engine import normalised
 from icebench.bench.engines.spark_scan import run_to_noop
-from icebench.bench.measure.brute.effectiveness import effectiveness
-from icebench.bench.measure.brute.truth import truth_at
 from icebench.bench.spark_session import SparkSettings, spark_session
+from icebench.bench.truth.effectiveness import effectiveness
+from icebench.bench.truth.rows import truth_at
 
 COUNTERS = {
     "storage_requests_read": "requests",

@@ -5,23 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, cast, get_args
+from typing import ClassVar, cast, get_args
 
 from icebench.bench.definition import Definition, typed
 from icebench.bench.errors import ConfigError
-from icebench.bench.layouts.upkeep import Action
+from icebench.bench.layouts.actions import Action
+from icebench.bench.plugins import Registry
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.events import Events
 from icebench.bench.workloads.log import Log
+from icebench.bench.workloads.maintenance_tables import MaintenanceTables
 from icebench.bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 from icebench.bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 from icebench.bench.workloads.refreshes import Refreshes
 from icebench.bench.workloads.rows import Rows
 from icebench.bench.workloads.schemas import TABLES
 from icebench.bench.workloads.tpcds import Tpcds
-from icebench.bench.workloads.upkeep_tables import UpkeepTables
 from icebench.bench.workloads.wide import Wide
 from icebench.engine.errors import without_secrets
 
@@ -33,41 +34,73 @@ ACTIONS = get_args(Action)
 PARTS = ("integers", "decimals", "deletes", "wide", "large")
 """What a reading workload has, each measured unless the definition leaves it out."""
 
-OF_TABLES = ("planning", "pruning", "decimals", "deletes", "filtered")
+_VALUES = 2_880_404 * 24
+"""Of store_sales at scale 1."""
+_MAINTAINED_ROWS = 1_000_000
 
 
-class Workload(Protocol):
-    """What every kind has."""
+class Workload:
+    """What every kind has. What a new kind overrides is what the defaults do not say of it.
+
+    Attributes:
+        kind: In definitions.
+        name: In cases.
+    """
+
+    kind: str
+    name: str
+    known_bytes: ClassVar[bool] = True
+    """Whether `generated` says how large its tables are, or none is made."""
 
     @property
-    def kind(self) -> str: ...
+    def size(self) -> float:
+        """Values of its rows, as a share of those of store_sales at scale 1; 1 where that is not known."""
+        return 1.0
 
     @property
-    def measurements(self) -> tuple[str, ...]: ...
+    def generated(self) -> Rows | Events | Refreshes | None:
+        """What makes its rows; None where nothing does."""
+        return None
 
-    @property
-    def name(self) -> str: ...
+    def tables_made(self, layouts: int) -> int:
+        """How many tables are made of it in so many layouts, raw files among them."""
+        return 0
+
+    def subjects(self) -> Iterator[object]:
+        """What measurements are given. Those of rows and of tables that exist are made by the run, one a layout."""
+        yield self
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsWorkload:
+class RowsWorkload(Workload):
     """Rows that are arranged in layouts.
 
     Args:
         kind: In definitions.
         rows: What makes them.
         scanned: The columns that scans deliver unless the definition names others; none are the decimal ones.
-        measurements: What can be measured of them.
+        first_scans: Whether the first scans of fresh processes can be measured.
     """
 
     kind: str
     rows: Rows
     scanned: tuple[str, ...] = ()
-    measurements: tuple[str, ...] = OF_TABLES
+    first_scans: bool = False
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]  # it is the rows'
         return self.rows.name
+
+    @property
+    def size(self) -> float:
+        return self.rows.rows * len(self.rows.schema) / _VALUES
+
+    @property
+    def generated(self) -> Rows:
+        return self.rows
+
+    def tables_made(self, layouts: int) -> int:
+        return 1 + layouts
 
 
 def _tpcds(values: Definition) -> RowsWorkload:
@@ -98,7 +131,7 @@ def _wide(values: Definition) -> RowsWorkload:
     selected = values.whole("selected", min(20, most), least=1)
     if selected > most:
         raise ConfigError(f"more columns than engines can be asked for, which are {most}", path=values.at("selected"))
-    return RowsWorkload(kind="wide", rows=wide, scanned=wide.spread(selected), measurements=(*OF_TABLES, "reading"))
+    return RowsWorkload(kind="wide", rows=wide, scanned=wide.spread(selected), first_scans=True)
 
 
 def _log(values: Definition) -> RowsWorkload:
@@ -115,7 +148,7 @@ def _log(values: Definition) -> RowsWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableWorkload:
+class TableWorkload(Workload):
     """A table that exists.
 
     Args:
@@ -127,18 +160,14 @@ class TableWorkload:
         warehouse: Of an SQL catalog.
     """
 
-    kind: ClassVar[str] = "table"
-    measurements: ClassVar[tuple[str, ...]] = OF_TABLES
+    kind: str = "table"
 
     path: str
     relocate: Mapping[str, str] = field(default_factory=dict)
     catalog: str | None = None
     table: str = ""
     warehouse: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.kind
+    name: str = "table"
 
     @classmethod
     def parse(cls, values: Definition) -> TableWorkload:
@@ -156,7 +185,7 @@ class TableWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DescribedWorkload:
+class DescribedWorkload(Workload):
     """Files that are described in manifests and do not exist.
 
     Args:
@@ -167,14 +196,14 @@ class DescribedWorkload:
         fresh: Whether plans in fresh processes are measured.
     """
 
-    kind: ClassVar[str] = "described-files"
-    measurements: ClassVar[tuple[str, ...]] = ("planning", "commits")
+    kind: str = "described-files"
 
     name: str
     files: MetadataFiles
     engines: tuple[str, ...] | None
     writers: tuple[str, ...]
     fresh: bool
+    known_bytes: ClassVar[bool] = False
 
     @classmethod
     def parse(cls, values: Definition) -> DescribedWorkload:
@@ -205,7 +234,7 @@ class WideDefinition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingWorkload:
+class ReadingWorkload(Workload):
     """Small tables that differ in one thing each, to be scanned side by side.
 
     Args:
@@ -224,8 +253,7 @@ class ReadingWorkload:
         seed: Draws the rows.
     """
 
-    kind: ClassVar[str] = "reading"
-    measurements: ClassVar[tuple[str, ...]] = ("reading",)
+    kind: str = "reading"
 
     parts: tuple[str, ...]
     cell_rows: int
@@ -240,10 +268,8 @@ class ReadingWorkload:
     wide: WideDefinition
     large_rows: int
     seed: int
-
-    @property
-    def name(self) -> str:
-        return self.kind
+    name: str = "reading"
+    known_bytes: ClassVar[bool] = False
 
     @classmethod
     def parse(cls, values: Definition) -> ReadingWorkload:
@@ -285,7 +311,7 @@ class ReadingWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventsWorkload:
+class EventsWorkload(Workload):
     """A table that batches of changes are committed to.
 
     Args:
@@ -298,8 +324,6 @@ class EventsWorkload:
         measured: The batches after which the table is scanned.
     """
 
-    measurements: ClassVar[tuple[str, ...]] = ("reading",)
-
     kind: str
     name: str
     events: Events | Refreshes
@@ -307,6 +331,18 @@ class EventsWorkload:
     compact_every: tuple[int, ...]
     policies: tuple[str, ...]
     measured: tuple[int, ...]
+
+    @property
+    def size(self) -> float:
+        return self.events.first_rows * len(self.events.schema) / _VALUES
+
+    @property
+    def generated(self) -> Events | Refreshes:
+        return self.events
+
+    def tables_made(self, layouts: int) -> int:
+        # Each history leaves behind what its compactions replaced, and each state has a compacted twin and raw rows.
+        return len(self.deletes) * (len(self.compact_every) + len(self.policies)) * (1 + 2 * len(self.measured))
 
     @classmethod
     def of_events(cls, values: Definition) -> EventsWorkload:
@@ -367,24 +403,25 @@ class EventsWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaintenanceWorkload:
+class MaintenanceWorkload(Workload):
     """Tables that need upkeep, and what is done for it; `fresh`: each time in a process of its own."""
 
-    kind: ClassVar[str] = "maintenance"
-    measurements: ClassVar[tuple[str, ...]] = ("maintenance",)
+    kind: str = "maintenance"
 
-    tables: UpkeepTables
+    tables: MaintenanceTables
     actions: tuple[Action, ...]
     fresh: bool
+    name: str = "maintenance"
+    known_bytes: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:
-        return self.kind
+    def size(self) -> float:
+        return self.tables.rows / _MAINTAINED_ROWS
 
     @classmethod
     def parse(cls, values: Definition) -> MaintenanceWorkload:
         actions = values.names("actions", list(ACTIONS), known=ACTIONS, what="action")
-        tables = UpkeepTables(
+        tables = MaintenanceTables(
             rows=values.whole("rows", least=1),
             files=values.whole("files", least=1),
             target_bytes=values.whole("target_bytes", least=1),
@@ -397,15 +434,19 @@ class MaintenanceWorkload:
         return cls(tables=tables, actions=cast("tuple[Action, ...]", actions), fresh=fresh)
 
 
-KINDS: Mapping[str, Callable[[Definition], Workload]] = {
-    TPCDS: _tpcds,
-    "wide": _wide,
-    "log": _log,
-    TableWorkload.kind: TableWorkload.parse,
-    DescribedWorkload.kind: DescribedWorkload.parse,
-    ReadingWorkload.kind: ReadingWorkload.parse,
-    EVENTS: EventsWorkload.of_events,
-    REFRESHES: EventsWorkload.of_refreshes,
-    MaintenanceWorkload.kind: MaintenanceWorkload.parse,
-}
+WORKLOADS: Registry[Callable[[Definition], Workload]] = Registry(
+    "icebench.workloads",
+    "workload",
+    {
+        TPCDS: _tpcds,
+        "wide": _wide,
+        "log": _log,
+        TableWorkload.kind: TableWorkload.parse,
+        DescribedWorkload.kind: DescribedWorkload.parse,
+        ReadingWorkload.kind: ReadingWorkload.parse,
+        EVENTS: EventsWorkload.of_events,
+        REFRESHES: EventsWorkload.of_refreshes,
+        MaintenanceWorkload.kind: MaintenanceWorkload.parse,
+    },
+)
 """Kind -> what parses its table of a definition."""

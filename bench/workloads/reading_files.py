@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 Storage = Literal["INT32", "INT64", "FIXED"]
 
 DELETE_KINDS = ("vectors", "positions", "equality")
+DELETE_TITLES = {"vectors": "deletion vectors", "positions": "position deletes", "equality": "equality deletes"}
 PATTERNS = ("random", "clustered")
 CELL_COLUMNS = 4
 INTEGER_COLUMNS = 12

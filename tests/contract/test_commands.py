@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.bench.measure.run_file import Run, read_run
+from icebench.bench.execution.run_file import Run, read_run
 from icebench.errors import NotFound
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.s3_server import S3Server

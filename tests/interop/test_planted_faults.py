@@ -15,11 +15,11 @@ import icebench
 from icebench.bench.engines.engine import AnyEngine, Plan
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.registry import EngineContext, make_engine
+from icebench.bench.execution.runner import ClockExecutor
 from icebench.bench.experiment import parse_experiment
-from icebench.bench.measure import run
-from icebench.bench.measure.run import Surroundings, run_experiment
-from icebench.bench.measure.runner import ClockExecutor
 from icebench.bench.report.build import build_report
+from icebench.bench.runs import run
+from icebench.bench.runs.run import Surroundings, run_experiment
 from tests.unit.bench.cli.test_main import exit_code
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icebench.bench.measure.brute.filters import to_duckdb
-from icebench.bench.measure.brute.second_opinion import SecondOpinion
-from icebench.bench.measure.brute.sql import Disputed, NoTruth, Sql
+from icebench.bench.truth.filters import to_duckdb
+from icebench.bench.truth.second_opinion import SecondOpinion
+from icebench.bench.truth.sql import Disputed, NoTruth, Sql
 from tests.fault.campaign import SEED, scaled, sizes
 
 ROWS = 120

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import icebench
 from icebench.bench.engines.checksum import checksum_of
-from icebench.bench.measure.brute.sql import NoTruth
-from icebench.bench.measure.brute.truth import truth_at
+from icebench.bench.truth.rows import truth_at
+from icebench.bench.truth.sql import NoTruth
 
 COLUMNS = ("id", "kind", "name")
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.int32()), ("name", pa.string())])

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 import icebench
 from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.engines.spark_scan import frame_checksum
-from icebench.bench.measure.cache import DatasetCache
-from icebench.bench.measure.raw_files import find_or_write
-from icebench.bench.measure.spark_use import hosts_without
+from icebench.bench.execution.spark_use import hosts_without
 from icebench.bench.spark_session import SparkSettings, spark_session
+from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.raw_files import find_or_write
 from icebench.bench.workloads.log import Log
 from tests.services.quick_spark import quick_spark
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+from icebench.bench.execution.run_file import read_run
 from icebench.bench.experiment import Experiment, parse_experiment
-from icebench.bench.measure.record import Record
-from icebench.bench.measure.run import Finished, Surroundings, run_experiment
-from icebench.bench.measure.run_file import read_run
+from icebench.bench.records.record import Record
+from icebench.bench.runs.run import Finished, Surroundings, run_experiment
 from icebench.bench.workloads.tpcds import Tpcds
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icebench.bench.engines.checksum import checksum_of
-from icebench.bench.measure.oracle import Oracle
+from icebench.bench.truth.oracle import Oracle
 from icebench.bench.workloads.log import Log
 from icebench.bench.workloads.rows import Rows
 from icebench.bench.workloads.wide import KINDS, Wide

@@ -17,8 +17,8 @@ from icebench.bench.engines.engine import AnyEngine
 from icebench.bench.engines.registry import EngineContext, make_engine
 from icebench.bench.engines.spark_storage import give_access, s3a_settings
 from icebench.bench.experiment import parse_values
-from icebench.bench.measure.brute.metadata import metadata_file
-from icebench.bench.measure.run import Finished, Surroundings, run_experiment
+from icebench.bench.runs.run import Finished, Surroundings, run_experiment
+from icebench.bench.truth.metadata import metadata_file
 from tests.services.s3_server import S3Server
 
 JAVA_FILTERS = ("day >= '2000-03-05' and day < '2000-03-07'", "label = 's3' and price > 100.50", "id is null")
@@ -123,7 +123,7 @@ def test_upkeep_by_every_engine(where: Surroundings) -> None:
     }  # fmt: skip
     found = run_experiment(parse_values(values), where=where)
     assert found.run.failures == ()
-    timed = {(r.case, r.engine) for r in found.records if r.metric == "upkeep_time"}
+    timed = {(r.case, r.engine) for r in found.records if r.metric == "maintenance_time"}
     assert len(timed) == 3 * 3 + 3 * 2
     deleted = {
         r.engine: r.samples for r in found.records if (r.case, r.metric) == ("remove_orphan_files", "files_deleted")

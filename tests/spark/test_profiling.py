@@ -19,8 +19,8 @@ from pyspark.sql.types import DateType
 from pyspark.sql.window import Window
 
 import icebench
-from icebench.bench.measure.cache import DatasetCache
-from icebench.bench.measure.metadata_tables import find_or_build
+from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.metadata_tables import find_or_build
 from icebench.bench.workloads.metadata_files import MetadataFiles
 
 _ROUNDED = 6
@@ -123,7 +123,7 @@ def _running(events: DataFrame, keys: Sequence[str]) -> dict[str, tuple[float, i
 
 def test_both_sides_say_the_same(spark: SparkSession, tmp_path: Path) -> None:
     files = MetadataFiles(files=300, clustered=False, seed=5)
-    location = find_or_build(files, DatasetCache(tmp_path), told=lambda _: None)
+    location = find_or_build(files, DatasetCache(tmp_path), report=lambda _: None)
     own = own_figures(location)
     assert own == java_figures(spark, location, 402_653_184)
     assert (own.files, own.partitions, len(own.columns)) == (300, 60, 23)
@@ -135,7 +135,7 @@ def test_both_sides_say_the_same(spark: SparkSession, tmp_path: Path) -> None:
 def test_both_sides_in_turns(spark: SparkSession, tmp_path: Path) -> None:
     """``pytest -s -m soak`` prints the figures of docs/design/profile.md. Both sides load the table anew in each round;
     the first round is not counted."""
-    location = find_or_build(MetadataFiles(files=100_000), DatasetCache(tmp_path), told=lambda _: None)
+    location = find_or_build(MetadataFiles(files=100_000), DatasetCache(tmp_path), report=lambda _: None)
     smallest = icebench.load_table(location).maintenance.profile().files.smallest_bytes
     sides = {
         "icebench": lambda: own_figures(location),

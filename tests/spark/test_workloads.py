@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.run_file import Run
 from icebench.bench.experiment import parse_values
-from icebench.bench.measure.run import Surroundings, run_experiment
-from icebench.bench.measure.run_file import Run
+from icebench.bench.runs.run import Surroundings, run_experiment
 from icebench.bench.spark_session import SparkSettings, spark_session
 
 ENGINES = ("icebench", "icebench-spark", "pyiceberg", "polars", "duckdb")

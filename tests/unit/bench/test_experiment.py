@@ -7,7 +7,7 @@ import pytest
 from icebench.bench.definition import Definition
 from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
-from icebench.bench.measure.estimate import estimate
+from icebench.bench.runs.estimate import estimate
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import DescribedWorkload, MaintenanceWorkload, ReadingWorkload, RowsWorkload
 from icebench.bench.workloads.tpcds import Tpcds
@@ -71,7 +71,7 @@ def test_what_is_not_said_has_a_default() -> None:
     assert [(each.name, each.files, each.properties) for each in found.layouts] == [
         ("monthly", 61, {"format-version": "2"})
     ]
-    assert found.deletes.fractions == (0.01,)
+    assert found.options["deletes"].fractions == (0.01,)
     assert (found.pace.repetitions["planning"], found.pace.warmups["planning"]) == (5, 1)
     assert found.pace.case_seconds == math.inf
 
@@ -300,11 +300,11 @@ def test_generated_workloads_have_their_own_filters_and_columns() -> None:
     assert len(wide.scanned) == 20
     assert log.rows.filters.keys() == {"one_hour", "one_request", "url_prefix", "errors"}
     assert not experiment.filters
-    assert not experiment.filtered_everything
+    assert not experiment.options["filtered"].everything
     only = experiment.adjusted(only=["wide, 300 columns", "reading"])
     assert [each.name for each in only.workloads] == ["wide, 300 columns"]
     assert only.measurements == ("reading",)
-    assert parse_values({**values, "filtered": {"everything": True}}).filtered_everything
+    assert parse_values({**values, "filtered": {"everything": True}}).options["filtered"].everything
 
 
 @pytest.mark.parametrize(

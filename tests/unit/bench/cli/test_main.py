@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from icebench.bench.cli.main import COMMANDS, app, main
-from icebench.bench.measure.run_file import RunWriter
+from icebench.bench.execution.run_file import RunWriter
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, sample_run
 
 

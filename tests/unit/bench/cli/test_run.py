@@ -12,13 +12,13 @@ from icebench.bench.cli.context import Context
 from icebench.bench.cli.run import arguments, confirm, of_tables
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.errors import ConfigError, EngineFailed
+from icebench.bench.execution.interruption import Interruption
+from icebench.bench.execution.run_file import read_run
+from icebench.bench.execution.run_lock import run_lock
 from icebench.bench.experiment import Experiment
-from icebench.bench.measure.estimate import Estimate
-from icebench.bench.measure.further_process import launch
-from icebench.bench.measure.interruption import Interruption
-from icebench.bench.measure.run import Finished, Surroundings
-from icebench.bench.measure.run_file import read_run
-from icebench.bench.measure.run_lock import run_lock
+from icebench.bench.runs.estimate import Estimate
+from icebench.bench.runs.further_process import launch
+from icebench.bench.runs.run import Finished, Surroundings
 from icebench.bench.workloads.definitions import TableWorkload
 from tests.unit.bench.cli.test_main import exit_code, write_run
 from tests.unit.bench.report.sample_run import sample_run

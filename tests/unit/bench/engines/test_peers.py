@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from icebench.bench.engines.engine import Ability, AnyEngine, normalised
 from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
-from tests.unit.bench.measure.scripted import small_rows, small_table
+from tests.unit.bench.execution.scripted import small_rows, small_table
 
 COLUMNS = ["id", "day", "price", "name", "moment"]
 FILTERS = {

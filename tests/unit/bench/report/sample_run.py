@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from icebench.bench.measure.case import Case, Cost, Evidence, Measured, Sample
-from icebench.bench.measure.record import Failure, Record, Skipped
-from icebench.bench.measure.run_file import Run
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.case import Case, Cost, Evidence, Measured, Sample
+from icebench.bench.records.record import Failure, Record, Skipped
 
 LAYOUTS = ("unpartitioned", "monthly", "sorted")
 ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")

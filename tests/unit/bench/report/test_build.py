@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import BarChart, DotChart
 from icebench.bench.report.console import renderables, verdict

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.compare import FLOOR, Records, best, bounds, median, ordered, ratio, spread
 from tests.unit.bench.report.sample_run import record
 

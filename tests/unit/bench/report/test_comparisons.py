@@ -14,8 +14,8 @@ import pytest
 from icebench.bench.costs.costing import Costing
 from icebench.bench.costs.object_store import CROSS_REGION
 from icebench.bench.errors import ConfigError
-from icebench.bench.measure.case import Case, Measured
-from icebench.bench.measure.run_file import Run
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.exports import exported
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Comparison, Finding, Table, Tone, plain

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from icebench.bench.measure.record import Record
+from icebench.bench.records.record import Record
 from icebench.bench.report.compare import Records
 from icebench.bench.report.findings import findings_of
 from tests.unit.bench.report.sample_run import WEATHER, record, sample_run

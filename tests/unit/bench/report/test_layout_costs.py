@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from icebench.bench.costs.costing import Costing
-from icebench.bench.measure.case import Case
-from icebench.bench.measure.run_file import Run
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.case import Case
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import DotChart, ScatterChart
 from icebench.bench.report.compare import Records

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from icebench.bench.measure.record import Skipped
+from icebench.bench.records.record import Skipped
 from icebench.bench.report.remarks import INTERRUPTED, UNCOMMITTED, Severity, remarks_of
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, record, sample_run
 

@@ -7,7 +7,7 @@ import pytest
 
 from icebench.bench.definition import Definition
 from icebench.bench.workloads.dated_sales import DatedSales
-from icebench.bench.workloads.definitions import KINDS, RowsWorkload
+from icebench.bench.workloads.definitions import WORKLOADS, RowsWorkload
 from icebench.bench.workloads.rows import SPREADS, KeyRange
 from icebench.bench.workloads.sales_calendar import date_key
 from icebench.bench.workloads.tpcds import Tpcds
@@ -84,7 +84,7 @@ def test_a_refresh_is_the_workloads_own() -> None:
 
 
 def test_a_definition_makes_its_rows() -> None:
-    definition = KINDS["tpcds"](Definition({"scale": 0.5, "seed": 7, "skew": 0.3, "wide_decimals": True}))
+    definition = WORKLOADS["tpcds"](Definition({"scale": 0.5, "seed": 7, "skew": 0.3, "wide_decimals": True}))
     assert isinstance(definition, RowsWorkload)
     assert definition.rows == DatedSales.of(Tpcds(scale=0.5, seed=7, skew=0.3, wide_decimals=True))
     assert definition.name == "tpcds"

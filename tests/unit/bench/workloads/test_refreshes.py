@@ -7,7 +7,7 @@ import pytest
 from icebench.bench.definition import Definition
 from icebench.bench.errors import ConfigError
 from icebench.bench.workloads.dated_sales import DatedSales
-from icebench.bench.workloads.definitions import KINDS
+from icebench.bench.workloads.definitions import WORKLOADS
 from icebench.bench.workloads.refreshes import Refreshes
 from icebench.bench.workloads.tpcds import Tpcds
 
@@ -49,4 +49,4 @@ def test_each_refresh_deletes_other_days() -> None:
 )
 def test_wrong_refreshes_are_one_line(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        KINDS["refreshes"](Definition({"scale": 0.001, **values}, "x"))
+        WORKLOADS["refreshes"](Definition({"scale": 0.001, **values}, "x"))

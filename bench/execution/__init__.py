@@ -1,0 +1,1 @@
+"""Executing cases: interleaved rounds, the run's file, the machine around it."""

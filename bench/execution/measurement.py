@@ -1,0 +1,241 @@
+"""What the harness knows of a measurement: one declaration, from which definitions are read, cases made and counted,
+figures named, and the report's section and findings drawn.
+
+docs/guide/extending.md adds one from another package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from icebench.bench.definition import Definition
+from icebench.bench.engines.engine import AnyEngine
+from icebench.bench.engines.registry import ENGINES
+from icebench.bench.plugins import Registry
+from icebench.bench.records.case import Measured
+from icebench.bench.workloads.definitions import RowsWorkload, Workload
+
+if TYPE_CHECKING:  # what measures imports what names its figures
+    from icebench.bench.execution.context import Context
+    from icebench.bench.execution.trial import Measurement
+
+ANY = "*"
+"""In `MeasurementKind.series`: whatever the cache."""
+
+Figure = tuple[float, float]
+"""What a case took in a round, and what its base took in the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What a section says of a metric.
+
+    Args:
+        name: Of the metric.
+        title: Of its table; empty where it is only drawn.
+        caption: Of its chart; empty where it is only tabulated.
+        unit: Of the chart.
+        more_is_better: Where less is not.
+        added: The metric of what a case adds to its base, in a table before.
+        folded: Whether its table is only for looking things up.
+        counted: Whether ratios of rounds say nothing: it is exact, or depends on earlier runs.
+    """
+
+    name: str
+    title: str = ""
+    caption: str = ""
+    unit: str = "s"
+    more_is_better: bool = False
+    added: str = ""
+    folded: bool = False
+    counted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionText:
+    """What a section of a report is made from.
+
+    Args:
+        title: Of the section.
+        explanation: What was measured.
+        metrics: In their order.
+        case: What a case is: a filter, a scan.
+        added: Title of the tables of what cases add, for one with the metric's own title in it, and what that is a
+            share of.
+        against_own: Whether each table of what is timed is followed by one of ratios to this project's engine.
+    """
+
+    title: str
+    explanation: str
+    metrics: Sequence[Metric]
+    case: str = "Case"
+    added: tuple[str, str] = ("", "")
+    against_own: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race:
+    """A finding: who is fastest, by how much, and who cannot be told apart.
+
+    Args:
+        what: What they do; the sentence begins with it.
+        metric: By which they are compared.
+        between: Engines, over all cases; layouts, for the engine that is fastest, case by case; or each case and its
+            base, for every engine.
+    """
+
+    what: str
+    metric: str
+    between: Literal["engines", "layouts", "base"] = "engines"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What of a definition decides how many cases there are.
+
+    Args:
+        engines: Their names.
+        filters: How many a table is read under.
+        options: What `MeasurementKind.parse` made of the definition.
+    """
+
+    engines: tuple[str, ...]
+    filters: int
+    options: Any = None
+
+    @property
+    def planners(self) -> int:
+        """How many engines show their plans."""
+        return sum(ENGINES[name].plans for name in self.engines)
+
+
+class MeasurementKind:
+    """A measurement. The attributes are what most differ in; the methods do what most need.
+
+    Attributes:
+        name: In definitions and records.
+        description: One line, for lists.
+        timed: Whether it has repetitions; False where all is counted.
+        seconds: One execution at scale 1, of which half is the same at any smaller scale; for estimates.
+        series: Cache of a case -> the metrics of its wall time, processor time and memory; `ANY` for those not named.
+        units: Of further figures of cases and samples, where they are not shares and not seconds.
+        differences: Metrics that are differences of two clocks: their scatter says nothing of themselves.
+        section: What the report says; or ``module:function`` that draws it from records; None without a section.
+        races: Findings, in their order.
+        findings: ``module:function`` that gives further ones, from records; empty without.
+        rows_counter: The counter of matching rows: zero in a filter's case is worth a remark. Empty where none is.
+        checksums_files: Whether its checksums are of files, which have other names whenever they are written.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    timed: ClassVar[bool] = True
+    seconds: ClassVar[float] = 0.5
+    series: ClassVar[Mapping[str, tuple[str, str, str]]] = {ANY: ("time", "cpu", "memory")}
+    units: ClassVar[Mapping[str, str]] = {}
+    differences: ClassVar[frozenset[str]] = frozenset()
+    section: ClassVar[SectionText | str | None] = None
+    races: ClassVar[Sequence[Race]] = ()
+    findings: ClassVar[str] = ""
+    rows_counter: ClassVar[str] = ""
+    checksums_files: ClassVar[bool] = False
+
+    def fits(self, workload: Workload) -> bool:
+        """Whether it can be made on a workload."""
+        return isinstance(workload, RowsWorkload)
+
+    def parse(self, values: Definition) -> Any:  # noqa: ANN401 - its own
+        """Options out of its own table of a definition, for `Context`; repetitions, warmups and layouts are read by the
+        experiment.
+
+        Raises:
+            ConfigError: A key, type or value is wrong.
+        """
+        return None
+
+    def floors(self, workload: Workload) -> Mapping[str, AnyEngine]:
+        """What is measured beside the engines though it is none, by name."""
+        return {}
+
+    def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
+        """What is measured of a subject that a workload gives, with everything made that is needed.
+
+        Raises:
+            ConfigError: The options do not suit the subject.
+            DatasetFailed: A table could not be made.
+        """
+        raise NotImplementedError
+
+    def cases(self, workload: Workload, asked: Asked) -> int:
+        """How many there are: of one table where the workload is arranged in layouts, else of all of it."""
+        return len(asked.engines)
+
+    def further(self, measured: Measured) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
+        """Metric, unit and values by process and round, of what follows from a case's samples."""
+        return iter(())
+
+    def against(
+        self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]]
+    ) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
+        """The same of what a case costs more than its base, from wall time and processor time of both in each round."""
+        wall, cpu, _ = self.series.get(ANY, ("time", "cpu", ""))
+        for name, own in ((f"{wall}_added", 0), (f"{cpu}_added", 1)):
+            yield name, "ratio", shares({place: figures[own] for place, figures in pairs.items()})
+
+
+def shares(pairs: Mapping[tuple[int, int], Figure]) -> dict[tuple[int, int], float]:
+    """What each adds to its base, as a share of the base."""
+    return {place: (own - base) / base for place, (own, base) in pairs.items() if base > 0}
+
+
+_OWN = "icebench.bench.measurements"
+
+MEASUREMENTS: Registry[MeasurementKind] = Registry(
+    "icebench.measurements",
+    "measurement",
+    {
+        "planning": f"{_OWN}.planning:KIND",
+        "pruning": f"{_OWN}.pruning:KIND",
+        "decimals": f"{_OWN}.decimals:KIND",
+        "deletes": f"{_OWN}.deletes:KIND",
+        "filtered": f"{_OWN}.filtered:KIND",
+        "commits": f"{_OWN}.commits:KIND",
+        "maintenance": f"{_OWN}.maintenance:KIND",
+        "reading": f"{_OWN}.reading:KIND",
+    },
+    MeasurementKind,
+)
+"""What can be measured, in the order of reports."""
+
+_UNKNOWN = MeasurementKind()
+
+
+def kind_of(name: str) -> MeasurementKind:
+    """The measurement of that name, or what is assumed of one that nobody here knows: a run's file may come from a
+    machine with other packages."""
+    if name == BUILD.name:
+        return BUILD
+    return MEASUREMENTS.get(name, _UNKNOWN)
+
+
+class _Build(MeasurementKind):
+    """What building a table took, recorded with every table that is built; nothing is asked for or timed again."""
+
+    name = "build"
+    description = "what building a table took"
+    timed = False
+    units: ClassVar[Mapping[str, str]] = {
+        "build_seconds": "s",
+        "build_cpu_seconds": "s",
+        "build_compaction_seconds": "s",
+        "build_bytes_written": "bytes",
+        "build_bytes_compacted": "bytes",
+        "build_bytes_on_disk": "bytes",
+        "build_files": "files",
+        "build_manifests": "manifests",
+    }
+
+
+BUILD = _Build()

@@ -1,0 +1,122 @@
+"""The Spark session of a run: the definition's, and where the environment says to run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from socket import gethostname
+from tempfile import NamedTemporaryFile
+
+from pyspark.sql import SparkSession
+
+from icebench.bench.errors import ConfigError
+from icebench.bench.execution.interruption import same_handler
+from icebench.bench.setup_jars import is_cached
+from icebench.bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkDefinition:
+    """The Spark session that generation and the Spark engines share."""
+
+    master: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+class SparkUse:
+    """The session of a run, started by the first call, and remembered.
+
+    Args:
+        definition: The experiment's.
+        warehouse: A directory for Iceberg Java's own catalog, which nothing is put into.
+        given: Gives a session that is there; None starts one by the definition.
+        files: The directory of the run's tables, which workers read and write; None for tables that are elsewhere.
+    """
+
+    def __init__(
+        self,
+        definition: SparkDefinition,
+        warehouse: Path,
+        given: Callable[[], SparkSession] | None = None,
+        *,
+        files: Path | None = None,
+    ) -> None:
+        self._files = files
+        self._definition = definition
+        self._warehouse = warehouse
+        self._given = given
+        self._started: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        """The session.
+
+        Raises:
+            ConfigError: Its workers do not see the run's files.
+        """
+        if self._started is None:
+            settings = self.settings
+            with same_handler():  # Spark's own raises KeyboardInterrupt wherever the interpreter is
+                self._started = spark_session(settings) if self._given is None else self._given()
+            if self._files is not None and not settings.is_local:
+                check_shared(self._started, self._files)
+        return self._started
+
+    @property
+    def settings(self) -> SparkSettings:
+        """What a session is started with."""
+        return spark_settings(self._definition, self._warehouse)
+
+    def stop(self) -> None:
+        """Stop the session, unless it was given: a further process of the run needs its memory."""
+        if self._started is not None and self._given is None:
+            self._started.stop()
+            self._started = None
+
+    def facts(self) -> dict[str, str] | None:
+        """What of the session bears on figures; None when none was started."""
+        if self._started is None:
+            return None
+        names = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions")
+        values = {name: self._started.conf.get(name, None) for name in names}
+        return {"version": self._started.version, **{name: value for name, value in values.items() if value}}
+
+
+def check_shared(spark: SparkSession, folder: Path) -> None:
+    """Raise ConfigError if some workers do not see a directory of this machine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=folder, prefix=".shared-") as mark:
+        hosts = hosts_without(spark, Path(mark.name))
+    if hosts:
+        raise ConfigError(
+            f"Spark's workers on {', '.join(hosts)} do not see {folder}, where the tables of a run are: run in a "
+            "directory of a file system that they share, or measure a table in an object store (--catalog)"
+        )
+
+
+def hosts_without(spark: SparkSession, path: Path) -> list[str]:
+    """The hosts of Spark's workers that have no such file, sorted."""
+    tasks = max(2, spark.sparkContext.defaultParallelism)
+    asked = spark.sparkContext.parallelize(range(tasks), tasks)
+    found = asked.map(lambda _: (path.exists(), gethostname())).collect()
+    return sorted({host for is_there, host in found if not is_there})
+
+
+def spark_settings(
+    definition: SparkDefinition, warehouse: Path, environment: Mapping[str, str] = os.environ
+) -> SparkSettings:
+    """Settings of the session: the environment's master and settings win over the definition's.
+
+    Iceberg's runtime is part of the session when it is in Spark's cache of packages; without it a session starts all
+    the same, offline, and the engine iceberg-java is skipped.
+
+    Args:
+        definition: The experiment's.
+        warehouse: A directory for Iceberg Java's own catalog, which nothing is put into.
+        environment: See `SparkSettings.from_environment`.
+    """
+    settings = SparkSettings.from_environment(environment, iceberg_warehouse=str(warehouse) if is_cached() else None)
+    master = settings.master if MASTER_VARIABLE in environment else definition.master
+    extra = {**definition.conf, **dict(settings.extra)}
+    return replace(settings, master=master, extra=tuple(sorted(extra.items())))

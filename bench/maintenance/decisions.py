@@ -1,0 +1,216 @@
+"""What is due on a table, by its portrait: the gain and the work of each action, in bytes, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import icebench
+from icebench.bench.maintenance.policy import Policy
+from icebench.errors import Invalid
+
+TAG = "icebench.upkeep"
+"""The snapshot property that names the action."""
+_CLUSTERING = "icebench.clustering."
+_MOVED = 2
+"""Each rewritten byte is read and written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An action that would change something.
+
+    Args:
+        action: Its name in policies.
+        why: Figures of the portrait.
+        gain_bytes: Reads, opens included, or storage that it saves until the next pass.
+        work_bytes: That it reads and writes.
+        call: The method of `table.maintenance`.
+        arguments: For the call.
+        needs_gain: Whether it is only done if it saves more than it moves.
+    """
+
+    action: str
+    why: str
+    gain_bytes: float
+    work_bytes: float
+    call: str
+    arguments: Mapping[str, Any]
+    needs_gain: bool = True
+
+    @property
+    def gain_per_byte(self) -> float:
+        """The order of actions."""
+        return self.gain_bytes / max(self.work_bytes, 1.0)
+
+
+def find_candidates(
+    table: icebench.Table, profile: icebench.TableProfile, policy: Policy, *, decided: Collection[str] = ()
+) -> list[Candidate]:
+    """The actions of the policy that would change something and are not `decided`, the most gain per byte first.
+
+    What was done in one of the newest snapshots, since when only upkeep has changed the table, is not due again.
+    """
+    finished = _actions_since_others(table)
+    policy = replace(policy, actions=policy.actions - set(decided))
+    every = (
+        *_by_reasons(table, profile, policy),
+        *_delete_files(table, profile, policy),
+        *_clustering(table, profile, policy),
+        *_orphans(table, policy),
+        *_statistics(profile, policy),
+    )
+    found = [
+        each
+        for each in every
+        if each.action in policy.actions and (each.action not in finished or each.action == "clustering")
+    ]
+    return sorted(found, key=lambda each: -each.gain_per_byte)
+
+
+def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    """The reasons that the portrait gives."""
+    manifests = profile.manifests.size_bytes
+    work = {
+        "small-files": ("compaction", profile.files.compaction_bytes),
+        "deletes": ("deletes", profile.deletes.data_bytes),
+        "dangling-deletes": ("dangling_deletes", manifests),
+        "manifests": ("manifests", manifests),
+        "snapshots": ("snapshots", manifests + profile.history.metadata_bytes),
+    }
+    for reason in profile.reasons:
+        if reason.key not in work:
+            continue
+        action, size = work[reason.key]
+        arguments = dict(reason.arguments)
+        if reason.action == "rewrite_data_files" and action != "dangling_deletes":
+            arguments.update(_arrangement(table))
+        # Storage is freed once; what a read saves is saved by each, the metadata file's bytes among it.
+        once = min(profile.history.expirable_bytes, reason.cost_bytes) if action == "snapshots" else 0
+        yield Candidate(
+            action=action,
+            why=f"{reason.statement}; {reason.gain}",
+            gain_bytes=once + (reason.cost_bytes - once) * policy.reads,
+            work_bytes=_MOVED * size,
+            call=reason.action,
+            arguments=arguments,
+        )
+
+
+def _delete_files(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    """Rewrites of delete files that leave the data files as they are."""
+    deletes = profile.deletes
+    vectors = table.metadata.format_version >= 3
+    for action, call, kind, read in (
+        ("position_deletes", "rewrite_position_deletes", deletes.positions, 0),
+        ("equality_deletes", "convert_equality_deletes", deletes.equality, deletes.data_bytes),
+    ):
+        files, size, left = kind.files - kind.dangling_files, kind.size_bytes - kind.dangling_bytes, deletes.data_files
+        if action not in policy.actions or not files:
+            continue
+        if action == "position_deletes":
+            # Which of them a rewrite takes depends on their partitions and sizes: what it leaves must not be due again.
+            plan = table.maintenance.rewrite_position_deletes(dry_run=True)
+            files, size = plan.removed_delete_files - kind.dangling_files, plan.removed_bytes - kind.dangling_bytes
+            left = plan.added_delete_files
+        # In version 3 the vectors of a rewrite share a file.
+        fewer = files - (1 if vectors else left)
+        if fewer <= 0:
+            continue
+        yield Candidate(
+            action=action,
+            why=f"{files:,} {action.replace('_', '-')[:-1]} files are opened with {deletes.data_files:,} data files; "
+            f"about {files - fewer:,} would do",
+            gain_bytes=fewer * _open_cost(table) * policy.reads,
+            work_bytes=_MOVED * size + read,
+            call=call,
+            arguments={},
+        )
+
+
+def _statistics(profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    """Statistics that are missing or stale."""
+    kinds = [("table_statistics", "compute_table_stats", profile.table_statistics, profile.files.size_bytes)]
+    if profile.partitions is not None:
+        size = profile.manifests.size_bytes
+        kinds.append(("partition_statistics", "compute_partition_stats", profile.partition_statistics, size))
+    for action, call, known, size in kinds:
+        if profile.snapshot_id is None or (known is not None and known.changed_share <= policy.changed_share):
+            continue
+        yield Candidate(
+            action=action,
+            why="there are none" if known is None else f"{known.changed_share:.0%} of the rows changed since",
+            gain_bytes=0,
+            work_bytes=size,
+            call=call,
+            arguments={},
+            needs_gain=False,
+        )
+
+
+def _clustering(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    if "clustering" not in policy.actions or not _is_declared(table):
+        return
+    plan = table.maintenance.cluster(dry_run=True)
+    if not plan.merges:
+        return
+    mean = profile.files.size_bytes / max(profile.files.files, 1)
+    # A filter on a key reads as many files fewer; counted as one such filter for each partition and read.
+    partitions = 1 if profile.partitions is None else profile.partitions.partitions
+    saved = (plan.depth_before - plan.depth_after) * (mean + _open_cost(table)) * partitions
+    yield Candidate(
+        action="clustering",
+        why=f"{plan.rewritten_data_files:,} files overlap in {plan.merges:,} places: a key is in "
+        f"{plan.depth_before:.1f} files, afterwards in about {plan.depth_after:.1f}",
+        gain_bytes=saved * policy.reads,
+        work_bytes=_MOVED * plan.rewritten_bytes,
+        call="cluster",
+        arguments={},
+    )
+
+
+def _orphans(table: icebench.Table, policy: Policy) -> Iterator[Candidate]:
+    if "orphans" not in policy.actions:
+        return
+    found = table.maintenance.remove_orphan_files()
+    if found.locations:
+        yield Candidate(
+            action="orphans",
+            why=f"nothing leads to {len(found.locations):,} files of {found.size_bytes:,} bytes",
+            gain_bytes=found.size_bytes,
+            work_bytes=0,
+            call="remove_orphan_files",
+            arguments={"dry_run": False},
+        )
+
+
+def _arrangement(table: icebench.Table) -> dict[str, Any]:
+    """How a rewrite arranges rows, so that it does not undo a declared clustering."""
+    if not _is_declared(table):
+        return {}
+    strategy = table.metadata.properties[f"{_CLUSTERING}strategy"].lower()
+    keys = tuple(name.strip() for name in table.metadata.properties.get(f"{_CLUSTERING}keys", "").split(",") if name)
+    by = {"sort": "sort_order", "zorder": "zorder_by", "hilbert": "hilbert_by"}.get(strategy)
+    if by is None:
+        raise Invalid(f"table property {_CLUSTERING}strategy={strategy!r} is none of sort, zorder, hilbert")
+    return {"strategy": strategy, by: keys or None}
+
+
+def _is_declared(table: icebench.Table) -> bool:
+    return f"{_CLUSTERING}strategy" in table.metadata.properties
+
+
+def _open_cost(table: icebench.Table) -> int:
+    return int(table.metadata.properties.get("read.split.open-file-cost", 4 << 20))
+
+
+def _actions_since_others(table: icebench.Table) -> set[str]:
+    """Actions whose snapshots are the newest, up to the first that is not of upkeep."""
+    found: set[str] = set()
+    at = table.current_snapshot
+    while at is not None and TAG in at.summary:
+        found.add(at.summary[TAG])
+        parent = at.parent_snapshot_id
+        at = None if parent is None else table.metadata.snapshot_by_id.get(parent)
+    return found

@@ -1,1 +1,0 @@
-"""Measuring: datasets, interleaved timing, the four measurements, and their records."""

@@ -1,0 +1,1 @@
+"""What is measured: a module for each measurement, with all that the harness knows of it."""

@@ -1,0 +1,191 @@
+"""Scans: every row of some columns delivered, of one table or of several that are held against each other.
+
+With it are measured a table's decimals, what deletes cost, what a filter leaves, and the matrices of reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from icebench.bench.engines.checksum import Checksum
+from icebench.bench.engines.engine import Ability, AnyEngine, Counting
+from icebench.bench.errors import BenchError, Disagreement, WrongAnswer
+from icebench.bench.execution.measurement import ANY
+from icebench.bench.execution.opened import Opened, try_each
+from icebench.bench.execution.trial import Bench, Recording, TableTruth, Trial
+from icebench.bench.records.case import EVERYTHING, Case, Evidence
+from icebench.bench.truth.sql import Disputed, NoTruth
+
+SERIES = {ANY: ("scan_time", "scan_cpu", "scan_memory")}
+"""The metrics of scans, as `MeasurementKind.series`."""
+
+Delivered = dict[str, tuple[Opened, Checksum]]
+"""By engine: the open table, and what it delivered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scanning:
+    """Scans that belong together.
+
+    Args:
+        case: Of all of them, whatever the configuration, filter and engine.
+        tables: Configuration -> metadata file; the configuration is empty where there is one.
+        columns: What is scanned.
+        filters: Name -> SQL text; `EVERYTHING` has none.
+        engines: Names of those that can read these tables; None for all.
+        base: The configuration that the others are held against; None where only engines are compared.
+        same_rows: Whether every configuration must deliver the rows of the base.
+        rows: Configuration -> how many rows it must deliver without a filter, where that is known.
+        counters: Configuration -> what is known of its table, to be recorded with each scan.
+        readers: Configuration -> names of those that can read it, where not all can.
+        counts_work: Whether an engine that can is asked for the work of planning, reading and storage.
+        counts_deleted: Whether it is counted how many rows each lacks of the base's.
+        truth: Gives what knows the rows of a configuration, and may raise NoTruth; None where nothing but the table's
+            own files does.
+    """
+
+    case: Case
+    tables: Mapping[str, str]
+    columns: Sequence[str]
+    filters: Mapping[str, str | None] = field(default_factory=lambda: {EVERYTHING: None})
+    engines: Sequence[str] | None = None
+    base: str | None = None
+    same_rows: bool = False
+    rows: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    readers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    counts_work: bool = False
+    counts_deleted: bool = False
+    truth: Callable[[str], TableTruth] | None = None
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        if not self.columns:
+            bench.recorder.skip(self.case, "the table has no column to scan")
+            return
+        engines = bench.able(replace(self.case, filter="*"), Ability.SCAN, among=self.engines)
+        wanted = [(name, text) for name, text in self.filters.items()]
+        for done, (name, text) in enumerate(wanted):
+            base: Delivered = {}
+            # The base comes first, whatever its place: the others are held against it.
+            for configuration in sorted(self.tables, key=lambda each: each != self.base):
+                case = replace(self.case, configuration=configuration, filter=name, cache="warm")
+                bench.progress(case.measurement, f"{case.layout}: {case.label}, checking rows", done, len(wanted))
+                found = self._delivered(bench, engines, case, text, base)
+                base = found if configuration == self.base else base
+                yield from (self._trial(case.of(engine), *own, base.get(engine)) for engine, own in found.items())
+
+    def _delivered(
+        self, bench: Bench, engines: Mapping[str, AnyEngine], case: Case, text: str | None, base: Delivered
+    ) -> Delivered:
+        """The engines that deliver the right rows, and what they deliver; the others are failures."""
+        location = self.tables[case.configuration]
+        readers = self.readers.get(case.configuration, tuple(engines))
+        for name in (name for name in engines if name not in readers):
+            bench.recorder.skip(case.of(name), f"{name} does not read {case.label}")
+        engines = {name: engine for name, engine in engines.items() if name in readers}
+        opened = try_each(engines, lambda engine: Opened.of(engine, location, text), bench.recorder, case)
+        checksums = try_each(
+            {name: engines[name] for name in opened},
+            lambda engine: engine.checksum(opened[engine.name].handle, self.columns, opened[engine.name].filter),
+            bench.recorder,
+            case,
+        )
+        right = self._right_engines(bench, case, checksums, text)
+        expected = self.rows.get(case.configuration) if text is None else None
+        for name in sorted(right):
+            difference = None
+            if expected is not None and checksums[name].rows != expected:
+                difference = f"delivers {checksums[name].rows} rows, not {expected}"
+            elif self.same_rows and name in base and (found := checksums[name].difference(base[name][1])):
+                difference = f"delivers other rows than from {self.base}: {found}"
+            if difference is not None:
+                bench.recorder.fail(case.of(name), WrongAnswer(difference))
+                right.discard(name)
+        if text is None and right and not any(checksums[name].rows for name in right):
+            bench.recorder.skip(case, "the table has no rows")
+            return {}
+        return {name: (opened[name], checksums[name]) for name in opened if name in right}
+
+    def _right_engines(self, bench: Bench, case: Case, found: Mapping[str, Checksum], text: str | None) -> set[str]:
+        """The engines whose rows are the true ones; the others are recorded as failures.
+
+        Without a truth, which is recorded as skipped, all engines must deliver the same rows: if they do not, nobody
+        can say who is wrong, every engine is a failure and none is given. Where two evaluators dispute what is true,
+        engines that differ are skipped, not failures.
+        """
+        if not found:
+            return set()
+        location = self.tables[case.configuration]
+        try:
+            truth = bench.truth(location) if self.truth is None else self.truth(case.configuration)
+            answer = truth.answer(self.columns, text)
+        except NoTruth as reason:
+            bench.recorder.skip(case.of("oracle"), f"engines are held against each other only: {reason}")
+            return _unanimous(bench.recorder, case, found, disputed=isinstance(reason, Disputed))
+        except BenchError as error:
+            bench.recorder.fail(case.of("oracle"), error)
+            return set()
+        faults = {engine: fault for engine, own in found.items() if (fault := answer.fault_of(own)) is not None}
+        for engine, fault in faults.items():
+            try:
+                more = "" if self.truth is None else self._told_by_files(bench, location, text, found[engine])
+            except Disputed as dispute:
+                bench.recorder.skip(
+                    case.of(engine), f"delivers other rows ({fault}), and is not known wrong: {dispute}"
+                )
+            else:
+                bench.recorder.fail(case.of(engine), WrongAnswer(f"delivers wrong rows: {fault}{more}"))
+        return set(found) - set(faults)
+
+    def _told_by_files(self, bench: Bench, location: str, text: str | None, found: Checksum) -> str:
+        """What the table's own files say of a fault: whether the writer made it, or which of them a reader lacks.
+
+        Raises:
+            Disputed: Two evaluators differ on the rows of the files.
+        """
+        try:
+            fault = bench.truth(location).answer(self.columns, text).fault_of(found)
+        except Disputed:
+            raise
+        except (NoTruth, BenchError) as error:
+            return f" (the table's files tell no more: {error})"
+        return f" ({'as the files of the table have them' if fault is None else f'of the table: {fault}'})"
+
+    def _trial(self, case: Case, opened: Opened, checksum: Checksum, base: tuple[Opened, Checksum] | None) -> Trial:
+        counters = {**self.counters.get(case.configuration, {}), "rows_returned": checksum.rows}
+        if self.counts_work and isinstance(opened.engine, Counting):
+            fresh = opened.afresh()
+            counters = {**opened.engine.count_scan(fresh.handle, self.columns, fresh.filter), **counters}
+        if base is not None and self.counts_deleted:
+            counters["rows_deleted"] = base[1].rows - checksum.rows
+        text = self.filters[case.filter]
+        held = base is not None and case.configuration != self.base and self.base is not None
+        evidence = Evidence(
+            counters=counters,
+            checksum=checksum.text,
+            detail={"columns": ", ".join(self.columns)[:1000], **({} if text is None else {"filter": text})},
+            base=replace(case, configuration=self.base or "") if held else None,
+        )
+        return Trial(case=case, evidence=evidence, prepare=partial(_scan, opened, self.columns))
+
+
+def _unanimous(recorder: Recording, case: Case, checksums: Mapping[str, Checksum], *, disputed: bool) -> set[str]:
+    first = next(iter(checksums.values()))
+    how = next((found for c in checksums.values() if (found := first.difference(c))), None)
+    if how is None:
+        return set(checksums)
+    answers = "; ".join(f"{name}: {checksum.rows} rows" for name, checksum in sorted(checksums.items()))
+    for engine in checksums:
+        if disputed:
+            recorder.skip(
+                case.of(engine), f"engines deliver different rows ({how}; {answers}), and none is known wrong"
+            )
+        else:
+            recorder.fail(case.of(engine), Disagreement(f"engines deliver different rows ({how}; {answers})"))
+    return set()
+
+
+def _scan(opened: Opened, columns: Sequence[str]) -> Callable[[], object]:
+    return lambda: opened.engine.scan(opened.handle, columns, opened.filter)

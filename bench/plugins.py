@@ -1,0 +1,102 @@
+"""Registries of what a definition names: what comes with the project, and what installed packages add.
+
+A package adds a thing by an entry point of the registry's group, whose value is ``module:attribute``. Names are known
+without importing anything; a thing is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar, cast
+
+from icebench.bench.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Things by name: the project's in their order, then those of packages, sorted.
+
+    Args:
+        group: Of entry points, such as ``icebench.engines``.
+        what: One of the things, in messages.
+        own: Those of the project: name -> thing, or ``module:attribute``.
+        kind: What a thing must be an instance of.
+    """
+
+    def __init__(self, group: str, what: str, own: Mapping[str, T | str], kind: type = object) -> None:
+        self.group = group
+        self._what = what
+        self._kind = kind
+        self._own = dict(own)
+        self._loaded: dict[str, T] = {}
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of what comes with the project."""
+        return tuple(self._own)
+
+    @cached_property
+    def _added(self) -> Mapping[str, EntryPoint]:
+        found: dict[str, EntryPoint] = {}
+        for point in sorted(entry_points(group=self.group), key=lambda each: each.name):
+            other = found.get(point.name)
+            if point.name in self._own or other is not None:
+                also = "icebench" if other is None else _package(other)
+                raise ConfigError(f"two packages have a {self._what} {point.name!r}: {also} and {_package(point)}")
+            found[point.name] = point
+        return found
+
+    def add(self, name: str, thing: T) -> None:
+        """Add a thing for the life of the process.
+
+        Raises:
+            ConfigError: There is one of that name.
+        """
+        if name in self:
+            raise ConfigError(f"there is a {self._what} {name!r} already")
+        self._own[name] = thing
+
+    def __getitem__(self, name: str) -> T:
+        """The thing of that name.
+
+        Raises:
+            KeyError: There is none.
+            ConfigError: The package that adds it cannot be imported, or adds something else.
+        """
+        if name not in self._loaded:
+            self._loaded[name] = self._load_own(name) if name in self._own else self._load_added(self._added[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._own, *self._added))
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._added)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._added
+
+    def _load_own(self, name: str) -> T:
+        thing = self._own[name]
+        if isinstance(thing, str) and self._kind is not str:
+            module, _, attribute = thing.partition(":")
+            return cast("T", getattr(import_module(module), attribute))
+        return cast("T", thing)
+
+    def _load_added(self, point: EntryPoint) -> T:
+        where = f"{self._what} {point.name!r} of package {_package(point)}"
+        try:
+            thing = point.load()
+        except Exception as error:  # a package of somebody else's may raise anything
+            raise ConfigError(f"{where} cannot be imported: {error}") from error
+        if not isinstance(thing, self._kind):
+            raise ConfigError(f"{where} is a {type(thing).__name__}, not a {self._kind.__name__}")
+        return cast("T", thing)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value

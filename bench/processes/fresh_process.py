@@ -1,0 +1,74 @@
+"""Work in a process of its own, which measures itself and answers with a line of JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from icebench.bench.errors import Disagreement, EngineFailed
+from icebench.bench.records.case import Cost
+
+_TIMEOUT_SECONDS = 600
+NOTHING: Mapping[str, int] = MappingProxyType({})
+_OWN = ("seconds", "cpu_seconds", "peak_bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshProcess:
+    """A process that has answered and may still be ending.
+
+    Args:
+        process: The process.
+        line: Its answer.
+        least: What the answer must have at least, by name.
+        exactly: What it must have.
+    """
+
+    process: subprocess.Popen[str]
+    line: str
+    least: Mapping[str, int]
+    exactly: Mapping[str, int]
+
+    def cost(self, wall: float) -> Cost:
+        """What the process says that it took; by the clock `wall`, unless it says.
+
+        Raises:
+            EngineFailed: It failed.
+            Disagreement: It found less than it must, or something else.
+        """
+        _, errors = self.process.communicate(timeout=_TIMEOUT_SECONDS)
+        if self.process.returncode or not self.line:
+            # Of a Java stack, what its last cause is.
+            last = next((line for line in reversed(errors.splitlines()) if line and not line[0].isspace()), self.line)
+            raise EngineFailed(f"a fresh process failed: {last}")
+        answer: dict[str, Any] = json.loads(self.line)
+        for name, least in self.least.items():
+            if answer[name] < least:
+                raise Disagreement(f"a fresh process finds {answer[name]} {name}, fewer than {least}")
+        for name, number in self.exactly.items():
+            if answer[name] != number:
+                raise Disagreement(f"a fresh process finds {answer[name]} {name}, not {number}")
+        known = {*_OWN, *self.least, *self.exactly}
+        more = {name: value for name, value in answer.items() if name not in known}
+        return Cost(wall=answer.get("seconds", wall), cpu=answer["cpu_seconds"], memory=answer["peak_bytes"], more=more)
+
+
+def fresh_process(
+    arguments: Sequence[str], *, least: Mapping[str, int] = NOTHING, exactly: Mapping[str, int] = NOTHING
+) -> FreshProcess:
+    """Start ``python -m`` with these arguments and wait for its answer, not for its end."""
+    # In a group of its own it does not see Ctrl-C: a run stops after the sample.
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    assert process.stdout is not None
+    return FreshProcess(process=process, line=process.stdout.readline(), least=least, exactly=exactly)

@@ -1,0 +1,1 @@
+"""Runs from a definition to a finished file."""

@@ -1,0 +1,133 @@
+"""What a run will take, before it starts: cases, minutes and bytes on disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icebench.bench.engines.registry import ENGINES
+from icebench.bench.errors import CorruptRecords
+from icebench.bench.execution.measurement import MEASUREMENTS, Asked
+from icebench.bench.execution.run_file import Run, read_run
+from icebench.bench.experiment import Experiment
+from icebench.bench.workloads.definitions import RowsWorkload, Workload
+from icebench.bench.workloads.rows import Rows
+
+_SAMPLE_VALUES = 1 << 19
+_FEWEST_SAMPLED = 500
+"""Rows, of a wide table: of fewer, columns are more headers than values."""
+_BUILD_SECONDS = 40.0
+"""To write it on two cores."""
+_AROUND = 0.06
+"""Seconds around each execution: garbage is collected, a handle opened."""
+_START = {True: 15.0, False: 2.0}
+"""Seconds to start an engine, with Spark or without."""
+_CHOSEN_FILTERS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What a run will take; `basis` says how far that is to be believed.
+
+    Args:
+        cases: Timed or counted.
+        seconds: From start to end, with what has to be built.
+        size: Bytes on disk of tables that are made; None where that is not known.
+        basis: In words.
+    """
+
+    cases: int
+    seconds: float
+    size: int | None
+    basis: str
+
+    def __str__(self) -> str:
+        size = "tables of unknown size" if self.size is None else f"at most {self.size / 1e9:.1f} GB of tables"
+        minutes = max(1, math.ceil(self.seconds / 60))
+        return f"{self.cases:,} cases, about {minutes:,} min, {size} ({self.basis})"
+
+
+def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
+    """By the latest of these runs that had the same definition and came to its end at once; else by counting cases.
+
+    Args:
+        experiment: What is to be run.
+        runs: Files of runs on this machine, the oldest first. One that cannot be read tells nothing.
+    """
+    counted = _counted(experiment)
+    for path in reversed(list(runs)):
+        try:
+            run = read_run(path)
+        except CorruptRecords:
+            continue
+        if run.environment.get("digest") == experiment.digest and (seconds := _lasted(run, path)) is not None:
+            return Estimate(cases=len(run.measured), seconds=seconds, size=counted.size, basis=f"as {run.run_id} took")
+    return counted
+
+
+def _lasted(run: Run, path: Path) -> float | None:
+    """Seconds from the start of the run to the last line of its file; None where it was interrupted in between."""
+    started, definition = run.environment.get("started"), run.environment.get("definition") or {}
+    processes = int(definition.get("processes", 1))
+    resumed = any(line["process"] >= processes for line in run.rounds)
+    if not run.complete or resumed or started is None:
+        return None
+    return max(0.0, path.stat().st_mtime - datetime.fromisoformat(started).timestamp())
+
+
+def _counted(experiment: Experiment) -> Estimate:
+    parts, pace = list(_parts(experiment)), experiment.pace
+    seconds = sum(_START[ENGINES[name].needs_spark] for name in experiment.engines)
+    for name, count, size in parts:
+        kind = MEASUREMENTS[name]
+        if not kind.timed:
+            seconds += count * _AROUND
+            continue
+        once = kind.seconds * (1 + size) / 2
+        warm = max(pace.warm_seconds / 4, pace.warmups[name] * (once + _AROUND))
+        seconds += count * (2 * once + warm + pace.rounds(name, once) * (once + _AROUND))
+    layouts, workloads = len(experiment.layouts), experiment.workloads
+    tables = sum(workload.size * workload.tables_made(layouts) for workload in workloads)
+    known = all(workload.known_bytes for workload in workloads)
+    return Estimate(
+        cases=sum(count for _, count, _ in parts),
+        seconds=(seconds + tables * _BUILD_SECONDS) * experiment.processes,
+        size=round(sum(_bytes_made(workload, layouts) for workload in workloads)) if known else None,
+        basis="by rule of thumb, right within a factor of three",
+    )
+
+
+def _bytes_made(workload: Workload, layouts: int) -> float:
+    """Of all its tables: as many to a row as the first rows have in Parquet."""
+    match workload.generated:
+        case None:
+            return 0.0
+        case Rows() as made:
+            rows, batch = made.rows, made.batch
+        case made:
+            rows, batch = made.first_rows, made.rows
+    columns = len(batch(0, 1).schema)
+    sample = pa.Table.from_batches([batch(0, min(rows, max(_FEWEST_SAMPLED, _SAMPLE_VALUES // columns)))])
+    sink = pa.BufferOutputStream()
+    pq.write_table(sample, sink, compression="zstd", store_decimal_as_integer=True)
+    return float(sink.tell()) / len(sample) * rows * workload.tables_made(layouts)
+
+
+def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
+    """Measurement, how many cases of it, and the size of their table."""
+    for workload in experiment.workloads:
+        arranged = isinstance(workload, RowsWorkload)
+        own = workload.rows.filters if isinstance(workload, RowsWorkload) else ()
+        filters = len(experiment.filters or own) or _CHOSEN_FILTERS
+        for name in experiment.measurements:
+            kind = MEASUREMENTS[name]
+            if kind.fits(workload):
+                asked = Asked(engines=experiment.engines, filters=filters, options=experiment.options[name])
+                on = sum(experiment.measures(name, layout.name) for layout in experiment.layouts) if arranged else 1
+                yield name, kind.cases(workload, asked) * on, workload.size

@@ -1,0 +1,141 @@
+"""What is measured of a definition's workloads: their tables, found or made, and what measurements make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from icebench.bench.engines.access import TableAccess
+from icebench.bench.engines.engine import AnyEngine
+from icebench.bench.engines.registry import ENGINES, readers_of
+from icebench.bench.errors import ConfigError
+from icebench.bench.execution.context import Context
+from icebench.bench.execution.measurement import BUILD, MEASUREMENTS
+from icebench.bench.execution.spark_use import SparkUse
+from icebench.bench.execution.trial import Measurement
+from icebench.bench.experiment import Experiment
+from icebench.bench.measurements.building import Building
+from icebench.bench.measurements.subject import Subject
+from icebench.bench.progress import Progress
+from icebench.bench.runs.own_tables import own_tables
+from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.datasets import Dataset, DatasetRequest, find_or_build
+from icebench.bench.truth.filters import filter_columns
+from icebench.bench.truth.metadata import load_table_json
+from icebench.bench.truth.oracle import Oracle
+from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload, Workload
+from icebench.bench.workloads.reading_files import DELETE_KINDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """What finding and making tables takes.
+
+    Args:
+        experiment: The definition.
+        cache: Directory of generated tables.
+        spark: The run's session.
+        progress: Reports every step.
+        engines: Those that could be made, by name.
+        access: Learns what opens the files of tables in catalogs.
+        resources: Holds what tables need until the end of the run.
+    """
+
+    experiment: Experiment
+    cache: Path
+    spark: SparkUse
+    progress: Progress
+    engines: Mapping[str, AnyEngine]
+    resources: ExitStack
+    access: TableAccess = field(default_factory=TableAccess)
+
+    def measurements(self) -> list[Measurement]:
+        """Every measurement of the definition, in the order of its workloads, with all tables made.
+
+        Raises:
+            ConfigError: A filter or column list names what a table does not have, or there is no such table.
+            DatasetFailed: A table could not be made.
+            EngineError: This project's engine could not write a table.
+        """
+        found: list[Measurement] = []
+        tables: list[TableWorkload] = []
+        for workload in self.experiment.workloads:
+            match workload:
+                case RowsWorkload():
+                    for table in self._arranged(workload):
+                        found += self._of_table(workload, table)
+                case TableWorkload():
+                    tables.append(workload)
+                case _:
+                    for subject in workload.subjects():
+                        found += self._made(workload, subject, None)
+        if tables:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            folder = Path(self.resources.enter_context(TemporaryDirectory(prefix="table-", dir=self.cache)))
+            for table in own_tables(tables, self.experiment.filters, folder, self.access):
+                found += self._of_table(tables[0], table)
+        return found
+
+    def _of_table(self, workload: Workload, table: Subject) -> Iterator[Measurement]:
+        if table.cost is not None:
+            yield Building(case=table.case(BUILD.name), cost=table.cost)
+        yield from self._made(workload, table, table.layout)
+
+    def _made(self, workload: Workload, subject: object, layout: str | None) -> Iterator[Measurement]:
+        """What the measurements that suit the workload make of one of its subjects."""
+        experiment = self.experiment
+        for name in experiment.measurements:
+            kind = MEASUREMENTS[name]
+            if not kind.fits(workload) or not (layout is None or experiment.measures(name, layout)):
+                continue
+            context = Context(
+                options=experiment.options[name],
+                engines=self.engines,
+                asked=experiment.engines,
+                cache=self.cache,
+                spark=self.spark,
+                progress=self.progress,
+                resources=self.resources,
+            )
+            yield from kind.measurements(subject, context)
+
+    def _arranged(self, workload: RowsWorkload) -> Iterator[Subject]:
+        """The workload's rows in every layout."""
+        experiment = self.experiment
+        deletes = "deletes" in experiment.measurements
+        request = DatasetRequest(
+            rows=workload.rows,
+            layouts=experiment.layouts,
+            deletes=experiment.options["deletes"] if deletes else None,
+            delete_layouts=[each.name for each in experiment.layouts if experiment.measures("deletes", each.name)],
+        )
+        readers = {kind: readers_of(kind, list(ENGINES)) for kind in DELETE_KINDS}
+        for dataset in find_or_build(request, DatasetCache(self.cache), spark=self.spark, progress=self.progress):
+            table = load_table_json(dataset.metadata_location)
+            filters = experiment.filters or workload.rows.filters
+            for name, text in filters.items():
+                try:
+                    filter_columns(text, table)
+                except ConfigError as error:
+                    raise ConfigError(str(error), path=f"filters.{name}") from error
+            yield Subject(
+                workload=workload.name,
+                layout=dataset.layout.name,
+                table=table,
+                filters=filters,
+                usual=workload.scanned,
+                rows=dataset.raw.rows,
+                without_deletes=dataset.metadata_location,
+                with_deletes=dataset.with_deletes,
+                readers={variant: readers[kind] for variant, kind in dataset.kinds.items() if kind in readers},
+                truth=partial(_truth_of, dataset),
+                cost=dataset.cost,
+            )
+
+
+def _truth_of(dataset: Dataset, variant: str) -> Oracle:
+    return Oracle(dataset.raw.paths, dataset.deleted.get(variant, ()))

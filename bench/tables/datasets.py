@@ -1,0 +1,171 @@
+"""Datasets: the workload's rows as Iceberg tables, one for every layout, written by this project's own engine.
+
+All tables have the same rows and columns. The variants of the deletes measurement share the data files of their table,
+so that a difference in time between the two is the cost of the deletes and of nothing else; where deletes are
+copy-on-write, it is what the rewritten files cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import icebench
+from icebench.bench.layouts.layout import DELETE_MODE, FORMAT_VERSION, Layout
+from icebench.bench.progress import Progress
+from icebench.bench.tables.cache import DatasetCache, source_digest
+from icebench.bench.tables.delete_variants import DeleteDefinition, DeleteVariant, delete_variants
+from icebench.bench.tables.raw_files import RawFiles, find_or_write
+from icebench.bench.tables.table_builder import TABLE, BuildCost, build_table
+from icebench.bench.tables.table_shape import check_shape
+from icebench.bench.workloads.equality_deletes import write_equality_deletes
+from icebench.bench.workloads.rows import Rows
+
+PHASE = "datasets"
+
+_ROOT = Path(__file__).resolve().parents[2]
+_DELETED_BY = (
+    *(_ROOT / part for part in ("engine/columnar", "engine/deletes", "engine/operations", "engine/write")),
+    Path(__file__),
+    _ROOT / "bench/workloads/equality_deletes.py",
+)
+_MADE_BY = (
+    *(_ROOT / part for part in ("engine/columnar", "engine/formats", "engine/maintenance", "engine/write")),
+    *(_ROOT / part for part in ("engine/spark/writer.py", "bench/layouts/layout.py", "bench/tables/table_builder.py")),
+    _ROOT / "bench/tables/table_shape.py",
+)
+"""Programs that decide what is in the files: when they change, cached tables are not used any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A table on disk, what building it took, and its variants with deletes: metadata files, filters of the rows that
+    are deleted, and of which kind the deletes are (``equality``, ``positions``, ``vectors`` or ``copy-on-write``)."""
+
+    layout: Layout
+    metadata_location: str
+    raw: RawFiles
+    cost: BuildCost
+    with_deletes: Mapping[str, str] = field(default_factory=dict)
+    deleted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetRequest:
+    """What is wanted. `deletes` is None where no variant with deletes is needed; `delete_layouts` names the layouts
+    that have them, None all."""
+
+    rows: Rows
+    layouts: Sequence[Layout]
+    deletes: DeleteDefinition | None
+    delete_layouts: Collection[str] | None = None
+
+    def variants_of(self, layout: Layout) -> list[DeleteVariant]:
+        """The variants with deletes of a layout.
+
+        Raises:
+            ConfigError: The workload has no refresh deletes.
+        """
+        wanted = self.delete_layouts is None or layout.name in self.delete_layouts
+        return [] if self.deletes is None or not wanted else list(delete_variants(self.deletes, self.rows))
+
+
+def find_or_build(
+    request: DatasetRequest, cache: DatasetCache, *, spark: Callable[[], SparkSession], progress: Progress
+) -> list[Dataset]:
+    """The datasets of a request, in the order of its layouts; from the cache as far as it has them.
+
+    Args:
+        request: What is wanted.
+        cache: Where tables are kept.
+        spark: Gives the session; called only when something has to be built.
+        progress: Told every table.
+
+    Raises:
+        DatasetFailed: The disk refused, or a table is not what its layout claims.
+        EngineError: The engine could not write.
+    """
+    total, done = sum(1 + len(request.variants_of(layout)) for layout in request.layouts), 0
+    datasets: list[Dataset] = []
+    progress(PHASE, f"{request.rows.name}: raw files", 0, total)
+    raw = find_or_write(request.rows, cache, spark)
+    for layout in request.layouts:
+        variants = request.variants_of(layout)
+        progress(PHASE, f"{layout.name}: the table", done, total)
+        base = _table(layout, raw, cache, spark)
+        location = base["metadata_location"]
+        with_deletes = {}
+        for variant in variants:
+            done += 1
+            progress(PHASE, f"{layout.name}: {variant.name} deleted", done, total)
+            with_deletes[variant.name] = _with_deletes(layout, location, variant, raw.schema, cache)
+        done += 1
+        datasets.append(
+            Dataset(
+                layout=layout,
+                metadata_location=location,
+                raw=raw,
+                cost=BuildCost(**base["cost"]),
+                with_deletes=with_deletes,
+                deleted={variant.name: variant.filters for variant in variants},
+                kinds={variant.name: _kind(layout, variant) for variant in variants},
+            )
+        )
+    progress(PHASE, "ready", total, total)
+    return datasets
+
+
+def _kind(layout: Layout, variant: DeleteVariant) -> Literal["equality", "copy-on-write", "vectors", "positions"]:
+    if variant.keys:
+        return "equality"
+    if layout.properties.get(DELETE_MODE) == "copy-on-write":
+        return "copy-on-write"
+    return "vectors" if layout.properties[FORMAT_VERSION] == "3" else "positions"
+
+
+def _table(layout: Layout, raw: RawFiles, cache: DatasetCache, spark: Callable[[], SparkSession]) -> dict[str, Any]:
+    key = {
+        "raw": [str(path) for path in raw.paths],
+        "layout": {**asdict(layout), "description": None},
+        "made by": source_digest(_MADE_BY),
+    }
+
+    def build(folder: Path) -> dict[str, Any]:
+        built = build_table(layout, raw, folder, spark=spark)
+        check_shape(layout, built["metadata_location"], raw.rows)
+        return built
+
+    return cache.find_or_build(layout.name, key, build)
+
+
+def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.Schema, cache: DatasetCache) -> str:
+    kind = _kind(layout, variant)
+    mode: Literal["copy-on-write", "merge-on-read"] = kind if kind == "copy-on-write" else "merge-on-read"
+    key = {"base": base, "variant": asdict(variant), "mode": mode, "deleted by": source_digest(_DELETED_BY)}
+
+    def build(folder: Path) -> dict[str, Any]:
+        catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+        table = catalog.register_table(TABLE, base)
+        if variant.keys:
+            if layout.partition:  # deletes of no partition hold for all
+                names = [field.name for field in table.spec.fields]
+                table.update_spec(lambda spec: [spec.drop_field(name) for name in names])
+            for number, keys in enumerate(variant.keys):
+                values = pa.array(range(keys.start, keys.stop), schema.field(keys.column).type)
+                rows, location = pa.table({keys.column: values}), f"{folder}/equality-{number}.parquet"
+                file = write_equality_deletes(table, rows, location, spec_id=table.spec.spec_id)
+                table.add_files([file])
+        else:
+            for filter in variant.filters:
+                table.delete(filter, mode=mode)
+        catalog.close()
+        return {"metadata_location": table.metadata_location}
+
+    location: str = cache.find_or_build(f"{layout.name}-deletes", key, build)["metadata_location"]
+    return location

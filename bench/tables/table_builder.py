@@ -1,0 +1,217 @@
+"""A table in a layout, built from a workload's raw files by this project's engine, through its public interface alone.
+
+Rows are appended as they arrived, and brought into the layout's order by a rewrite, as users of Iceberg do it; both
+count towards the cost. What a rewrite has replaced is removed, so that the table on disk is the layout's and no more.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import icebench
+from icebench.bench.layouts.layout import CODEC, DISTRIBUTION, TARGET_SIZE, Layout, Term
+from icebench.bench.processes.process_tree import ProcessTree
+from icebench.bench.tables.raw_files import RawFiles
+from icebench.bench.truth.manifests import live_files, manifest_list
+from icebench.bench.truth.metadata import load_table_json
+
+TABLE = "bench.rows"
+_END_OF_TIME_MS = 1 << 52
+_ATTEMPTS = 4
+_NEAR = 0.1
+"""How far the number of files may be off, as a share of what is wanted, before the table is built again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildCost:
+    """What building a table took and what came of it; kept with the table.
+
+    Args:
+        seconds: By the clock.
+        cpu_seconds: Of all processors.
+        compaction_seconds: Of `seconds`, rewriting rows into the layout's order and size of files, and removing what
+            that replaced; 0 where they stay as they were appended.
+        bytes_written: Data files, those that a rewrite replaced among them.
+        bytes_compacted: Of these, by the rewrite.
+        bytes_on_disk: Everything in the table's directory when it was done.
+        files: Live data files.
+        manifests: Of the current snapshot.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    compaction_seconds: float
+    bytes_written: int
+    bytes_compacted: int
+    bytes_on_disk: int
+    files: int
+    manifests: int
+
+
+def build_table(
+    layout: Layout,
+    raw: RawFiles,
+    folder: Path,
+    *,
+    spark: Callable[[], SparkSession],
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Any]:
+    """Build the table in a catalog in an empty directory; its metadata file and its cost as JSON values.
+
+    How large so many files are is known when they are written: a table of too many or too few is built again. Its cost
+    is that of the last time.
+
+    Args:
+        layout: With the properties of its table in full.
+        raw: The rows.
+        folder: Where.
+        spark: Gives the session; called where the layout distributes rows over executors before they are written.
+        clock: Monotonic seconds.
+
+    Raises:
+        EngineError: The engine could not write.
+    """
+    enlarged, tried = 1.0, [(0.0, 0.0)]
+    for attempt in range(_ATTEMPTS):
+        home = folder / str(attempt)
+        home.mkdir()
+        built = _build(layout, raw, home, spark=spark, clock=clock, enlarged=enlarged)
+        if layout.files is None or layout.partition or abs(built["cost"]["files"] / layout.files - 1) <= _NEAR:
+            break
+        if attempt < _ATTEMPTS - 1:
+            tried.append((math.log(enlarged), math.log(built["cost"]["files"] / layout.files)))
+            enlarged = math.exp(_next_guess(*tried[-2:]))
+            rmtree(home)
+    return built
+
+
+def _next_guess(before: tuple[float, float], last: tuple[float, float]) -> float:
+    """The logarithm of how much larger files are to be, from those of two attempts and of how many times too many files
+    each gave: on the line through both. A file has dictionaries and a footer however few its rows, so that files in
+    proportion alone come out now too many, now too few."""
+    (start, was), (at, off) = before, last
+    slope = (off - was) / (at - start) if at != start else -1.0
+    return at - off / (slope if slope < 0 else -1.0)
+
+
+def _build(
+    layout: Layout,
+    raw: RawFiles,
+    folder: Path,
+    *,
+    spark: Callable[[], SparkSession],
+    clock: Callable[[], float],
+    enlarged: float,
+) -> dict[str, Any]:
+    """Build the table once, in files `enlarged` times as large as their number would have it."""
+    tree = ProcessTree()
+    distributed = layout.properties.get(DISTRIBUTION, "none") != "none"
+    rows = spark().read.parquet(*map(str, raw.paths)) if distributed else raw.reader()
+    catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    tree.start(in_java=distributed)
+    start = clock()
+    table = catalog.create_table(
+        TABLE,
+        raw.schema,
+        partition_spec=[(term.column, term.transform) for term in layout.partition],
+        sort_order=_sort_order(layout.sort, raw.schema),
+        properties=_properties(layout, raw, enlarged),
+    )
+    table.append(rows)
+    appended = _added_bytes(table)
+    appended_at, compacted, compacting = clock(), 0, 0.0
+    if _rewrite(layout, table, enlarged, sort=bool(layout.sort) and not distributed):
+        compacted = _added_bytes(table)
+        table.maintenance.expire_snapshots(older_than=_END_OF_TIME_MS, retain_last=1)
+        compacting = clock() - appended_at
+    if layout.cluster_manifests:
+        table.maintenance.rewrite_manifests(by_partition=True)
+    for column in layout.file_index:
+        table.maintenance.build_index(column)
+    seconds = clock() - start
+    cpu, _ = tree.stop()
+    location = table.metadata_location
+    catalog.close()
+    found = load_table_json(location)
+    cost = BuildCost(
+        seconds=seconds,
+        cpu_seconds=cpu,
+        compaction_seconds=compacting,
+        bytes_written=appended + compacted,
+        bytes_compacted=compacted,
+        bytes_on_disk=sum(path.stat().st_size for path in Path(found.values["location"]).rglob("*") if path.is_file()),
+        files=len(live_files(found)),
+        manifests=len(manifest_list(found)),
+    )
+    return {"metadata_location": location, "cost": asdict(cost)}
+
+
+def _properties(layout: Layout, raw: RawFiles, enlarged: float) -> dict[str, str]:
+    """Those of the table. For rows that stay as they arrived they say how large so many files are: as large as the raw
+    files, as far as the codec goes."""
+    if layout.files is None or layout.partition or layout.sort or layout.curve:
+        return dict(layout.properties)
+    sample = pa.Table.from_batches([next(iter(raw.reader()))])
+
+    def size(codec: str) -> int:
+        sink = pa.BufferOutputStream()
+        known = "none" if codec.lower() == "uncompressed" else codec
+        pq.write_table(sample, sink, compression=known, store_decimal_as_integer=True)
+        return int(sink.tell())
+
+    ratio = size(layout.properties.get(CODEC, "zstd")) / size("zstd")
+    return {**layout.properties, TARGET_SIZE: str(math.ceil(raw.size_bytes * ratio * enlarged / layout.files))}
+
+
+def _rewrite(layout: Layout, table: icebench.Table, enlarged: float, *, sort: bool) -> bool:
+    """Bring rows into the layout's order, or into as many files as are wanted; whether there was need to."""
+    if not (sort or layout.curve or (layout.partition and layout.files is not None)):
+        return False
+    sizes: Counter[str] = Counter()
+    for file in live_files(load_table_json(table.metadata_location)):
+        sizes[str(file.partition)] += file.size_bytes
+    each = max(1, round((layout.files or 1) / len(sizes)))
+    if layout.files is not None and each == 1 and len(sizes) > 1 and not (sort or layout.curve):
+        return False
+    target = int(layout.properties.get(TARGET_SIZE) or math.ceil(max(sizes.values()) / each * enlarged))
+    rewrite = table.maintenance.rewrite_data_files
+    if sort:
+        rewrite("sort", rewrite_all=True, target_file_size_bytes=target)
+    elif layout.zorder:
+        rewrite("zorder", zorder_by=layout.zorder, rewrite_all=True, target_file_size_bytes=target)
+    elif layout.hilbert:
+        rewrite("hilbert", hilbert_by=layout.hilbert, rewrite_all=True, target_file_size_bytes=target)
+    else:
+        rewrite("binpack", rewrite_all=True, target_file_size_bytes=target)
+    return True
+
+
+def _sort_order(terms: tuple[Term, ...], schema: pa.Schema) -> icebench.SortOrder:
+    """Refers to columns by the ids that a table of an Arrow schema gives them."""
+    fields = tuple(
+        icebench.SortField(
+            source_ids=(schema.get_field_index(term.column) + 1,),
+            transform=icebench.parse_transform(term.transform),
+            direction="desc" if term.descending else "asc",
+            null_order="nulls-last" if term.nulls_last else "nulls-first",
+        )
+        for term in terms
+    )
+    return icebench.SortOrder(fields, order_id=1) if fields else icebench.UNSORTED
+
+
+def _added_bytes(table: icebench.Table) -> int:
+    """Bytes of the data files that the current snapshot added."""
+    snapshot = load_table_json(table.metadata_location).snapshot
+    return 0 if snapshot is None else int(snapshot["summary"].get("added-files-size", 0))

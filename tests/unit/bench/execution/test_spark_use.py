@@ -1,0 +1,68 @@
+import signal
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icebench.bench.errors import ConfigError
+from icebench.bench.execution import spark_use
+from icebench.bench.execution.spark_use import SparkDefinition, SparkUse, spark_settings
+
+DEFINITION = SparkDefinition(master="local[3]", conf={"spark.driver.memory": "1g", "spark.x": "1"})
+
+
+@pytest.fixture(autouse=True)
+def cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_use, "is_cached", lambda: True)
+
+
+def test_the_definition_decides(tmp_path: Path) -> None:
+    settings = spark_settings(DEFINITION, tmp_path, {})
+    assert settings.master == "local[3]"
+    assert settings.conf()["spark.driver.memory"] == "1g"
+    assert settings.conf()["spark.x"] == "1"
+    assert settings.iceberg_warehouse == str(tmp_path)
+
+
+def test_the_environment_wins(tmp_path: Path) -> None:
+    environment = {"ICEBENCH_SPARK_MASTER": "spark://host:7077", "ICEBENCH_SPARK_CONF": "spark.x=2;spark.y=3"}
+    settings = spark_settings(DEFINITION, tmp_path, environment)
+    assert settings.master == "spark://host:7077"
+    assert (settings.conf()["spark.x"], settings.conf()["spark.y"]) == ("2", "3")
+    assert settings.conf()["spark.driver.memory"] == "1g"
+
+
+def test_spark_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:
+    def session() -> SparkSession:
+        signal.signal(signal.SIGINT, lambda *_: None)
+        return cast("SparkSession", None)
+
+    before = signal.getsignal(signal.SIGINT)
+    SparkUse(DEFINITION, tmp_path, session)()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077"])
+def test_workers_see_the_files_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    monkeypatch.setenv("ICEBENCH_SPARK_MASTER", master)
+    monkeypatch.setattr(spark_use, "hosts_without", lambda _, path: ["far"] if path.exists() else ["none"])
+    use = SparkUse(DEFINITION, tmp_path, lambda: cast("SparkSession", None), files=tmp_path / "cache")
+    if master.startswith("local"):
+        use()
+    else:
+        with pytest.raises(ConfigError, match=r"workers on far do not see .*/cache,"):
+            use()
+    SparkUse(DEFINITION, tmp_path, lambda: cast("SparkSession", None))()
+
+
+def test_without_the_jar_a_session_starts_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_use, "is_cached", lambda: False)
+    settings = spark_settings(DEFINITION, tmp_path, {})
+    assert settings.iceberg_warehouse is None
+    assert "spark.jars.packages" not in settings.conf()
+
+
+def test_equal_definitions_are_one_session(tmp_path: Path) -> None:
+    again = SparkDefinition(master="local[3]", conf=dict(reversed(list(DEFINITION.conf.items()))))
+    assert spark_settings(DEFINITION, tmp_path, {}) == spark_settings(again, tmp_path, {})

@@ -1,0 +1,151 @@
+"""Planning on described tables: what is recorded, what is a failure, and how slow engines are spared."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from icebench.bench.engines.engine import Ability
+from icebench.bench.engines.inflate import Inflate
+from icebench.bench.execution.pace import Pace
+from icebench.bench.execution.run_file import RunWriter
+from icebench.bench.measurements.planning import DescribedFiles, Planning
+from icebench.bench.records.case import EVERYTHING, Case
+from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.metadata_tables import files_in_commit, find_or_build
+from icebench.bench.workloads.metadata_files import MetadataFiles, path_of
+from tests.unit.bench.execution.scripted import Clock, ScriptedEngine, pace_of, recorded
+
+FILES = MetadataFiles(files=900)
+FILTERS = FILES.filters()
+
+
+def planning(*engines: str, location: str = "m", fresh: bool = False) -> Planning:
+    return Planning(
+        case=Case(workload="t", layout="t", measurement="planning"), location=location, filters=FILTERS,
+        truth=DescribedFiles(FILES), engines=engines, fresh=(EVERYTHING, "metric") if fresh else (),
+        floorless=("partition",),
+    )  # fmt: skip
+
+
+def pace(*, warm_seconds: float = 0, case_seconds: float = 100) -> Pace:
+    return pace_of(4, warm_seconds=warm_seconds, case_seconds=case_seconds)
+
+
+def paths(filter: str | None, *, but: int = 0, more: Sequence[int] = ()) -> list[str]:
+    """What bounds leave room for, without the first few and with others."""
+    kept = np.flatnonzero(FILES.kept(filter)).tolist()[but:]
+    return [path_of("/t", n) for n in {*kept, *more}]
+
+
+def right(
+    name: str, clock: Clock, *, seconds: float = 1.0, abilities: frozenset[Ability] | None = None
+) -> ScriptedEngine:
+    return ScriptedEngine(
+        name,
+        clock,
+        plans={("m", text): paths(None if text is None else key) for key, text in [("all", None), *FILTERS.items()]},
+        seconds={"m": seconds},
+        abilities=abilities or frozenset({Ability.PLAN}),
+    )
+
+
+def test_every_filter_is_timed_cold_and_warm(writer: RunWriter) -> None:
+    clock = Clock()
+    made = recorded(writer, clock, right("one", clock), pace=pace())
+    made.measure(planning("one"))
+    for case in ("all", "metric", "partition"):
+        assert made.samples("one", case, "latency_cold") == [1.0] * 4
+        assert made.samples("one", case, "latency_warm") == [0.25] * 4
+        assert len(made.samples("one", case, "cpu_cold")) == len(made.samples("one", case, "cpu_warm")) == 4
+    assert not made.failures
+    assert {r.counters["files_beyond_bounds"] for r in made.records} == {0}
+
+
+def test_a_plan_that_lacks_a_file_is_a_failure(writer: RunWriter) -> None:
+    clock = Clock()
+    loses = right("loses", clock)
+    loses.plans = {**loses.plans, ("m", FILTERS["metric"]): paths("metric", but=1)}
+    made = recorded(writer, clock, loses, pace=pace())
+    made.measure(planning("loses"))
+    kept = int(FILES.kept("metric").sum())
+    (failure,) = made.failures
+    assert failure.message == f"does not plan 1 of {kept} files that may hold matching rows"
+    assert {r.case for r in made.records} == {"all", "partition"}
+
+
+def test_a_looser_plan_is_told(writer: RunWriter) -> None:
+    clock = Clock()
+    loose = right("loose", clock)
+    others = np.flatnonzero(~FILES.kept("metric"))[:3].tolist()
+    loose.plans = {**loose.plans, ("m", FILTERS["metric"]): paths("metric", more=others)}
+    made = recorded(writer, clock, loose, pace=pace())
+    made.measure(planning("loose"))
+    assert not made.failures
+    assert {r.case: r.counters["files_beyond_bounds"] for r in made.records} == {"all": 0, "metric": 3, "partition": 0}
+
+
+def test_an_engine_that_tells_only_how_many_is_counted_and_has_no_warm_plan(writer: RunWriter) -> None:
+    clock = Clock()
+    few = right("few", clock, abilities=frozenset({Ability.COUNT_PLAN}))
+    few.plans = {**few.plans, ("m", FILTERS["partition"]): paths("partition", but=2)}
+    made = recorded(writer, clock, few, pace=pace())
+    made.measure(planning("few"))
+    (failure,) = made.failures
+    assert (failure.case, failure.message[:21]) == ("partition", "plans 2 files too few")
+    assert {r.metric for r in made.records} == {"latency_cold", "cpu_cold"}
+
+
+def test_slow_engines_run_fewer_rounds(writer: RunWriter) -> None:
+    clock = Clock()
+    made = recorded(
+        writer,
+        clock,
+        right("quick", clock),
+        right("slow", clock, seconds=40),
+        right("slowest", clock, seconds=500),
+        pace=pace(),
+    )
+    made.measure(planning("quick", "slow", "slowest"))
+    rounds = {name: len(made.samples(name, "all", "latency_cold")) for name in ("quick", "slow", "slowest")}
+    assert rounds == {"quick": 4, "slow": 2, "slowest": 1}
+    assert "slowest" not in {r.engine for r in made.records if r.metric == "latency_warm"}
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return find_or_build(FILES, DatasetCache(tmp_path_factory.mktemp("cache")), report=lambda done: None)
+
+
+def test_the_floor_inflates_every_data_manifest(location: str) -> None:
+    floor = Inflate()
+    pieces = floor.open(location)
+    inflated = floor.plan(pieces, None).counters["bytes_inflated"]
+    assert inflated == sum(block.inflated for piece in pieces for block in piece.blocks)
+    compressed = sum(block.length for piece in pieces for block in piece.blocks)
+    on_disk = sum(path.stat().st_size for path in {piece.path for piece in pieces})
+    assert 0.9 * on_disk < compressed < on_disk < inflated
+
+
+def test_fresh_processes_are_timed_and_their_memory_is_taken(location: str, writer: RunWriter) -> None:
+    clock = Clock()
+    own = right("icebench", clock)
+    own.plans = {(location, text): files for (_, text), files in own.plans.items()}
+    made = recorded(writer, clock, own, pace=pace_of(1, 0))
+    made.measure(planning("icebench", location=location, fresh=True))
+    assert not made.failures
+    for case in ("all", "metric"):
+        assert made.samples("icebench", case, "cpu_fresh")[0] > 0
+        assert 1 << 16 < made.samples("icebench", case, "memory_peak")[0] < 1 << 30
+
+
+def test_tables_are_made_once_and_by_small_commits(tmp_path: Path) -> None:
+    cache = DatasetCache(tmp_path)
+    files = MetadataFiles(files=1_500, deletes="positions")
+    seen: list[int] = []
+    assert find_or_build(files, cache, report=seen.append) == find_or_build(files, cache, report=seen.append)
+    assert seen == [1_000, 1_500] * 2
+    assert files_in_commit(files) == 1_000
+    assert files_in_commit(MetadataFiles(files=10_000_000)) == 10_000
+    assert files_in_commit(MetadataFiles(files=10_000, columns=10_000)) == 100

@@ -1,0 +1,84 @@
+"""A run of a small stream of changes: every state has the right rows, and what was left behind is counted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icebench.bench.experiment import parse_values
+from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import DotChart
+from icebench.bench.runs.run import run_experiment, surroundings_of
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.refreshes import Refreshes
+from icebench.bench.workloads.tpcds import Tpcds
+
+ENGINES = ["icebench", "duckdb"]
+
+
+def run_of(folder: Path, **workload: Any) -> dict[tuple[str, str, str], dict[str, int]]:
+    stream = {
+        **({"kind": "events", "keys": 200, "changes": 100, "batches": 3} if "kind" not in workload else {}),
+        **workload,
+    }
+    values = {
+        "name": "small",
+        "engines": ENGINES,
+        "repetitions": 1,
+        "warmups": 0,
+        "warm_seconds": 0,
+        "workload": stream,
+    }
+    run = run_experiment(parse_values(values), where=surroundings_of(folder)).run
+    assert not run.failures
+    (section,) = [each for each in build_report(run, results_file="x").sections if each.key == "reading"]
+    table = next(each for each in section.tables if each.title.startswith("What batches leave behind"))
+    first = [cell.text for cell in table.rows[0]]
+    assert first[1] == "after 1 batches"
+    assert first[2] == "2"
+    assert first[-1].endswith("%")
+    assert isinstance(section.charts[0], DotChart)
+    assert section.charts[0].panels[0].title == "after 1 batches"
+    return {(e.case.layout, e.case.configuration, e.case.engine): dict(e.evidence.counters) for e in run.measured}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), [("equality", "equality deletes"), ("vectors", "deletion vectors")])
+def test_every_state_has_the_rows_of_its_compacted_twin(tmp_path: Path, kind: str, name: str) -> None:
+    found = run_of(tmp_path, deletes=[kind], compact_every=[0, 2], policies=["default"])
+    engines = {engine for *_, engine in found}
+    assert engines == ({"icebench"} if kind == "equality" else set(ENGINES))
+    for batch in (1, 2, 3):
+        for filter in ("", "one_key ", "last_batch ", "keys_1_percent "):
+            never = found[f"{name}, never compacted", f"{filter}after {batch} batches", "icebench"]
+            twin = found[f"{name}, never compacted", f"{filter}after {batch} batches, compacted", "icebench"]
+            often = found[f"{name}, compacted every 2", f"{filter}after {batch} batches", "icebench"]
+            assert never["rows_returned"] == twin["rows_returned"] == often["rows_returned"]
+            assert (twin["data_files"], twin["delete_files"], twin["delete_records"]) == (1, 0, 0)
+            assert never["data_files"] == 1 + batch
+            assert never["delete_files"] >= batch
+            assert never["manifests"] > twin["manifests"]
+            kept = found[f"{name}, kept by policy default", f"{filter}after {batch} batches", "icebench"]
+            assert kept["rows_returned"] == never["rows_returned"]
+            assert (kept["data_files"], kept["delete_files"]) == (1, 0)
+            assert (often["delete_files"] == 0) == (batch == 2)
+            assert often["data_files"] == {1: 2, 2: 1, 3: 2}[batch]
+
+
+@pytest.mark.slow
+def test_refreshes_add_rows_and_delete_those_of_some_days(tmp_path: Path) -> None:
+    found = run_of(
+        tmp_path, kind="refreshes", scale=0.002, table="store_returns", refreshes=3, share=0.05,
+        deletes=["vectors", "positions"], compact_every=[0, 2],
+    )  # fmt: skip
+    assert {engine for *_, engine in found} == set(ENGINES)
+    sales = Refreshes(sales=DatedSales.of(Tpcds(scale=0.002, seed=1), "store_returns"), batches=3, share=0.05)
+    for name in ("deletion vectors", "position deletes"):
+        for batch in (1, 2, 3):
+            never = found[f"{name}, never compacted", f"after {batch} batches", "icebench"]
+            often = found[f"{name}, compacted every 2", f"after {batch} batches", "icebench"]
+            rows = sales.live(batch).num_rows
+            assert (never["rows_returned"], often["rows_returned"]) == (rows, rows)
+            assert never["delete_records"] == sales.span(batch)[1] - rows > 0
+            assert never["data_files"] == 1 + batch
+            assert (often["delete_files"] == 0) == (batch == 2)

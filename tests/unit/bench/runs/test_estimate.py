@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import io
+import os
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icebench.bench.execution.run_file import RunWriter
+from icebench.bench.experiment import known_experiments, load_experiment, parse_values
+from icebench.bench.runs.estimate import Estimate, estimate
+from icebench.bench.workloads.definitions import RowsWorkload
+from tests.unit.bench.report.sample_run import ENVIRONMENT, sample_run
+
+STARTED = "2026-01-01T00:00:00+00:00"
+
+
+def run_file(path: Path, digest: str, seconds: float, *, ends: bool = True, process: int = 0) -> Path:
+    """A run of that definition whose last line was written so long after its start."""
+    with RunWriter(path, run_id=path.stem, environment={**ENVIRONMENT, "digest": digest, "started": STARTED}) as writer:
+        for measured in sample_run().measured[:3]:
+            writer.case(measured)
+        writer.round("w", process, 0, {"load": 1.0})
+        if ends:
+            writer.close(failed=False)
+    stamp = datetime.fromisoformat(STARTED).timestamp() + seconds
+    os.utime(path, (stamp, stamp))
+    return path
+
+
+def test_a_run_takes_as_long_as_the_last_of_its_definition(tmp_path: Path) -> None:
+    quick = load_experiment("quick")
+    runs = [
+        run_file(tmp_path / "1.jsonl", quick.digest, 900),
+        run_file(tmp_path / "2.jsonl", quick.digest, 600),
+        run_file(tmp_path / "3.jsonl", quick.digest, 60, ends=False),
+        run_file(tmp_path / "4.jsonl", quick.digest, 60_000, process=1),
+        run_file(tmp_path / "5.jsonl", "another", 60),
+    ]
+    (tmp_path / "6.jsonl").write_text("no run\n", encoding="utf-8")
+    found = estimate(quick, [*runs, tmp_path / "6.jsonl"])
+    assert (found.cases, found.seconds, found.basis) == (3, 600, "as 2 took")
+    assert str(found) == "3 cases, about 10 min, at most 0.0 GB of tables (as 2 took)"
+
+
+def test_without_one_cases_are_counted() -> None:
+    quick = load_experiment("quick")
+    found = estimate(quick)
+    # In 3 layouts 6 plans and 2 prunings of 3 engines, and a scan, 2 scans of deletes and 2 filtered reads of 4.
+    assert found.cases == 3 * (3 * 8 + 4 * 5)
+    half = estimate(quick.adjusted(only=["icebench", "pyiceberg"]))
+    assert half.cases == 3 * 2 * 13
+    longer = estimate(quick.adjusted(repetitions=30))
+    assert longer.seconds > 1.5 * found.seconds
+    large = estimate(quick.adjusted(scale=100))
+    assert (large.size or 0) / 1e9 == pytest.approx(4 * 100 * 0.18, rel=0.25)
+    assert large.seconds > 100 * 60
+    assert "rule of thumb" in str(found)
+
+
+def test_a_measurement_of_few_layouts_has_their_cases() -> None:
+    quick = load_experiment("quick")
+    few = parse_values({**quick.values, "deletes": {"layouts": ["sorted"]}})
+    assert estimate(quick).cases - estimate(few).cases == 2 * 4 * 2
+
+
+def test_the_cases_and_bytes_of_histories_and_generated_rows_are_counted() -> None:
+    events = estimate(load_experiment("events"))
+    # After 3 batches, of equality deletes 3 engines and of vectors 5: a table and its compacted twin, under 4 filters.
+    assert events.cases == 3 * (3 + 5) * 2 * 4
+    assert 0 < (events.size or 0) < 0.1e9
+    longevity = estimate(load_experiment("longevity"))
+    # Never compacted, compacted and kept by a policy; both engines; under 4 filters, and of the sales 4 states under 4.
+    assert longevity.cases == 3 * 2 * 2 * (7 * 4 + 4 * 4)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"kind": "log", "rows": 120_000},
+        {"kind": "wide", "rows": 3_000, "columns": 400},
+        {"kind": "tpcds", "scale": 0.04},
+        {"kind": "tpcds", "scale": 0.02, "table": "inventory"},
+    ],
+)
+def test_tables_have_as_many_bytes_as_their_rows_take(workload: dict[str, object]) -> None:
+    made = parse_values(
+        {"name": "x", "layouts": ["unpartitioned"], "engines": ["icebench"], "filters": {"all": "true"},
+         "measurements": ["planning"], "workload": workload}
+    )  # fmt: skip
+    (rows,) = (each.rows for each in made.workloads if isinstance(each, RowsWorkload))
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_batches(rows.batches(0, rows.rows)), sink, compression="zstd")
+    assert estimate(made).size == pytest.approx(2 * sink.tell(), rel=0.5)
+
+
+@pytest.mark.parametrize("name", known_experiments())
+def test_every_definition_has_an_estimate(name: str) -> None:
+    found = estimate(load_experiment(name))
+    assert found.cases > 0
+    assert found.seconds > 0
+
+
+def test_a_size_that_is_not_known_is_said() -> None:
+    assert str(Estimate(cases=1, seconds=1, size=None, basis="b")) == (
+        "1 cases, about 1 min, tables of unknown size (b)"
+    )
