@@ -264,7 +264,7 @@ def _workloads(root: Definition, engines: Sequence[str]) -> tuple[Workload, ...]
     found: list[Workload] = []
     for table in root.tables("workload"):
         kind = table.text("kind", known=WORKLOADS)
-        made = WORKLOADS[kind](table)
+        made = WORKLOADS[kind].parse(table)
         table.done()
         if isinstance(made, DescribedWorkload):
             strange = next((each for each in made.engines or () if each not in engines), None)

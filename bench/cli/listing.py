@@ -15,6 +15,7 @@ from icebench.bench.execution.measurement import MEASUREMENTS
 from icebench.bench.execution.run_file import read_run
 from icebench.bench.experiment import known_experiments, load_experiment
 from icebench.bench.layouts.registry import known_layouts
+from icebench.bench.workloads.definitions import WORKLOADS
 
 SHOWN_RUNS = 20
 
@@ -22,11 +23,12 @@ SHOWN_RUNS = 20
 @click.command("list")
 @pass_context
 def listing(context: Context) -> None:
-    """Show experiments, layouts, engines, measurements and runs."""
+    """Show experiments, layouts, workloads, engines, measurements and runs."""
     out = context.terminal.out
     for title, rows in (
         ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
         ("Layouts", [(name, layout.description) for name, layout in known_layouts().items()]),
+        ("Workloads", [(name, entry.description) for name, entry in WORKLOADS.items()]),
         ("Engines", [(name, entry.description) for name, entry in ENGINES.items()]),
         ("Measurements", [(name, kind.description) for name, kind in MEASUREMENTS.items()]),
         ("Runs, the latest last", [(p.stem, _run(p)) for p in context.places.all_runs()[-SHOWN_RUNS:]]),

@@ -1,4 +1,4 @@
-"""The layouts that come with the project, by name: ``datasets/layouts.toml``."""
+"""The layouts that definitions may name: those of ``datasets/layouts.toml``, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,35 @@ from functools import cache
 from icebench.bench.definition import DEFINITIONS, Definition
 from icebench.bench.errors import ConfigError
 from icebench.bench.layouts.layout import Layout
+from icebench.bench.plugins import Registry
 
 FILE = DEFINITIONS / "layouts.toml"
+ADDED: Registry[str] = Registry("icebench.layouts", "layouts", {}, str)
+"""``[[layout]]`` tables of packages, as TOML."""
 
 
 @cache
 def known_layouts() -> Mapping[str, Layout]:
-    """The shipped layouts, in the file's order."""
-    root = Definition(tomllib.loads(FILE.read_text(encoding="utf-8")))
+    """Those of the project in the file's order, then those of packages.
+
+    Raises:
+        ConfigError: A package's are not TOML, wrong, or have the name of another.
+    """
+    layouts = _parsed(FILE.read_text(encoding="utf-8"), "")
+    for name in ADDED:
+        where = f"layouts of entry point {name!r}"
+        more = _parsed(ADDED[name], where)
+        if taken := next((layout for layout in more if layout in layouts), None):
+            raise ConfigError(f"two layouts are named {taken!r}", path=where)
+        layouts |= more
+    return layouts
+
+
+def _parsed(text: str, where: str) -> dict[str, Layout]:
+    try:
+        root = Definition(tomllib.loads(text), where)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not TOML: {error}", path=where) from error
     layouts = parse_layouts(root)
     root.done()
     return layouts

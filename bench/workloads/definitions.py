@@ -434,19 +434,37 @@ class MaintenanceWorkload(Workload):
         return cls(tables=tables, actions=cast("tuple[Action, ...]", actions), fresh=fresh)
 
 
-WORKLOADS: Registry[Callable[[Definition], Workload]] = Registry(
+@dataclass(frozen=True, kw_only=True)
+class WorkloadEntry:
+    """A kind of workload. `parse` takes its table of a definition, without `kind`, and may raise ConfigError."""
+
+    description: str
+    parse: Callable[[Definition], Workload]
+
+
+WORKLOADS: Registry[WorkloadEntry] = Registry(
     "icebench.workloads",
     "workload",
     {
-        TPCDS: _tpcds,
-        "wide": _wide,
-        "log": _log,
-        TableWorkload.kind: TableWorkload.parse,
-        DescribedWorkload.kind: DescribedWorkload.parse,
-        ReadingWorkload.kind: ReadingWorkload.parse,
-        EVENTS: EventsWorkload.of_events,
-        REFRESHES: EventsWorkload.of_refreshes,
-        MaintenanceWorkload.kind: MaintenanceWorkload.parse,
+        TPCDS: WorkloadEntry(description="fact tables derived from TPC-DS, at a scale factor", parse=_tpcds),
+        "wide": WorkloadEntry(description="a table of many columns of mixed and nested types", parse=_wide),
+        "log": WorkloadEntry(description="a log of web requests", parse=_log),
+        "table": WorkloadEntry(description="a table that exists", parse=TableWorkload.parse),
+        "described-files": WorkloadEntry(
+            description="files that manifests describe and that do not exist, by the million",
+            parse=DescribedWorkload.parse,
+        ),
+        "reading": WorkloadEntry(description="small tables that differ in one thing each", parse=ReadingWorkload.parse),
+        EVENTS: WorkloadEntry(
+            description="a table that batches of changes by key are committed to", parse=EventsWorkload.of_events
+        ),
+        REFRESHES: WorkloadEntry(
+            description="a fact table whose refreshes add and delete rows", parse=EventsWorkload.of_refreshes
+        ),
+        "maintenance": WorkloadEntry(
+            description="tables with small files, old snapshots and orphans", parse=MaintenanceWorkload.parse
+        ),
     },
+    WorkloadEntry,
 )
-"""Kind -> what parses its table of a definition."""
+"""Kinds of workloads by name."""

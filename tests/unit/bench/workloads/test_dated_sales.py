@@ -84,7 +84,7 @@ def test_a_refresh_is_the_workloads_own() -> None:
 
 
 def test_a_definition_makes_its_rows() -> None:
-    definition = WORKLOADS["tpcds"](Definition({"scale": 0.5, "seed": 7, "skew": 0.3, "wide_decimals": True}))
+    definition = WORKLOADS["tpcds"].parse(Definition({"scale": 0.5, "seed": 7, "skew": 0.3, "wide_decimals": True}))
     assert isinstance(definition, RowsWorkload)
     assert definition.rows == DatedSales.of(Tpcds(scale=0.5, seed=7, skew=0.3, wide_decimals=True))
     assert definition.name == "tpcds"

@@ -49,4 +49,4 @@ def test_each_refresh_deletes_other_days() -> None:
 )
 def test_wrong_refreshes_are_one_line(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        WORKLOADS["refreshes"](Definition({"scale": 0.001, **values}, "x"))
+        WORKLOADS["refreshes"].parse(Definition({"scale": 0.001, **values}, "x"))
