@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from icebench.engine.formats.prepare_kernels import prepare_kernels
     from icebench.engine.maintenance.layout_model import LayoutModel, ModelledLayout
     from icebench.engine.maintenance.profile.table_profile import TableProfile
-    from icebench.engine.opening import Catalog, load_catalog, load_table
+    from icebench.engine.opening.catalog import Catalog
+    from icebench.engine.opening.load import load_catalog, load_table
     from icebench.engine.plan.cache import ManifestCache
     from icebench.engine.runtime.counters import Counters
     from icebench.engine.scan import Scan
@@ -119,9 +120,9 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "Catalog": "icebench.engine.opening",
-    "load_catalog": "icebench.engine.opening",
-    "load_table": "icebench.engine.opening",
+    "Catalog": "icebench.engine.opening.catalog",
+    "load_catalog": "icebench.engine.opening.load",
+    "load_table": "icebench.engine.opening.load",
     "Counters": "icebench.engine.runtime.counters",
     "ManifestCache": "icebench.engine.plan.cache",
     "SqlExpression": "icebench.engine.expressions.scalar",

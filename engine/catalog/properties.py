@@ -14,7 +14,7 @@ from icebench.engine.errors import IgnoredPropertyWarning, Unsupported
 from icebench.engine.storage.object_stores import STORAGE_PROPERTIES
 
 TABLE_DEFAULT, TABLE_OVERRIDE = "table-default.", "table-override."
-"""Prefixes of properties of new tables; read by `icebench.engine.opening.Catalog`."""
+"""Prefixes of properties of new tables; read by `icebench.engine.opening.catalog.Catalog`."""
 
 _TUNING = frozenset(
     {

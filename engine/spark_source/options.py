@@ -19,7 +19,7 @@ from typing import Literal
 
 from icebench.engine.catalog.addresses import is_name
 from icebench.engine.errors import Invalid, Unsupported, is_secret, without_secrets
-from icebench.engine.opening import load_catalog, load_table
+from icebench.engine.opening.load import load_catalog, load_table
 from icebench.engine.spec.properties import DISTRIBUTION_MODE, TARGET_FILE_SIZE_BYTES
 from icebench.engine.spec.snapshots import MAIN
 from icebench.engine.storage.resolve import scheme_of

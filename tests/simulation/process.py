@@ -14,7 +14,7 @@ from icebench.engine.commit.retry import Waiting
 from icebench.engine.commit.staging import Staging
 from icebench.engine.commit.target import Target
 from icebench.engine.maintenance.maintenance import Maintenance
-from icebench.engine.opening import Catalog
+from icebench.engine.opening.catalog import Catalog
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.runtime.local import LocalRunner

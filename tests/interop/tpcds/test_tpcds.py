@@ -37,7 +37,7 @@ def ask_duckdb(tables: Iterable[icebench.Table]) -> Ask:
     """By views of `Scan.to_duckdb`. DuckDB knows no cardinalities of Arrow sources, and query 64 joins in an order in
     which no memory is enough: what needs too much is asked again, of the scans' rows in tables of DuckDB's own."""
     by_name = {table.name.rpartition(".")[2]: table for table in tables}
-    views, copies = (duckdb.connect(config={"memory_limit": "3GB"}) for _ in range(2))
+    views, copies = (duckdb.connect(config={"memory_limit": "2GB", "max_temp_directory_size": "0KB"}) for _ in range(2))
     for name, table in by_name.items():
         table.scan().to_duckdb(views).create_view(name)
 

@@ -1,0 +1,1 @@
+"""Catalogs and tables as users open them."""

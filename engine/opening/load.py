@@ -1,0 +1,173 @@
+"""Opens catalogs and tables by address: a URL, a directory, a file, or the name of a configuration."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+from icebench.engine.catalog import catalog as rooms
+from icebench.engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
+from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
+from icebench.engine.catalog.versions import current_metadata_file
+from icebench.engine.codec.metadata_json.table import decode_metadata
+from icebench.engine.commit.committer import TableState
+from icebench.engine.errors import Invalid, RelocationWarning
+from icebench.engine.lazy_module import LazyModule
+from icebench.engine.opening.catalog import Catalog
+from icebench.engine.plan.cache import ManifestCache
+from icebench.engine.spec.locations import is_relative
+from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.storage.contradictions import Verify
+from icebench.engine.storage.object_stores import flag
+from icebench.engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
+from icebench.engine.storage.resolve import Stores, absolute_location, normalise_location, store_for
+from icebench.engine.storage.user_configuration import configured_catalogs
+from icebench.engine.table import Table
+
+if TYPE_CHECKING:
+    from icebench.engine.catalog import filesystem, glue, hive, hive_client, rest, rest_session, rest_views, sql_views
+else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
+    filesystem = LazyModule("icebench.engine.catalog.filesystem")
+    glue = LazyModule("icebench.engine.catalog.glue")
+    hive = LazyModule("icebench.engine.catalog.hive")
+    hive_client = LazyModule("icebench.engine.catalog.hive_client")
+    rest = LazyModule("icebench.engine.catalog.rest")
+    rest_session = LazyModule("icebench.engine.catalog.rest_session")
+    rest_views = LazyModule("icebench.engine.catalog.rest_views")
+    sql_views = LazyModule("icebench.engine.catalog.sql_views")
+
+
+def load_catalog(
+    address: str,
+    *,
+    warehouse: str | None = None,
+    name: str | None = None,
+    token: str | Callable[[], str] | None = None,
+    credential: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    cache: ManifestCache | None = None,
+    verify: Verify = "warn",
+) -> Catalog:
+    """Open a catalog, creating it if it does not exist.
+
+    Args:
+        address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
+            Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does; or
+            the address of a REST catalog (``https://host/api``, without ``/v1``) or of a Hive metastore
+            (``thrift://host:9083``); or a name that is configured for PyIceberg, in ``.pyiceberg.yaml`` or variables
+            ``PYICEBERG_CATALOG__NAME__KEY`` (``./name`` is the directory), or whose ``uri`` or ``type`` is among
+            `properties`. Arguments stand above what is configured.
+        warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, which of
+            the server's warehouses, by the server's name for it.
+        name: The catalog's name: of one that is configured the name of its configuration, else "default". Catalogs
+            that share a database are told apart by it.
+        token: A bearer token for a REST catalog, or a function that returns one: it is asked at first use, and when its
+            token was refused.
+        credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
+        properties: Storage options, such as ``s3.endpoint``; ``table-default.`` and ``table-override.`` before
+            properties of new tables; for a REST catalog also those of
+            `icebench.engine.catalog.rest_session.open_session`. One that only tunes other engines gives an
+            `IgnoredPropertyWarning`.
+        cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
+            `icebench.engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
+        verify: As `icebench.Table`, for all tables of the catalog.
+
+    Raises:
+        Invalid: Not an address.
+        Unsupported: A kind of catalog or storage that this engine does not have; a property that nothing reads.
+        StorageFailed: The database, directory or server cannot be used.
+    """
+    configured = configured_catalogs().get(address.lower(), {}) if is_name(address) else {}
+    own = configured | dict(properties or {})
+    at = catalog_address(address, warehouse=warehouse, name=name, properties=own)
+    read = _properties_of(at.kind)
+    check_properties(at.properties, {TABLE_DEFAULT, TABLE_OVERRIDE, *read}, subject=f"a {at.kind} catalog")
+    stores = Stores(at.properties)
+    if at.kind == "rest":
+        session = rest_session.open_session(
+            at.uri, warehouse=at.warehouse, token=token, credential=credential, properties=at.properties
+        )
+        inner: rooms.Catalog = rest_views.RestViewCatalog(session, name=at.name)
+    elif token is not None or credential is not None:
+        raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
+    elif at.kind == "directory":
+        root = normalise_location(at.uri)
+        store = store_for(root, at.properties, is_catalog=True)
+        inner = filesystem.FileSystemCatalog(root, store, name=at.name)
+    else:
+        inner = _with_pointers(at, stores)
+    return Catalog(inner, cache=cache, verify=verify, properties=at.properties)
+
+
+def _properties_of(kind: Kind) -> Collection[str]:
+    """The properties that a kind of catalog reads itself."""
+    if kind == "rest":
+        return rest.REST_PROPERTIES
+    if kind == "hive":
+        return hive.HIVE_PROPERTIES
+    return glue.GLUE_PROPERTIES if kind == "glue" else ()
+
+
+def _with_pointers(at: CatalogAddress, stores: Stores) -> rooms.Catalog:
+    root = None if at.warehouse is None else normalise_location(at.warehouse)
+    if at.kind == "sql":
+        return sql_views.SqlViewCatalog(at.uri, warehouse=root, name=at.name, store_at=stores)
+    if at.kind == "glue":
+        service = glue.open_glue(at.properties, endpoint=at.uri)
+        return glue.GlueCatalog(service, warehouse=root, name=at.name, store_at=stores)
+    metastore = hive_client.Metastore(at.uri, ugi=at.properties.get("ugi"))
+    is_hive2 = flag(hive.HIVE2, at.properties.get(hive.HIVE2, "false"))
+    return hive.HiveCatalog(metastore, is_hive2=is_hive2, warehouse=root, name=at.name, store_at=stores)
+
+
+def load_table(
+    location: str,
+    *,
+    relocate: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    cache: ManifestCache | None = None,
+    verify: Verify = "warn",
+) -> Table:
+    """Open a table for reading by its location, without a catalog.
+
+    Args:
+        location: The table's directory, or one of its metadata files.
+        relocate: Prefix in the metadata -> actual prefix of the files, for a table that was copied or moved in parts. A
+            table that was moved as a whole is recognised, with a `RelocationWarning`: its metadata file is in the
+            ``metadata`` directory of a place with its files, and the place that the metadata name is of another storage
+            or lacks them. An empty mapping reads files where the metadata say. Relative locations in the metadata begin
+            at the table's directory.
+        properties: Storage options, such as ``s3.endpoint``.
+        cache: Keeps decoded manifests; see `load_catalog`.
+        verify: As `icebench.Table`.
+
+    Raises:
+        NotFound: No table there.
+        Unsupported: A property that nothing reads.
+        Invalid: The directory does not identify the current metadata file.
+        CorruptTable: The metadata contradicts the specification.
+    """
+    check_properties(properties or {}, subject="a table without a catalog")
+    stores = Stores(properties)
+    found = absolute_location(location)
+    metadata_location = current_metadata_file(found, stores(found))
+    metadata = decode_metadata(stores(metadata_location).read(metadata_location), location=metadata_location)
+    home, stated = home_of(metadata_location), metadata.location
+    prefixes = {old: absolute_location(new) for old, new in (relocate or {}).items()}
+    if relocate is None and home is not None and was_moved(stated, home, _sample(metadata), stores):
+        prefixes[stated] = home
+        told = f"the table was moved: its metadata name {stated}, and its files are read from {home}"
+        warnings.warn(f"{told}; relocate={{}} reads them where the metadata say", RelocationWarning, stacklevel=2)
+    elif home is not None and is_relative(stated):
+        prefixes.setdefault(stated, home)
+    root = None if home is None else root_of_relative_locations(stated, home)
+    store = RelocatedStore(stores, prefixes, root)
+    state = TableState(metadata=metadata, metadata_location=metadata_location)
+    return Table((stated.rstrip("/").rpartition("/")[2],), state, store, None, cache, verify=verify)
+
+
+def _sample(metadata: TableMetadata) -> str | None:
+    """A file that must be there if the table is."""
+    snapshot = metadata.current_snapshot
+    return None if snapshot is None else snapshot.manifest_list or next(iter(snapshot.manifests), None)
