@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from icebench.engine.maintenance import maintenance
     from icebench.engine.maintenance.maintenance import Maintenance
     from icebench.engine.maintenance.profile import table_profile
-    from icebench.engine.operations import staged, transaction
+    from icebench.engine.operations import staged_table, transaction
     from icebench.engine.operations.transaction import TableTransaction
     from icebench.engine.read import changelog, plans, request
     from icebench.engine.read.changelog import ChangelogScan
@@ -54,7 +54,7 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     maintenance = LazyModule("icebench.engine.maintenance.maintenance")
     table_profile = LazyModule("icebench.engine.maintenance.profile.table_profile")
     target = LazyModule("icebench.engine.commit.target")
-    staged = LazyModule("icebench.engine.operations.staged")
+    staged_table = LazyModule("icebench.engine.operations.staged_table")
     transaction = LazyModule("icebench.engine.operations.transaction")
     changelog = LazyModule("icebench.engine.read.changelog")
     plans = LazyModule("icebench.engine.read.plans")
@@ -376,7 +376,9 @@ class Table(MetadataOperations, RowOperations):
 
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
         """Begin a transaction; see `icebench.engine.operations.transaction.TableTransaction`."""
-        return transaction.TableTransaction(staged.StagedTarget.of(self._target(counters)), committed=self._advance)
+        return transaction.TableTransaction(
+            staged_table.StagedTarget.of(self._target(counters)), committed=self._advance
+        )
 
     def _target(self, counters: Counters | None) -> Target:
         if self._committer is None:

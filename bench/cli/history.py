@@ -17,7 +17,7 @@ from random import Random
 import click
 
 from icebench.bench.cases import tables, work
-from icebench.bench.cases.history import measure
+from icebench.bench.cases.measured_revision import measure
 from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
@@ -25,10 +25,10 @@ from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.report import write_charts
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
-from icebench.bench.gate.history import Entry, decode, encode, series_of
+from icebench.bench.gate.recorded_revisions import Entry, decode, encode, series_of
 from icebench.bench.gate.verdict import ExitCode
-from icebench.bench.report.history import build_history, print_history
 from icebench.bench.report.html import render
+from icebench.bench.report.revisions_report import build_history, print_history
 
 CASES = (
     "scan/partitioned/metrics-filter",

@@ -36,7 +36,10 @@ _DELETED_BY = (
 )
 _MADE_BY = (
     *(_ROOT / part for part in ("engine/columnar", "engine/formats", "engine/maintenance", "engine/write")),
-    *(_ROOT / part for part in ("engine/spark/writer.py", "bench/layouts/layout.py", "bench/tables/table_builder.py")),
+    *(
+        _ROOT / part
+        for part in ("engine/spark/frame_writer.py", "bench/layouts/layout.py", "bench/tables/table_builder.py")
+    ),
     _ROOT / "bench/tables/table_shape.py",
 )
 """Programs that decide what is in the files: when they change, cached tables are not used any more."""

@@ -23,10 +23,10 @@ _MADE_BY = tuple(
     for part in (
         "bench/workloads/metadata_files.py",
         "bench/workloads/draws.py",
-        "engine/codec/manifests/writer.py",
+        "engine/codec/manifests/manifest_writer.py",
         "engine/codec/manifests/rows.py",
-        "engine/codec/avro/row_program.py",
-        "engine/codec/avro/write_kernels.py",
+        "engine/codec/avro/writing/row_program.py",
+        "engine/codec/avro/compiled/write_kernels.py",
         "engine/codec/block_codecs.py",
     )
 )

@@ -10,7 +10,7 @@ from threading import Lock
 
 from icebench.engine.catalog.versions import next_version
 from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
-from icebench.engine.commit.staging import metadata_file_location
+from icebench.engine.commit.staging_context import metadata_file_location
 from icebench.engine.errors import EngineError
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT

@@ -3,7 +3,7 @@
 The server writes metadata files and decides commits; the client sends requirements and updates. A commit is sent once.
 Its answer is one of: success; 409, another commit came first; any other 4xx, it was refused; and everything else (5xx,
 a timeout, a broken connection, an unreadable answer), after which only the table itself can tell: `Unknown`. A 409 too
-may come from the commit's own success, where a gateway sent the request twice; `icebench.engine.commit.transaction`
+may come from the commit's own success, where a gateway sent the request twice; `icebench.engine.commit.commit_loop`
 looks for the snapshot before it tries again.
 """
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.avro.machine_kernels import GATHER
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     BoolArray,
     ByteArray,
     Int64Array,
@@ -19,6 +18,7 @@ from icebench.engine.codec.columns import (
     valid_of,
     values_of,
 )
+from icebench.engine.codec.avro.compiled.machine_kernels import GATHER
 
 _LARGE_BINARY, _LARGE_LIST = pa.large_binary().id, pa.large_list(pa.null()).id
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icebench.engine.codec.columns import offsets_of, values_of
+from icebench.engine.codec.array_views import offsets_of, values_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
+from icebench.engine.codec.manifests.manifest_writer import BATCH_ENTRIES, BATCH_METRICS
 from icebench.engine.codec.manifests.partition_columns import DistinctColumn
-from icebench.engine.codec.manifests.writer import BATCH_ENTRIES, BATCH_METRICS
 from icebench.engine.columnar.scalars import from_arrow_array
 from icebench.engine.columnar.schemas import storage_of, to_arrow_type
 from icebench.engine.errors import Invalid, Unsupported

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from icebench.engine.codec.columns import data_of, offsets_of, valid_of, values_of
+from icebench.engine.codec.array_views import data_of, offsets_of, valid_of, values_of
 from icebench.engine.columnar.schemas import child_fields, is_list, storage_of
 
 _SIZE = 16

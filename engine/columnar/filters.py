@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from icebench.engine.columnar.columns import column_by_id, no_rows
+from icebench.engine.columnar.batch_columns import column_by_id, no_rows
 from icebench.engine.columnar.decimals import is_narrow, unscaled, widen
 from icebench.engine.columnar.scalar_evaluation import evaluate_condition, put_together
 from icebench.engine.columnar.scalars import to_arrow_array, to_arrow_scalar

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.columnar.scalars import from_arrow_array
 from icebench.engine.columnar.schemas import storage_of
 from icebench.engine.columnar.transforms import transform_array

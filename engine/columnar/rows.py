@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from icebench.engine.columnar.columns import map_entries
+from icebench.engine.columnar.batch_columns import map_entries
 from icebench.engine.columnar.projection import Projector
 from icebench.engine.columnar.scalars import repeat
 from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.columnar.partitions import partition_columns
 from icebench.engine.columnar.schemas import storage_of
 from icebench.engine.columnar.transforms import transform_array

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import value_range
+from icebench.engine.columnar.batch_columns import value_range
 from icebench.engine.expressions.predicate import Predicate, all_of, greater_equal, is_in, less_equal
 
 MOST_VALUES = 200

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import takewhile
 
 from icebench.engine.codec.metadata_json.table import decode_metadata
-from icebench.engine.commit.snapshots import branch_head, requires_ref
+from icebench.engine.commit.staged_snapshot import branch_head, requires_ref
 from icebench.engine.errors import FileNotFound, Invalid, ValidationFailed
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import STREAM_MAX_AGE_MS

@@ -15,7 +15,7 @@ import numpy as np
 from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.commit.file_refs import FileRef
 from icebench.engine.commit.manifests import load_manifests
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid, Unsupported, ValidationFailed
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BoundPredicate

@@ -22,7 +22,7 @@ from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.codec.metadata_json.table import decode_metadata
 from icebench.engine.commit.committer import TableState, Unknown
 from icebench.engine.commit.manifests import load_manifests
-from icebench.engine.commit.snapshots import Staged
+from icebench.engine.commit.staged_snapshot import Staged
 from icebench.engine.errors import EngineError, FileNotFound
 from icebench.engine.spec.inheritance import apply_inheritance
 from icebench.engine.spec.metadata import TableMetadata

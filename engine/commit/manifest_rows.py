@@ -12,15 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
-from icebench.engine.codec.columns import ManifestColumns, number_array
+from icebench.engine.codec.array_views import ManifestColumns, number_array
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.entry_columns import EntryColumns
 from icebench.engine.codec.manifests.entry_rows import EntryRows, joined
+from icebench.engine.codec.manifests.manifest_writer import ManifestLayout, encode_row_part, encode_rows_again
 from icebench.engine.codec.manifests.partition_columns import distinct_tuples
 from icebench.engine.codec.manifests.reader import decode_entry_columns
-from icebench.engine.codec.manifests.writer import ManifestLayout, encode_row_part, encode_rows_again
 from icebench.engine.commit.manifests import WrittenManifest, manifest_layout, write_parts
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Unsupported
 from icebench.engine.plan.manifests import live_entries
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile

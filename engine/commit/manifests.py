@@ -10,8 +10,7 @@ from typing import Generic, TypeAlias, TypeVar, cast
 import pyarrow as pa
 
 from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
-from icebench.engine.codec.manifests.reader import decode_entries
-from icebench.engine.codec.manifests.writer import (
+from icebench.engine.codec.manifests.manifest_writer import (
     Compression,
     EncodedManifest,
     ManifestBuilder,
@@ -21,9 +20,10 @@ from icebench.engine.codec.manifests.writer import (
     encode_part,
     entry_batches,
 )
+from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
 from icebench.engine.commit.new_files import NewFiles
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.commit.summary import FileCounts
 from icebench.engine.errors import EngineError, Invalid, ValidationFailed
 from icebench.engine.plan.manifests import ManifestSource

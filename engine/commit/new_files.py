@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from icebench.engine.codec.columns import ManifestColumns, data_of, offsets_of
+from icebench.engine.codec.array_views import ManifestColumns, data_of, offsets_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
 from icebench.engine.codec.manifests.reader import decode_columns
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import AlreadyExists, Invalid
 from icebench.engine.expressions.vectors import pack
 from icebench.engine.plan.delete_targets import Hashes, find_delete_targets, is_in, location_hashes

@@ -13,7 +13,7 @@ from itertools import chain, compress
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
 from icebench.engine.commit.file_refs import FileRef, key_of
 from icebench.engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import ValidationFailed
 from icebench.engine.plan.partition_lookup import may_list_partitions
 from icebench.engine.spec.data_file import DataFile

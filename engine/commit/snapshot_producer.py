@@ -9,8 +9,8 @@ from icebench.engine.commit.conflicts import Validation, snapshots_since
 from icebench.engine.commit.file_refs import FileRef
 from icebench.engine.commit.manifests import AddedFiles, AddedManifests, WrittenManifest, load_manifests
 from icebench.engine.commit.removal import Removal
-from icebench.engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import SnapshotChange, Staged, branch_head, stage_snapshot
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.commit.summary import FileCounts, summarize
 from icebench.engine.errors import ValidationFailed
 from icebench.engine.spec.data_file import DataFile

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.changes.read import Read
+from icebench.engine.commit.commit_loop import Transaction
 from icebench.engine.commit.committer import Committer, Identifier, TableState
 from icebench.engine.commit.retry import Waiting
-from icebench.engine.commit.staging import Staging
-from icebench.engine.commit.transaction import Transaction
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import CommitStateUnknown, EngineError
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.runtime.counters import Counters
@@ -71,7 +71,7 @@ class Target:
         """Commit the changes; where they certainly are not visible, delete the files that were prepared for them.
 
         Raises:
-            CommitFailed: See `icebench.engine.commit.transaction`.
+            CommitFailed: See `icebench.engine.commit.commit_loop`.
         """
         return self.commit_staged(self.staging(), changes, {file.file_path for file in prepared})
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import column_by_id, no_rows
+from icebench.engine.columnar.batch_columns import column_by_id, no_rows
 from icebench.engine.columnar.key_index import KeyIndex
 from icebench.engine.columnar.projection import Projector
 from icebench.engine.columnar.schemas import to_arrow_schema

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import BoolArray, Int64Array, bytes_array, bytes_array_of, data_of, offsets_of
+from icebench.engine.codec.array_views import BoolArray, Int64Array, bytes_array, bytes_array_of, data_of, offsets_of
 from icebench.engine.codec.taking import take
 from icebench.engine.errors import CorruptTable
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Int64Array, data_of, offsets_of
+from icebench.engine.codec.array_views import Int64Array, data_of, offsets_of
 from icebench.engine.codec.puffin.file import decode_blob, read_footer
 from icebench.engine.errors import CorruptTable, FileNotFound, Unsupported
 from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf

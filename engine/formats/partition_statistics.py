@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.projection import Projector
 from icebench.engine.columnar.scalars import from_arrow_array, to_arrow_array
 from icebench.engine.columnar.schemas import storage_of, to_arrow_schema, to_arrow_type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
 from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from icebench.engine.columnar.columns import no_rows
+from icebench.engine.columnar.batch_columns import no_rows
 from icebench.engine.columnar.projection import cast_leaves
 from icebench.engine.columnar.schemas import storage_field
 from icebench.engine.expressions import predicate

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from icebench.engine.codec.columns import BoolArray, bytes_array_of
+from icebench.engine.codec.array_views import BoolArray, bytes_array_of
 from icebench.engine.codec.puffin.file import NewBlob
-from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.deletes.files import FileRead

@@ -15,14 +15,14 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from icebench.engine.codec.columns import Int64Array
+from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.codec.taking import take
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import Invalid
 from icebench.engine.maintenance.clustering import Bounds, KeyRanges, Merge, average_depth, choose_merges, within_budget
 from icebench.engine.maintenance.file_groups import ChosenFiles, Selection
-from icebench.engine.maintenance.profile.columns import column_ranges, comparable_schema
+from icebench.engine.maintenance.profile.column_figures import column_ranges, comparable_schema
 from icebench.engine.maintenance.profile.live_files import LiveFiles, load_live_files
 from icebench.engine.maintenance.profile.overlap import compact_ranks
 from icebench.engine.maintenance.rewrite_data_files import Rewrite, RewrittenDataFiles, rewrite_data_files

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import Int64Array
+from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.maintenance.profile.overlap import count_boxes_within, count_overlaps_within
 
 Bounds: TypeAlias = tuple[Int64Array, NDArray[np.float64]]

@@ -15,7 +15,7 @@ from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.commit.changes.statistics import UpdateStatistics
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.manifests import load_manifests
-from icebench.engine.commit.staging import metadata_file_location
+from icebench.engine.commit.staging_context import metadata_file_location
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
 from icebench.engine.formats.partition_statistics import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from icebench.engine.codec.puffin.file import NewBlob, read_blob, read_footer
 from icebench.engine.codec.puffin.theta import NDV, SEED, THETA_SKETCH, ThetaSketch, decode_theta, encode_theta
-from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.columnar.single_values import single_value_hashes
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target

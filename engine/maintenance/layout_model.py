@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.columnar.partitions import group_rows
 from icebench.engine.columnar.scalars import from_arrow_array
 from icebench.engine.errors import Invalid

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
 from icebench.engine.commit.committer import TableState
-from icebench.engine.commit.staging import now_ms
+from icebench.engine.commit.staging_context import now_ms
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import Contradiction, Invalid
 from icebench.engine.expressions.predicate import Filter

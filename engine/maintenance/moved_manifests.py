@@ -9,13 +9,18 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
+from icebench.engine.codec.array_views import BoolArray, bytes_array_of, number_array, values_of
 from icebench.engine.codec.avro.file import read_header
 from icebench.engine.codec.block_codecs import AVRO_NAMES
-from icebench.engine.codec.columns import BoolArray, bytes_array_of, number_array, values_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.entry_columns import EntryColumns, MetricPairs
+from icebench.engine.codec.manifests.manifest_writer import (
+    ManifestBuilder,
+    ManifestLayout,
+    encode_row_part,
+    encode_rows_again,
+)
 from icebench.engine.codec.manifests.reader import decode_entry_columns, decode_header
-from icebench.engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_row_part, encode_rows_again
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.spec.locations import moved_location
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile

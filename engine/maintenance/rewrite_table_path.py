@@ -26,7 +26,7 @@ from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
 from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
 from icebench.engine.codec.puffin.file import with_blob_properties
-from icebench.engine.commit.staging import metadata_file_location
+from icebench.engine.commit.staging_context import metadata_file_location
 from icebench.engine.deletes.files import DeleteFile
 from icebench.engine.deletes.positions import position_batches
 from icebench.engine.errors import EngineError, Invalid

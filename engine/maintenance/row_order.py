@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import column_by_id
+from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.columnar.partitions import group_rows
 from icebench.engine.columnar.sorting import sort_indices
 from icebench.engine.deletes.files import FileRead

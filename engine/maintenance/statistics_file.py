@@ -11,7 +11,7 @@ from dataclasses import replace
 from icebench.engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
 from icebench.engine.commit.changes.statistics import UpdateStatistics
 from icebench.engine.commit.committer import TableState
-from icebench.engine.commit.staging import Staging, metadata_file_location
+from icebench.engine.commit.staging_context import Staging, metadata_file_location
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import FileNotFound, Invalid, ValidationFailed
 from icebench.engine.file_indexes.blob import FILE_INDEX, decode_index, encode_index, moved_index

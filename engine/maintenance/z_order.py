@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.schemas import storage_of
 from icebench.engine.errors import Invalid
 

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from icebench.engine.commit.changes.replace_table import ReplaceTable
     from icebench.engine.commit.target import Target
     from icebench.engine.maintenance import purge as purging
-    from icebench.engine.operations import staged, transaction
+    from icebench.engine.operations import staged_table, transaction
     from icebench.engine.operations.transaction import TableTransaction
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     rest = LazyModule("icebench.engine.catalog.rest")
     one_table = LazyModule("icebench.engine.commit.one_table")
     replace_table = LazyModule("icebench.engine.commit.changes.replace_table")
-    staged = LazyModule("icebench.engine.operations.staged")
+    staged_table = LazyModule("icebench.engine.operations.staged_table")
     target = LazyModule("icebench.engine.commit.target")
     transaction = LazyModule("icebench.engine.operations.transaction")
     purging = LazyModule("icebench.engine.maintenance.purge")
@@ -196,7 +196,7 @@ class Catalog:
         metadata = self._inner.stage_table(identifier, wanted)
         create = partial(self._inner.create_table, identifier, is_staged=True)
         return transaction.TableTransaction(
-            staged.NewTarget.begin(self._target(identifier, metadata.location), metadata, create)
+            staged_table.NewTarget.begin(self._target(identifier, metadata.location), metadata, create)
         )
 
     def replace_table_transaction(
@@ -225,7 +225,7 @@ class Catalog:
             return self.create_table_transaction(name, schema, **options)
         change = self._replacement(schema, **options)
         own = self._target(identifier, self._inner.load_state(identifier).metadata.location)
-        return transaction.TableTransaction(staged.StagedTarget.replacing(own, change))
+        return transaction.TableTransaction(staged_table.StagedTarget.replacing(own, change))
 
     def _replacement(
         self,

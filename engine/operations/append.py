@@ -11,7 +11,7 @@ from icebench.engine.commit.committed_batches import check_batch_id, has_batch, 
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import AlreadyExists, Invalid
-from icebench.engine.operations.staged import StagedTarget
+from icebench.engine.operations.staged_table import StagedTarget
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import ACCEPT_ANY_SCHEMA

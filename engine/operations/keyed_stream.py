@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.key_index import KeyIndex
 from icebench.engine.columnar.partitions import group_rows
 from icebench.engine.columnar.rows import table_rows
@@ -33,7 +33,7 @@ from icebench.engine.commit.committed_batches import check_batch_id, last_batch
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_to
-from icebench.engine.commit.snapshots import branch_head
+from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
 from icebench.engine.operations.append import note_empty_batch

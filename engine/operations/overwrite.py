@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from icebench.engine.commit.changes.replace_partitions import ReplacePartitions
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.conflicts import Validation
-from icebench.engine.commit.snapshots import branch_head
+from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.engine.commit.target import Target
 from icebench.engine.operations.append import Prepare
 from icebench.engine.operations.delete import ScanOf

@@ -17,9 +17,9 @@ from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.write.data_files import write_data_files
 
 if TYPE_CHECKING:
-    from icebench.engine.spark import writer as spark_writer
+    from icebench.engine.spark import frame_writer
 else:  # PySpark is loaded already where the caller has a DataFrame
-    spark_writer = LazyModule("icebench.engine.spark.writer")
+    frame_writer = LazyModule("icebench.engine.spark.frame_writer")
 
 Rows = Any
 """A pyarrow Table, a RecordBatchReader, a `pandas.DataFrame`, whatever gives an Arrow stream (`__arrow_c_stream__`: a
@@ -77,7 +77,7 @@ def incoming_schema(data: Rows) -> pa.Schema:
     if isinstance(data, WrittenRows):
         raise Invalid("files that are written already have no columns to add")
     if is_dataframe(data):
-        return spark_writer.incoming_schema(data)
+        return frame_writer.incoming_schema(data)
     schema: pa.Schema = data.schema
     return schema
 
@@ -92,5 +92,5 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[
     if isinstance(data, WrittenRows):
         return list(data.files)
     if is_dataframe(data):
-        return spark_writer.write_dataframe(data, metadata=metadata, store=target.store, counters=target.counters)
+        return frame_writer.write_dataframe(data, metadata=metadata, store=target.store, counters=target.counters)
     return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters)

@@ -30,13 +30,12 @@ from icebench.engine.spec.snapshots import MAIN, Snapshot
 from icebench.engine.write.data_files import remove_files_of, written_schema
 
 if TYPE_CHECKING:
-    from icebench.engine.spark import jobs, keyed_frame, memory
-    from icebench.engine.spark import writer as spark_writer
+    from icebench.engine.spark import frame_writer, jobs, keyed_frame, memory
 else:  # PySpark is loaded already where the caller has a DataFrame
     jobs = LazyModule("icebench.engine.spark.jobs")
     keyed_frame = LazyModule("icebench.engine.spark.keyed_frame")
     memory = LazyModule("icebench.engine.spark.memory")
-    spark_writer = LazyModule("icebench.engine.spark.writer")
+    frame_writer = LazyModule("icebench.engine.spark.frame_writer")
 
 
 def upsert_frame(
@@ -59,7 +58,7 @@ def upsert_frame(
     metadata = state.metadata
     chosen = chosen_mode(mode, metadata, MERGE_MODE, "upsert")
     keys = key_columns(on, metadata.schema)
-    incoming = spark_writer.incoming_schema(frame)
+    incoming = frame_writer.incoming_schema(frame)
     check_complete(incoming.names, metadata.schema)
     RowMatcher(incoming, metadata.schema)
     source = keyed_frame.KeyedFrame.of(frame, Schema(keys), [key.name for key in keys if is_searchable(key)])
@@ -105,7 +104,7 @@ def _changed(matched: keyed_frame.MatchedFrame, files: Sequence[FileRead], write
 def _written(matched: keyed_frame.MatchedFrame, writer: RowWriter) -> Sequence[DataFile]:
     """Write the rows of the DataFrame."""
     metadata = writer.metadata
-    return spark_writer.write_dataframe(
+    return frame_writer.write_dataframe(
         matched.written(None if writer.assigned is None else writer.assigned[0]),
         metadata=metadata,
         store=writer.store,

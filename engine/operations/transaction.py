@@ -14,7 +14,7 @@ from icebench.engine.commit.target import Target
 from icebench.engine.errors import Invalid
 from icebench.engine.operations.metadata_operations import MetadataOperations
 from icebench.engine.operations.row_operations import RowOperations
-from icebench.engine.operations.staged import StagedTarget
+from icebench.engine.operations.staged_table import StagedTarget
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.spec.metadata import TableMetadata
 
@@ -59,7 +59,7 @@ class TableTransaction(MetadataOperations, RowOperations):
         Raises:
             Invalid: The transaction is over.
             AlreadyExists: The transaction creates a table, and another writer has done so meanwhile.
-            CommitFailed: See `icebench.engine.commit.transaction`.
+            CommitFailed: See `icebench.engine.commit.commit_loop`.
         """
         self._end()
         self._committed(self._staged.finish())

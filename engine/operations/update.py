@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.rows import table_rows
 from icebench.engine.columnar.scalar_evaluation import evaluate
 from icebench.engine.columnar.schemas import child_fields, storage_of, to_arrow_schema, to_arrow_type

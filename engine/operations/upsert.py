@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.key_index import KeyIndex
 from icebench.engine.columnar.rows import table_rows
 from icebench.engine.columnar.schemas import to_arrow_schema

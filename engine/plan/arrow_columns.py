@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import Int64Array, cast_array, data_of, offsets_of, valid_of, validity
+from icebench.engine.codec.array_views import Int64Array, cast_array, data_of, offsets_of, valid_of, validity
 from icebench.engine.codec.taking import take
 from icebench.engine.columnar.schemas import to_arrow_type
 from icebench.engine.errors import CorruptTable

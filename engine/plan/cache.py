@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
-from icebench.engine.codec.columns import ManifestColumns
+from icebench.engine.codec.array_views import ManifestColumns
 from icebench.engine.errors import Invalid
 from icebench.engine.plan.disk_cache import DiskCache
 from icebench.engine.runtime.counters import Counters

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Int64Array
-from icebench.engine.columnar.columns import combined
+from icebench.engine.codec.array_views import Int64Array
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.errors import NotFound
 from icebench.engine.plan.grouping import codes_of
 from icebench.engine.plan.incremental import planned_appends

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import BoolArray, Int64Array, number_array, valid_of
+from icebench.engine.codec.array_views import BoolArray, Int64Array, number_array, valid_of
 from icebench.engine.codec.taking import take
 from icebench.engine.errors import CorruptTable
 from icebench.engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pair_with_deletes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import BoolArray, Int64Array
+from icebench.engine.codec.array_views import BoolArray, Int64Array
 from icebench.engine.kernels.compiling import kernel
 
 Pairs = Int64Array

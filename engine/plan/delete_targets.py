@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import BoolArray, ManifestColumns, data_of, offsets_of, valid_of
+from icebench.engine.codec.array_views import BoolArray, ManifestColumns, data_of, offsets_of, valid_of
 from icebench.engine.codec.taking import take
 from icebench.engine.plan.grouping import codes_of
 from icebench.engine.plan.location_hashes import hash_locations

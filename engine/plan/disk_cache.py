@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from icebench.engine.codec.columns import ManifestColumns, bytes_array_of
-from icebench.engine.codec.manifests.columns import FIELDS, MAPS
+from icebench.engine.codec.array_views import ManifestColumns, bytes_array_of
+from icebench.engine.codec.manifests.decoded_entries import FIELDS, MAPS
 from icebench.engine.plan.batch_files import DamagedError, StoredBatch, encode_batch, open_batch
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.storage.directory_cache import DirectoryCache

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Int64Array, ManifestColumns, data_of, number_array
+from icebench.engine.codec.array_views import Int64Array, ManifestColumns, data_of, number_array
 from icebench.engine.columnar.schemas import to_arrow_type
 from icebench.engine.errors import CorruptTable, Unsupported
 from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate

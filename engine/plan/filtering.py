@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from icebench.engine.codec.columns import BoolArray, Int64Array, ManifestColumns
+from icebench.engine.codec.array_views import BoolArray, Int64Array, ManifestColumns
 from icebench.engine.codec.taking import take
 from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from icebench.engine.expressions.bounds import Evaluator

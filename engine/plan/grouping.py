@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     Int64Array,
     bytes_array,
     data_of,

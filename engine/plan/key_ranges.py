@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import BoolArray, Int64Array, ManifestColumns, offsets_of, values_of
+from icebench.engine.codec.array_views import BoolArray, Int64Array, ManifestColumns, offsets_of, values_of
 from icebench.engine.errors import CorruptTable
 from icebench.engine.expressions.bounds import ColumnBounds, Flags
 from icebench.engine.expressions.vectors import BytesCuts, BytesVector, Cuts, NumberCuts, NumberVector, Vector, pack

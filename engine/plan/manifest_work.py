@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from icebench.engine.codec.columns import BoolArray
+from icebench.engine.codec.array_views import BoolArray
 from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from icebench.engine.expressions.literal_intervals import TRUE
 from icebench.engine.plan.filtering import EntryFilter, Filtered

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Int64Array, ManifestColumns, has_values, number_array, valid_of, values_of
+from icebench.engine.codec.array_views import Int64Array, ManifestColumns, has_values, number_array, valid_of, values_of
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
 from icebench.engine.codec.manifests.reader import decode_columns, decode_header
 from icebench.engine.codec.taking import take

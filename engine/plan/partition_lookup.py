@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from icebench.engine.codec.columns import BoolArray, Int64Array
+from icebench.engine.codec.array_views import BoolArray, Int64Array
 from icebench.engine.expressions.bounds import ColumnBounds, Flags
 from icebench.engine.expressions.vectors import Vector, cuts_of, key, representation
 from icebench.engine.plan.pruning import SummaryStatistics

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import ManifestColumns, data_of, offsets_of, valid_of, values_of
+from icebench.engine.codec.array_views import ManifestColumns, data_of, offsets_of, valid_of, values_of
 from icebench.engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
 from icebench.engine.expressions.partitions import source_evidence
 from icebench.engine.expressions.uuid_bounds import believed_bounds

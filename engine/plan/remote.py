@@ -16,8 +16,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Int64Array, ManifestColumns
-from icebench.engine.codec.manifests.columns import MAPS
+from icebench.engine.codec.array_views import Int64Array, ManifestColumns
+from icebench.engine.codec.manifests.decoded_entries import MAPS
 from icebench.engine.codec.taking import take
 from icebench.engine.errors import Contradiction, EngineError, StorageFailed, refuse
 from icebench.engine.expressions.bound import BoundPredicate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Int64Array
+from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate, tests_of_rows
 from icebench.engine.expressions.predicate import TRUE, Filter, Predicate

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import BoolArray, Int64Array
-from icebench.engine.columnar.columns import combined
+from icebench.engine.codec.array_views import BoolArray, Int64Array
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.schemas import storage_of
 from icebench.engine.errors import CorruptTable, Invalid
 from icebench.engine.kernels.compiling import kernel

@@ -43,7 +43,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     BoolArray,
     Int64Array,
     ManifestColumns,

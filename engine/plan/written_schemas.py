@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from icebench.engine.codec.columns import BoolArray, Int64Array, ManifestColumns, valid_of
+from icebench.engine.codec.array_views import BoolArray, Int64Array, ManifestColumns, valid_of
 from icebench.engine.expressions.bounds import ColumnBounds, Evidence, Presence
 from icebench.engine.expressions.vectors import vector_of
 from icebench.engine.spec.metadata import TableMetadata

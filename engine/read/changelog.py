@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import column_by_id, combined
+from icebench.engine.columnar.batch_columns import column_by_id, combined
 from icebench.engine.columnar.matching import find_uncancelled, row_codes, update_pairs
 from icebench.engine.columnar.projection import MissingValues, Projector
 from icebench.engine.columnar.schemas import to_arrow_schema

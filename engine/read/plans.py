@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.partitions import partition_tuples
 from icebench.engine.deletes.files import DeleteFile, FileRead
 from icebench.engine.expressions.bound import BOUND_TRUE

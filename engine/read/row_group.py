@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.decimals import is_narrow
 from icebench.engine.columnar.filters import row_mask
 from icebench.engine.columnar.lineage import last_updated, row_ids

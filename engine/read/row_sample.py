@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Int64Array
-from icebench.engine.columnar.columns import no_rows
+from icebench.engine.codec.array_views import Int64Array
+from icebench.engine.columnar.batch_columns import no_rows
 
 
 def sample(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, seed: int) -> pa.Table:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from icebench.engine.codec.columns import Int64Array
+from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.plan.changes import SnapshotChanges
 from icebench.engine.plan.scan import ScanPlan, TableScan
 from icebench.engine.plan.tasks import TaskPacking

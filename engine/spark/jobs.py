@@ -18,7 +18,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.errors import EngineError, Unsupported
 
 T = TypeVar("T")

@@ -20,17 +20,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.rows import RowMatcher
 from icebench.engine.columnar.value_summary import MOST_VALUES, ValueSummary
 from icebench.engine.errors import Unsupported
 from icebench.engine.plan.scan import ScanPlan
 from icebench.engine.spark.arrow_batches import spark_batch, spark_schema
 from icebench.engine.spark.file_chunks import PREFIX
+from icebench.engine.spark.frame_writer import with_uuids
 from icebench.engine.spark.jobs import carried_errors, errors_of_executors
 from icebench.engine.spark.native_scan import plan_to_dataframe
 from icebench.engine.spark.types import quoted
-from icebench.engine.spark.writer import with_uuids
 from icebench.engine.spec.metadata_columns import FILE, POS, ROW_ID
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import UUID

@@ -21,7 +21,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from icebench.engine.columnar.columns import combined
+from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.deletes.equality import joined_fields
 from icebench.engine.deletes.files import FileRead
 from icebench.engine.deletes.loaded_deletes import NO_DELETES, FileDeletes

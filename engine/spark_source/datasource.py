@@ -7,6 +7,7 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 from icebench.engine.spark.arrow_batches import spark_schema
+from icebench.engine.spark_source.batch_writer import BatchWriter, SourceWrite
 from icebench.engine.spark_source.options import is_stream, read_options, stream_options, write_options
 from icebench.engine.spark_source.reader import (
     BatchReader,
@@ -17,7 +18,6 @@ from icebench.engine.spark_source.reader import (
 )
 from icebench.engine.spark_source.stream_reader import StreamReader, stream_schema
 from icebench.engine.spark_source.stream_writer import StreamWriter
-from icebench.engine.spark_source.writer import BatchWriter, SourceWrite
 
 NAME = "icebench"
 

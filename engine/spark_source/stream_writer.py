@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as sd
 
 from icebench.engine.errors import Unsupported
-from icebench.engine.spark_source.writer import SourceWrite, TaskFiles, task_files
+from icebench.engine.spark_source.batch_writer import SourceWrite, TaskFiles, task_files
 from icebench.engine.write.locations import FileNames
 
 _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"

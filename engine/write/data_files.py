@@ -16,8 +16,8 @@ from icebench.engine.columnar.rows import table_rows
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.columnar.sorting import sorted_table
 from icebench.engine.errors import EngineError
+from icebench.engine.formats.file_writers import write_options
 from icebench.engine.formats.metrics_modes import metrics_modes
-from icebench.engine.formats.writer import write_options
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata

@@ -17,8 +17,8 @@ import pyarrow as pa
 from icebench.engine.columnar.rows import table_rows
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.errors import Invalid
+from icebench.engine.formats.file_writers import WriteOptions, write_options
 from icebench.engine.formats.metrics_modes import FULL
-from icebench.engine.formats.writer import WriteOptions, write_options
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.metadata import TableMetadata

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from icebench.engine.formats.file_writer import FileWriter
+from icebench.engine.formats.file_writers import WriteOptions, open_writer
 from icebench.engine.formats.metrics_modes import MetricsMode
 from icebench.engine.formats.parquet.encoded_sizes import encoded_size
 from icebench.engine.formats.parquet.metrics import FileMetrics
-from icebench.engine.formats.writer import WriteOptions, open_writer
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.partitioning import Partition
 from icebench.engine.spec.schema import Schema

@@ -14,7 +14,7 @@ import icebench
 from icebench.bench.workloads.events import Events
 from icebench.bench.workloads.log import Log
 from icebench.bench.workloads.wide import Wide
-from icebench.engine.formats.parquet import writer
+from icebench.engine.formats.parquet import parquet_writer
 
 ROWS = {
     "log": (Log(rows=600_000).batch, 50_000),
@@ -36,7 +36,7 @@ def test_files_are_smaller_with_the_decision(tmp_path: Path, monkeypatch: pytest
             for decided in (0, 1):
                 with monkeypatch.context() as changed:
                     if not decided:
-                        changed.setattr(writer, "dictionary_columns", lambda *_, default, **__: default)
+                        changed.setattr(parquet_writer, "dictionary_columns", lambda *_, default, **__: default)
                     table = catalog.create_table(f"db.t{turn}_{decided}", data.schema)
                     begun = time.process_time()
                     table.append(data)

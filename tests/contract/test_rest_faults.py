@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from icebench.engine.catalog.rest import RestCatalog
 from icebench.engine.catalog.rest_session import open_session
 from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.commit_loop import Transaction
 from icebench.engine.commit.committer import Committed, Conflicted, Unknown
 from icebench.engine.commit.retry import Waiting
-from icebench.engine.commit.transaction import Transaction
 from icebench.engine.spec.requirements import AssertTableUuid
 from icebench.engine.spec.updates import SetLocation, SetProperties
 from icebench.errors import CommitConflict, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported

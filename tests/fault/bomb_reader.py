@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK, GATHER
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
 from icebench.engine.codec.metadata_json.table import decode_metadata

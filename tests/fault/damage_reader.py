@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from icebench.engine.catalog.filesystem import FileSystemCatalog
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
 from icebench.engine.codec.manifests import reader as manifest
 from icebench.engine.codec.manifests.listed_manifest import check_listed
 from icebench.engine.formats.orc.source import OrcSource

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.avro import chunk_kernels
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.compiled import chunk_kernels
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
 from icebench.engine.kernels.machine_kernel import MachineKernel
 from tests.fault.guarded_memory import GuardedMemory
 

@@ -26,8 +26,8 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
-from icebench.engine.codec.manifests.writer import encode_manifest
 from icebench.engine.codec.metadata_json.schema import schema_from_json, schema_to_json
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry

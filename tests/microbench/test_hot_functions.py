@@ -21,8 +21,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import icebench
 from icebench.bench.workloads.metadata_files import ITEM, MetadataFiles
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.manifest_writer import EncodedManifest, encode_manifest
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
-from icebench.engine.codec.manifests.writer import EncodedManifest, encode_manifest
 from icebench.engine.codec.metadata_json.table import decode_metadata
 from icebench.engine.codec.puffin.bitmap import decode_vector, encode_vector
 from icebench.engine.columnar.key_index import KeyIndex

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 import icebench
 from icebench.engine.catalog.filesystem import FileSystemCatalog
-from icebench.engine.columnar.columns import no_rows
+from icebench.engine.columnar.batch_columns import no_rows
 from icebench.engine.columnar.schemas import storage_field, to_arrow_schema
-from icebench.engine.formats.orc.writer import OrcFileWriter
-from icebench.engine.formats.writer import open_writer
+from icebench.engine.formats.file_writers import open_writer
+from icebench.engine.formats.orc.orc_writer import OrcFileWriter
 from icebench.engine.read.plans import planned_files
 from icebench.engine.spec.data_file import DataFile, FileFormat
 from icebench.engine.spec.schema import Schema

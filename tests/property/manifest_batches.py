@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import ManifestColumns, list_array, number_array
-from icebench.engine.codec.manifests.columns import FIELDS, MAPS
+from icebench.engine.codec.array_views import ManifestColumns, list_array, number_array
+from icebench.engine.codec.manifests.decoded_entries import FIELDS, MAPS
 
 BYTES = ("file_path", "file_format", "referenced_data_file", "key_metadata")
 LISTS = ("split_offsets", "equality_ids")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
-from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from icebench.engine.spec.metadata import TableMetadata

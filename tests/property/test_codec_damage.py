@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
 from icebench.engine.codec.metadata_json.table import decode_metadata

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.engine.codec.avro import columns as avro_columns
-from icebench.engine.codec.avro import compiled as avro_compiled
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
-from icebench.engine.codec.columns import ManifestColumns
+from icebench.engine.codec.array_views import ManifestColumns
+from icebench.engine.codec.avro.compiled import read_compiled
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.reading import block_columns
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
 from icebench.engine.kernels.compiling import jit
 from icebench.engine.spec.manifest import ManifestEntry
@@ -39,7 +39,7 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DECODE_CHUNK, "should_use", lambda _: request.param != "interpreted")
         if request.param == "Numba":
-            patch.setattr(DECODE_CHUNK, "_function", jit(avro_compiled.decode_chunk_at, _nrt=False))
+            patch.setattr(DECODE_CHUNK, "_function", jit(read_compiled.decode_chunk_at, _nrt=False))
         yield
 
 
@@ -134,6 +134,6 @@ def test_parts_may_be_decoded_in_any_way_that_keeps_their_order(manifest: Writte
         return [function(item) for item in reversed(list(items))][::-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_columns, "_CHUNK_BYTES", per_chunk)
+        patch.setattr(block_columns, "_CHUNK_BYTES", per_chunk)
         columns = decode_columns(manifest.data, metrics=None, map_chunks=backwards)
     check_columns(columns, manifest.entries, None)

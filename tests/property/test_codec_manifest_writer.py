@@ -14,11 +14,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK, WRITE_ROWS
 from icebench.engine.codec.avro.file import read_blocks, read_header
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, WRITE_ROWS
-from icebench.engine.codec.manifests import writer as manifest_writer
-from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
-from icebench.engine.codec.manifests.writer import (
+from icebench.engine.codec.manifests import manifest_writer
+from icebench.engine.codec.manifests.manifest_writer import (
     Compression,
     EncodedManifest,
     ManifestBuilder,
@@ -27,6 +26,7 @@ from icebench.engine.codec.manifests.writer import (
     encode_part,
     entry_batches,
 )
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.spec.partitioning import PartitionField, PartitionSpec

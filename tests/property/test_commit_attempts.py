@@ -15,10 +15,10 @@ from icebench.engine.commit.changes.merge_append import MergeAppend
 from icebench.engine.commit.changes.overwrite import Overwrite
 from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
 from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.commit_loop import Transaction, stage_all
 from icebench.engine.commit.file_refs import ref_to
 from icebench.engine.commit.manifests import load_manifests
 from icebench.engine.commit.retry import Waiting
-from icebench.engine.commit.transaction import Transaction, stage_all
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.inheritance import apply_inheritance
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry

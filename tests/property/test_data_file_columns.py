@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icebench.engine.codec.manifests.manifest_writer import (
+    ManifestBuilder,
+    ManifestLayout,
+    encode_added_part,
+    encode_part,
+)
 from icebench.engine.codec.manifests.reader import decode_entries
-from icebench.engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_added_part, encode_part
 from icebench.engine.columnar import data_file_columns as file_tables
 from icebench.engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
 from icebench.engine.commit.summary import FileCounts

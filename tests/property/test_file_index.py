@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import icebench
-from icebench.engine.codec.columns import bytes_array_of
+from icebench.engine.codec.array_views import bytes_array_of
 from icebench.engine.columnar.scalars import to_arrow_array
 from icebench.engine.file_indexes.blob import Hashes, build_index, decode_index, encode_index, joined_index
 from icebench.engine.file_indexes.lookup import LoadedIndex

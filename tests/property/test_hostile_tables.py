@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 import icebench
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.codec.manifests.reader import decode_entries, decode_header
-from icebench.engine.codec.manifests.writer import encode_manifest
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile

@@ -11,11 +11,16 @@ from hypothesis import strategies as st
 
 from icebench.engine.codec.manifests.entry_columns import EntryColumns
 from icebench.engine.codec.manifests.entry_rows import encode_entry_rows
+from icebench.engine.codec.manifests.manifest_writer import (
+    ManifestBuilder,
+    ManifestLayout,
+    encode_manifest,
+    encode_row_part,
+)
 from icebench.engine.codec.manifests.reader import decode_entries, decode_entry_columns
-from icebench.engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_manifest, encode_row_part
 from icebench.engine.commit import manifest_rows
 from icebench.engine.commit.manifest_rows import ManifestRewriting
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.inheritance import apply_inheritance

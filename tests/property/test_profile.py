@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from icebench.engine.codec.avro.file import encode_long
 from icebench.engine.maintenance.file_groups import Selection
-from icebench.engine.maintenance.profile import columns
+from icebench.engine.maintenance.profile import column_figures
 from icebench.engine.maintenance.profile.figures import DeleteKind, Histogram, Overlap, Quantiles
 from icebench.engine.maintenance.profile.overlap import compact_ranks
 from icebench.engine.maintenance.profile.table_profile import Subject, TableProfile, profile_table
@@ -339,12 +339,12 @@ def test_overlaps_and_depths_of_columns(drawn: Drawn) -> None:
 @given(drawn_tables(), st.integers(1, 7))
 def test_columns_are_the_same_however_many_are_decoded_at_a_time(drawn: Drawn, size: int) -> None:
     whole = drawn.profile().columns
-    memory = columns._METRICS_MEMORY_BYTES
+    memory = column_figures._METRICS_MEMORY_BYTES
     try:
-        columns._METRICS_MEMORY_BYTES = size * 100
+        column_figures._METRICS_MEMORY_BYTES = size * 100
         assert drawn.profile().columns == whole
     finally:
-        columns._METRICS_MEMORY_BYTES = memory
+        column_figures._METRICS_MEMORY_BYTES = memory
 
 
 @given(drawn_tables())

@@ -19,7 +19,7 @@ from icebench.engine.codec.metadata_json.schema import schema_to_json
 from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
 from icebench.engine.columnar.schemas import from_arrow_schema
 from icebench.engine.commit.changes.replace_table import ReplaceTable
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.spec.creation import new_table_metadata
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import PartitionSpec, partition_spec

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from icebench.engine.codec.avro.compiled.machine_kernels import WRITE_ROWS
 from icebench.engine.codec.avro.file import encode_bytes, encode_long
-from icebench.engine.codec.avro.machine_kernels import WRITE_ROWS
-from icebench.engine.codec.avro.row_program import RowProgram
+from icebench.engine.codec.avro.writing.row_program import RowProgram
 from tests.property.manifest_strategies import INT32, INT64
 
 KEYS = st.integers(0, (1 << 31) - 1)

@@ -22,7 +22,7 @@ from icebench.engine.commit.changes.references import CreateRef, FastForward, Re
 from icebench.engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
 from icebench.engine.commit.committed_batches import NO_BATCH
 from icebench.engine.commit.committer import Committed, Outcome
-from icebench.engine.commit.snapshots import branch_head
+from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.errors import AlreadyExists, FileNotFound, Invalid, NotFound, ValidationFailed
 from tests.services.foreign_expiry import ForeignExpiry
 from tests.unit.engine.commit.tables import World, data_file, live_files, metadata, world

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
-from icebench.engine.commit.snapshots import Staged
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.updates import RemoveProperties, SetProperties
 

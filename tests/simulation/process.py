@@ -11,7 +11,7 @@ import pyarrow as pa
 from icebench.engine.catalog import catalog as rooms
 from icebench.engine.commit.committer import Identifier
 from icebench.engine.commit.retry import Waiting
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.commit.target import Target
 from icebench.engine.maintenance.maintenance import Maintenance
 from icebench.engine.opening.catalog import Catalog

@@ -21,8 +21,8 @@ from unittest import mock
 
 from greenlet import greenlet
 
-from icebench.engine.codec.avro import columns as avro_columns
 from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.avro.reading import block_columns
 from icebench.engine.codec.manifests import manifest_list
 from icebench.engine.codec.manifests import reader as manifest
 from icebench.errors import EngineError, StorageFailed
@@ -318,8 +318,8 @@ def deterministic() -> Iterator[None]:
         return _Present.world.random_bytes(count)
 
     with (
-        mock.patch.object(manifest, "decode_objects", _remembering(avro_columns.decode_objects)),
-        mock.patch.object(manifest_list, "decode_objects", _remembering(avro_columns.decode_objects)),
+        mock.patch.object(manifest, "decode_objects", _remembering(block_columns.decode_objects)),
+        mock.patch.object(manifest_list, "decode_objects", _remembering(block_columns.decode_objects)),
         mock.patch.object(os, "urandom", chance),
         mock.patch.object(os, "sched_getaffinity", create=True, return_value={0}),
     ):

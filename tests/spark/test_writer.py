@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import icebench
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
-from icebench.engine.spark.writer import write_dataframe
+from icebench.engine.spark.frame_writer import write_dataframe
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.schema import Schema

@@ -33,8 +33,12 @@ def test_tables_name_the_same_rooms() -> None:
         ("engine/table.py", "from icebench.engine.plan.scan import Scan", True),
         ("engine/table.py", "from icebench.engine.spark.native_scan import plan_to_dataframe", True),
         ("engine/table.py", "from icebench.engine.spark_source.reader import read", False),
-        ("engine/operations/append.py", 'write = import_module("icebench.engine.spark.writer").write', True),
-        ("engine/operations/append.py", 'write = import_module("icebench.engine.spark_source.writer").write', False),
+        ("engine/operations/append.py", 'write = import_module("icebench.engine.spark.frame_writer").write', True),
+        (
+            "engine/operations/append.py",
+            'write = import_module("icebench.engine.spark_source.batch_writer").write',
+            False,
+        ),
         (
             "engine/read/changelog.py",
             'def f():\n    return import_module("icebench.engine.spark.changelog_scan").f()',

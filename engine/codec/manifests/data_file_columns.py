@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import Integers, has_values, values_of
+from icebench.engine.codec.array_views import Integers, has_values, values_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.partition_columns import DistinctColumn, distinct_tuples
 from icebench.engine.spec.data_file import FileContent

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import overload
 
 from icebench.engine.codec.avro.file import read_blocks, read_header
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.codec.manifests.reader import decode_entries
-from icebench.engine.codec.manifests.writer import encode_manifest
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.spec.partitioning import PartitionSpec

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from icebench.engine.codec.columns import offsets_of, valid_of
-from icebench.engine.codec.manifests.columns import MAPS, ManifestReader
+from icebench.engine.codec.array_views import offsets_of, valid_of
+from icebench.engine.codec.manifests.decoded_entries import MAPS, ManifestReader
 from icebench.engine.codec.manifests.partition_columns import partition_values
 from icebench.engine.errors import Unsupported
 from icebench.engine.spec.data_file import NO_METRICS, DataFile, FileContent, FileFormat

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.avro.file import encode_long
-from icebench.engine.codec.avro.program import Path
-from icebench.engine.codec.avro.row_program import RowProgram
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     Int64Array,
     ManifestColumns,
     bytes_array_of,
@@ -20,8 +17,11 @@ from icebench.engine.codec.columns import (
     valid_of,
     values_of,
 )
+from icebench.engine.codec.avro.file import encode_long
+from icebench.engine.codec.avro.reading.program import Path
+from icebench.engine.codec.avro.writing.row_program import RowProgram
 from icebench.engine.codec.manifests import schema as ids
-from icebench.engine.codec.manifests.columns import LEAVES, MAPS, ManifestReader
+from icebench.engine.codec.manifests.decoded_entries import LEAVES, MAPS, ManifestReader
 from icebench.engine.codec.manifests.entries import file_format
 from icebench.engine.codec.manifests.partition_columns import DistinctColumn, distinct_values, partition_columns
 from icebench.engine.codec.manifests.rows import value_array

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import valid_of, values_of
+from icebench.engine.codec.array_views import valid_of, values_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.entry_columns import EntryColumns, encode_columns
 from icebench.engine.codec.manifests.partition_columns import distinct_tuples

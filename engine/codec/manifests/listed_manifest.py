@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import valid_of, values_of
+from icebench.engine.codec.array_views import valid_of, values_of
 from icebench.engine.errors import Contradiction, CorruptTable
 from icebench.engine.spec.manifest import EntryStatus, ManifestFile
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from icebench.engine.codec.avro.columns import DecodedObjects, decode_objects
+from icebench.engine.codec.array_views import fits_int32, offsets_of, valid_of, values_of
 from icebench.engine.codec.avro.file import AvroHeader, encode_bytes, encode_container, encode_long, read_header
-from icebench.engine.codec.avro.program import Path, Selection
+from icebench.engine.codec.avro.reading.block_columns import DecodedObjects, decode_objects
+from icebench.engine.codec.avro.reading.program import Path, Selection
 from icebench.engine.codec.avro.schema import record_schema
 from icebench.engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
-from icebench.engine.codec.columns import fits_int32, offsets_of, valid_of, values_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.errors import CorruptTable, Invalid
 from icebench.engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import has_values, offsets_of, valid_of, values_of
+from icebench.engine.codec.array_views import has_values, offsets_of, valid_of, values_of
 from icebench.engine.codec.taking import take
 
 

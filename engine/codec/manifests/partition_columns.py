@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.avro.program import ColumnLayout
-from icebench.engine.codec.columns import Int64Array, valid_of, values_of
-from icebench.engine.codec.manifests.columns import PARTITION, ManifestReader
+from icebench.engine.codec.array_views import Int64Array, valid_of, values_of
+from icebench.engine.codec.avro.reading.program import ColumnLayout
+from icebench.engine.codec.manifests.decoded_entries import PARTITION, ManifestReader
 from icebench.engine.codec.taking import take
 from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
 from icebench.engine.spec.values import Value, decimal_of

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from icebench.engine.codec.avro.columns import MapFunction, decode_objects
+from icebench.engine.codec.array_views import ManifestColumns, values_of
 from icebench.engine.codec.avro.file import read_header
-from icebench.engine.codec.columns import ManifestColumns, values_of
-from icebench.engine.codec.manifests.columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
+from icebench.engine.codec.avro.reading.block_columns import MapFunction, decode_objects
+from icebench.engine.codec.manifests.decoded_entries import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from icebench.engine.codec.manifests.entries import entries_of
 from icebench.engine.codec.manifests.entry_columns import EntryColumns, entry_columns
 from icebench.engine.codec.manifests.header import ManifestHeader, decode_header, spec_of

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.avro.row_program import RowProgram
-from icebench.engine.codec.avro.schema import decimal_width
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     Int64Array,
     bytes_array_of,
     data_of,
@@ -25,6 +23,8 @@ from icebench.engine.codec.columns import (
     number_array,
     offsets_of,
 )
+from icebench.engine.codec.avro.schema import decimal_width
+from icebench.engine.codec.avro.writing.row_program import RowProgram
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.spec.manifest import ManifestEntry
 from icebench.engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type

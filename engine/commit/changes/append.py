@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icebench.engine.commit.snapshot_producer import SnapshotProducer
-from icebench.engine.commit.snapshots import Staged
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.metadata import TableMetadata
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from icebench.engine.commit.snapshots import Staged
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.spec.metadata import TableMetadata
 
 

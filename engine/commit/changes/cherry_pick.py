@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from icebench.engine.commit.changes.append import Append
 from icebench.engine.commit.conflicts import changed_files
-from icebench.engine.commit.snapshots import Staged, branch_head, move_branch, requires_ref
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, branch_head, move_branch, requires_ref
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid, NotFound, Unsupported
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent
 from icebench.engine.spec.metadata import TableMetadata

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from icebench.engine.commit.snapshots import Staged
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, check_column_names
 from icebench.engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from icebench.engine.commit.committed_batches import entries_to_keep, updates_to_entries
-from icebench.engine.commit.snapshots import Staged, requires_ref
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, requires_ref
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP

@@ -15,7 +15,7 @@ from icebench.engine.codec.manifests.entry_rows import EntryRows
 from icebench.engine.commit.changes.append import Append
 from icebench.engine.commit.manifest_rows import ManifestRewriting
 from icebench.engine.commit.manifests import AttemptCache, WrittenManifest
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.spec.manifest import ManifestContent, ManifestFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import (

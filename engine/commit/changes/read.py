@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icebench.engine.commit.conflicts import Validation
-from icebench.engine.commit.snapshots import Staged, branch_head, requires_ref
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, branch_head, requires_ref
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.requirements import AssertTableUuid
 from icebench.engine.spec.snapshots import MAIN

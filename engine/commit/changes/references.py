@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from icebench.engine.commit.snapshots import Staged, move_branch, requires_ref
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, move_branch, requires_ref
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import AlreadyExists, Invalid, NotFound
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.requirements import AssertTableUuid

@@ -10,8 +10,8 @@ from icebench.engine.commit.file_refs import FileRef, ref_to
 from icebench.engine.commit.manifests import load_manifests
 from icebench.engine.commit.removal import Removal
 from icebench.engine.commit.snapshot_producer import SnapshotProducer
-from icebench.engine.commit.snapshots import Staged, branch_head
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, branch_head
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid, ValidationFailed
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.inheritance import apply_inheritance

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from icebench.engine.commit.changes.evolution import mapping_update
-from icebench.engine.commit.snapshots import Staged, requires_ref
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, requires_ref
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import ValidationFailed
 from icebench.engine.spec.creation import check_definition, renumbered_order, renumbered_spec
 from icebench.engine.spec.metadata import TableMetadata

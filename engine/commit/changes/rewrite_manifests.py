@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from icebench.engine.commit.manifest_rows import ManifestRewriting
 from icebench.engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests
-from icebench.engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import SnapshotChange, Staged, branch_head, stage_snapshot
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.commit.summary import summarize
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.manifest import ManifestContent, ManifestFile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icebench.engine.commit.snapshots import Staged
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import ValidationFailed
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.requirements import AssertTableUuid

@@ -15,8 +15,8 @@ from icebench.engine.commit.committed_batches import (
     updates_to_entries,
 )
 from icebench.engine.commit.manifests import load_manifests
-from icebench.engine.commit.snapshots import Staged, branch_head, requires_ref
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, branch_head, requires_ref
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import AlreadyExists, Invalid, ValidationFailed
 from icebench.engine.spec.manifest import ManifestContent
 from icebench.engine.spec.metadata import TableMetadata

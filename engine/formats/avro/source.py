@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.types as pat
 from fastavro.schema import SchemaParseException
 
-from icebench.engine.codec.avro.columns import decode_objects
+from icebench.engine.codec.array_views import cast_array, data_of, offsets_of, valid_of
 from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header
-from icebench.engine.codec.avro.program import Selection
+from icebench.engine.codec.avro.reading.block_columns import decode_objects
+from icebench.engine.codec.avro.reading.program import Selection
 from icebench.engine.codec.block_codecs import BadBlockError, Inflater
 from icebench.engine.codec.budget import budget_of, piece_limit, too_large
-from icebench.engine.codec.columns import cast_array, data_of, offsets_of, valid_of
 from icebench.engine.columnar.schemas import field_id_of
 from icebench.engine.errors import CorruptTable
 from icebench.engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema

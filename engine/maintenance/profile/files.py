@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icebench.engine.codec.columns import BoolArray, Int64Array
+from icebench.engine.codec.array_views import BoolArray, Int64Array
 from icebench.engine.maintenance.file_groups import Selection
 from icebench.engine.maintenance.profile.figures import (
     AgeFigures,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from icebench.engine.codec.columns import data_of, offsets_of, valid_of
+from icebench.engine.codec.array_views import data_of, offsets_of, valid_of
 from icebench.engine.errors import EngineError, FileNotFound
 from icebench.engine.expressions.bounds import ColumnBounds
 from icebench.engine.expressions.vectors import BytesVector, Vector, from_serialized
@@ -17,7 +17,7 @@ from icebench.engine.formats.opening import open_source
 from icebench.engine.formats.parquet.chunk_storage import ChunkStorage
 from icebench.engine.formats.parquet.row_groups import RowGroupStatistics
 from icebench.engine.formats.parquet.source import ParquetSource
-from icebench.engine.maintenance.profile.columns import comparable_schema, first_group
+from icebench.engine.maintenance.profile.column_figures import comparable_schema, first_group
 from icebench.engine.maintenance.profile.figures import ColumnStorage, Contradiction, FooterFigures
 from icebench.engine.maintenance.profile.live_files import LiveFiles, quantiles
 from icebench.engine.maintenance.profile.overlap import rank_values, select_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import Int64Array, offsets_of, valid_of, values_of
+from icebench.engine.codec.array_views import Int64Array, offsets_of, valid_of, values_of
 from icebench.engine.maintenance.profile.figures import Histogram, Quantiles
 from icebench.engine.plan.delete_index import DeletesOfFiles, match_deletes
 from icebench.engine.plan.grouping import partition_codes

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import Int64Array, bytes_array, data_of, offsets_of
+from icebench.engine.codec.array_views import Int64Array, bytes_array, data_of, offsets_of
 from icebench.engine.codec.taking import take
 from icebench.engine.columnar.ranking import rank_bytes
 from icebench.engine.expressions.vectors import BytesVector, NumberVector, Vector

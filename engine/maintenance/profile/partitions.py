@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from icebench.engine.codec.columns import Int64Array
+from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.columnar.scalars import from_arrow_array
 from icebench.engine.expressions.bounds import ColumnBounds
 from icebench.engine.expressions.vectors import Vector

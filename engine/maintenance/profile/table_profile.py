@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from icebench.engine.maintenance.profile.columns import column_figures
+from icebench.engine.maintenance.profile.column_figures import column_figures
 from icebench.engine.maintenance.profile.figures import (
     AgeFigures,
     ColumnFigures,
@@ -31,10 +31,10 @@ from icebench.engine.maintenance.profile.files import (
 )
 from icebench.engine.maintenance.profile.footers import footer_figures
 from icebench.engine.maintenance.profile.health import Examined, find_reasons
-from icebench.engine.maintenance.profile.history import history_figures
 from icebench.engine.maintenance.profile.live_files import load_live_files
 from icebench.engine.maintenance.profile.order_check import order_figures
 from icebench.engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
+from icebench.engine.maintenance.profile.snapshot_figures import history_figures
 from icebench.engine.maintenance.profile.statistics import distinct_values, partition_statistics, table_statistics
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.plan.manifests import ManifestSource

@@ -21,7 +21,7 @@ from icebench.bench.cli.history import append, cases_digest, history, read_histo
 from icebench.bench.cli.places import Places
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.history import Entry, Measured
+from icebench.bench.gate.recorded_revisions import Entry, Measured
 
 CASE = "open/many"
 GIT = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}

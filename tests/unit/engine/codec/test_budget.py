@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icebench.engine.codec.avro import columns as avro_columns
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.reading import block_columns
 from icebench.engine.codec.budget import DEFAULT_BYTES, Budget, budget_of, piece_limit, too_large
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from icebench.engine.codec.manifests.reader import decode_columns
@@ -97,7 +97,7 @@ def test_a_manifest_is_decoded_as_always_or_not(
     expected = decode_columns(manifest.data, metrics=metrics)
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
         patch.setenv("ICEBENCH_DECODE_BYTES", str(limit))
-        patch.setattr(avro_columns, "_CHUNK_BYTES", data.draw(st.sampled_from([1, 1 << 20])))
+        patch.setattr(block_columns, "_CHUNK_BYTES", data.draw(st.sampled_from([1, 1 << 20])))
         runs: Any = data.draw(st.sampled_from([map, pool.map]))
         try:
             found = decode_columns(manifest.data, metrics=metrics, map_chunks=runs)

@@ -4,7 +4,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from icebench.engine.columnar.columns import map_entries
+from icebench.engine.columnar.batch_columns import map_entries
 from icebench.engine.columnar.rows import table_rows
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.spec.schema import Schema

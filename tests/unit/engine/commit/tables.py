@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.commit_loop import Transaction
 from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from icebench.engine.commit.manifests import load_manifests
 from icebench.engine.commit.retry import Waiting
-from icebench.engine.commit.staging import Staging
-from icebench.engine.commit.transaction import Transaction
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.creation import new_table_metadata
 from icebench.engine.spec.data_file import DataFile, FileContent

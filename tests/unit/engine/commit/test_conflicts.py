@@ -21,8 +21,8 @@ from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import FileRef, ref_to
 from icebench.engine.commit.manifests import load_manifests, write_manifests
 from icebench.engine.commit.snapshot_producer import SnapshotProducer
-from icebench.engine.commit.snapshots import Staged, stage_snapshot
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, stage_snapshot
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.expressions.predicate import Predicate, equal
 from icebench.engine.spec.creation import new_table_metadata
 from icebench.engine.spec.data_file import DataFile, FileContent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icebench.engine.commit.manifests import write_manifests
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.storage.memory import MemoryStore

@@ -9,8 +9,8 @@ from icebench.engine.commit.changes.row_delta import RowDelta
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_to
 from icebench.engine.commit.manifests import AddedManifests, load_manifests, write_manifests
-from icebench.engine.commit.snapshots import Staged, branch_head, stage_snapshot
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, branch_head, stage_snapshot
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.expressions.parse import parse
 from icebench.engine.expressions.predicate import TRUE
 from icebench.engine.spec.data_file import DataFile, FileContent

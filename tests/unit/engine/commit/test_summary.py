@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from icebench.engine.codec.columns import number_array
+from icebench.engine.codec.array_views import number_array
 from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
 from icebench.engine.codec.manifests.partition_columns import DistinctColumn
 from icebench.engine.codec.manifests.schema import FILE_SIZE_IN_BYTES, RECORD_COUNT

@@ -83,7 +83,7 @@ def test_without_a_place_for_compiled_code_it_is_compiled_anyway(monkeypatch):
 INTERRUPTED = """
 import os, signal, sys
 import numpy as np
-from icebench.engine.codec.avro.machine_kernels import GATHER
+from icebench.engine.codec.avro.compiled.machine_kernels import GATHER
 from icebench.engine.kernels import policy
 from icebench.engine.plan.location_hashes import hash_locations
 

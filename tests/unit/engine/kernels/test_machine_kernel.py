@@ -12,8 +12,8 @@ import pytest
 
 import icebench
 from icebench import engine
-from icebench.engine.codec.avro import compiled as avro_compiled
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
+from icebench.engine.codec.avro.compiled import read_compiled
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
 from icebench.engine.codec.taking import gather
 from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from icebench.engine.kernels import policy
@@ -42,7 +42,7 @@ def fresh(monkeypatch) -> None:
 
 
 def gather_kernel(**options) -> MachineKernel:
-    module, sources = "icebench.engine.codec.avro.compiled", ("codec/avro/compiled.py",)
+    module, sources = "icebench.engine.codec.avro.compiled.read_compiled", ("codec/avro/compiled/read_compiled.py",)
     return MachineKernel("gather_at", "BqqB", module=module, sources=sources, ns_per_byte=100, **options)
 
 
@@ -125,7 +125,7 @@ def test_where_numba_does_not_compile_the_slower_way_goes_on(fresh, monkeypatch)
 def test_gathered(way: str, values: tuple[bytes, ...], monkeypatch):
     monkeypatch.setattr(GATHER, "should_use", lambda _: way != "interpreted")
     if way == "Numba":
-        monkeypatch.setattr(GATHER, "_function", jit(avro_compiled.gather_at, _nrt=False))
+        monkeypatch.setattr(GATHER, "_function", jit(read_compiled.gather_at, _nrt=False))
     data, starts, offsets = of_strings(*values)
     assert gather(data, starts, offsets).tobytes() == b"".join(values)
 

@@ -12,8 +12,8 @@ import pytest
 import icebench
 from icebench.engine.columnar.schemas import field_id_of, to_arrow_schema
 from icebench.engine.commit.changes.statistics import UpdateStatistics
+from icebench.engine.formats.file_writers import open_writer, write_options
 from icebench.engine.formats.partition_statistics import partition_rows_schema
-from icebench.engine.formats.writer import open_writer, write_options
 from icebench.engine.maintenance.compute_partition_stats import read_partition_stats
 from icebench.engine.spec.statistics import PartitionStatisticsFile
 from icebench.engine.spec.types import INT, STRING, NestedField, StructType

@@ -12,7 +12,7 @@ import pytest
 
 import icebench
 from icebench.engine.commit import new_files
-from icebench.engine.operations.staged import StagedTarget
+from icebench.engine.operations.staged_table import StagedTarget
 from icebench.engine.operations.transaction import TableTransaction
 from icebench.engine.plan import delete_targets as targets
 from icebench.engine.runtime.local import available_threads

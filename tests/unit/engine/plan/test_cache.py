@@ -5,7 +5,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from icebench.engine.codec.columns import ManifestColumns
+from icebench.engine.codec.array_views import ManifestColumns
 from icebench.engine.plan.cache import ManifestCache, Metrics
 from icebench.errors import CorruptTable, Invalid
 from tests.property.manifest_batches import manifest_columns

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.engine.codec.columns import ManifestColumns, bytes_array, number_array
+from icebench.engine.codec.array_views import ManifestColumns, bytes_array, number_array
 from icebench.engine.plan.cache import MEMORY_CACHE_HITS, MEMORY_CACHE_MISSES, ManifestCache
 from icebench.engine.plan.disk_cache import (
     DISK_CACHE_DAMAGED,

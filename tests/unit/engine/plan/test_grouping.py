@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from icebench.engine.codec.columns import bytes_array_of
+from icebench.engine.codec.array_views import bytes_array_of
 from icebench.engine.plan.grouping import partition_codes
 from icebench.engine.plan.manifests import ManifestSource, live_entries
 from icebench.engine.runtime.local import LocalRunner

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icebench.engine.codec.columns import ManifestColumns, number_array
+from icebench.engine.codec.array_views import ManifestColumns, number_array
 from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.plan.manifests import ManifestSource, live_entries, spec_of

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.engine.codec.columns import ManifestColumns, bytes_array_of, number_array
-from icebench.engine.codec.manifests.columns import MAPS
+from icebench.engine.codec.array_views import ManifestColumns, bytes_array_of, number_array
+from icebench.engine.codec.manifests.decoded_entries import MAPS
 from icebench.engine.expressions.bound import BOUND_TRUE
 from icebench.engine.plan.filtering import Filtered
 from icebench.engine.plan.incremental import incremental_append_scan

@@ -10,12 +10,12 @@ import pytest
 
 import icebench
 from icebench.engine.commit.changes.row_delta import RowDelta
+from icebench.engine.commit.commit_loop import Transaction
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_of, refs_of_deletes
 from icebench.engine.commit.retry import Waiting
-from icebench.engine.commit.staging import Staging
-from icebench.engine.commit.transaction import Transaction
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.operations.row_changes import Mode
 from icebench.engine.plan.scan import table_scan
 from icebench.engine.read.plans import planned_files

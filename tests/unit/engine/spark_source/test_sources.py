@@ -16,14 +16,14 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 import icebench
-from icebench.engine.codec.manifests.writer import encode_manifest
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.columnar.schemas import from_arrow_schema
 from icebench.engine.operations.row_source import WrittenRows
 from icebench.engine.spark.arrow_batches import spark_batch
+from icebench.engine.spark_source.batch_writer import TaskFiles
 from icebench.engine.spark_source.datasource import TableSource
 from icebench.engine.spark_source.filters import pushed
 from icebench.engine.spark_source.options import read_options, stream_options, write_options
-from icebench.engine.spark_source.writer import TaskFiles
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.table import Table
 from icebench.engine.write.data_files import write_data_files

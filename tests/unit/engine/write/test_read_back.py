@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.engine.formats.avro import writer as avro_writer
-from icebench.engine.formats.orc import writer as orc_writer
+from icebench.engine.formats.avro import avro_writer
+from icebench.engine.formats.orc import orc_writer
 from icebench.engine.storage.memory import MemoryStore
 from icebench.engine.write.data_files import write_data_files
 from icebench.errors import WriteMismatch

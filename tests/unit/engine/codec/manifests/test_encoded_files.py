@@ -8,8 +8,8 @@ import pytest
 
 from icebench.engine.codec.manifests import encoded_files
 from icebench.engine.codec.manifests.encoded_files import EncodedFiles
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.codec.manifests.reader import decode_entries
-from icebench.engine.codec.manifests.writer import encode_manifest
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.spec.partitioning import UNPARTITIONED

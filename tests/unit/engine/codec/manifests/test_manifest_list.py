@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
 from icebench.engine.codec.avro.file import read_header
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
 from icebench.engine.codec.manifests import manifest_list
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from icebench.engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary

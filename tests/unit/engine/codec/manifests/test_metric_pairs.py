@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.columns import bytes_array, list_array, number_array
+from icebench.engine.codec.array_views import bytes_array, list_array, number_array
 from icebench.engine.codec.manifests.metric_pairs import pairs_by_key
 
 # Five lists: keys 1 and 2; no list; none; key 2 twice; key 1 without a value.

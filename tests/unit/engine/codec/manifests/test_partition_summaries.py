@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import math
 
+from icebench.engine.codec.manifests.manifest_writer import entry_batches
 from icebench.engine.codec.manifests.partition_summaries import PartitionSummaries
-from icebench.engine.codec.manifests.writer import entry_batches
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, PartitionFieldSummary
 from icebench.engine.spec.types import DOUBLE, INT, STRING, NestedField, StructType

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from icebench.engine.codec.avro import columns as avro_columns
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.reading import block_columns
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent
 from icebench.errors import CorruptTable, Unsupported
@@ -236,14 +236,14 @@ def test_one_block_that_takes_far_more_room_than_most(codec: str):
 
 def test_without_libdeflate_by_its_address(monkeypatch: pytest.MonkeyPatch):
     data = manifest([entry(partition=i) for i in range(500)], objects_per_block=9, codec="deflate")
-    monkeypatch.setattr(avro_columns, "is_callable", lambda: False)
+    monkeypatch.setattr(block_columns, "is_callable", lambda: False)
     assert decode_columns(data)["partition/1000"].to_pylist() == list(range(500))
 
 
 def test_threads_give_the_same_columns():
     data = manifest([entry(partition=i, record_count=i) for i in range(2000)], objects_per_block=7, codec="null")
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
-        patch.setattr(avro_columns, "_CHUNK_BYTES", 500)
+        patch.setattr(block_columns, "_CHUNK_BYTES", 500)
         columns = decode_columns(data, map_chunks=pool.map)
     assert columns["record_count"].to_pylist() == columns["partition/1000"].to_pylist() == list(range(2000))
     assert columns["file_path"].to_pylist() == [b"s3://b/a.parquet"] * 2000

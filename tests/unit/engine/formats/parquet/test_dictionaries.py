@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from icebench.engine.columnar.schemas import from_arrow_schema, to_arrow_schema
 from icebench.engine.formats.parquet.dictionaries import dictionary_columns
-from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.formats.parquet.parquet_writer import ParquetFileWriter, ParquetOptions
 from icebench.engine.storage.memory import MemoryStore
 
 PATH = "memory://b/f.parquet"

@@ -13,7 +13,7 @@ from icebench.engine.columnar.scalars import to_arrow_array
 from icebench.engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from icebench.engine.formats.metrics_modes import COUNTS, FULL, NONE, MetricsMode
 from icebench.engine.formats.parquet.metrics import FileMetrics, NanCounter, lower_bound, upper_bound
-from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.formats.parquet.parquet_writer import ParquetFileWriter, ParquetOptions
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import (
     BINARY,

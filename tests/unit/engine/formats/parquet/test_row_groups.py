@@ -13,9 +13,9 @@ from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BoundPredicate
 from icebench.engine.expressions.bounds import Evaluator
 from icebench.engine.expressions.parse import parse
+from icebench.engine.formats.parquet.parquet_writer import ParquetFileWriter, ParquetOptions
 from icebench.engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
 from icebench.engine.formats.parquet.source import ParquetSource
-from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import (
     BINARY,

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from icebench.engine.catalog.versions import next_version, version_of
 from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.maintenance.profile.figures import HistoryFigures
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import GC_ENABLED, METADATA_DELETE_AFTER_COMMIT

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from icebench.engine.formats.avro.writer import AvroFileWriter, AvroOptions
+from icebench.engine.formats.avro.avro_writer import AvroFileWriter, AvroOptions
 from icebench.engine.formats.file_writer import FileWriter
 from icebench.engine.formats.metrics_modes import MetricsMode
-from icebench.engine.formats.orc.writer import OrcFileWriter, OrcOptions
-from icebench.engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.formats.orc.orc_writer import OrcFileWriter, OrcOptions
+from icebench.engine.formats.parquet.parquet_writer import ParquetFileWriter, ParquetOptions
 from icebench.engine.spec.properties import DELETE_PREFIX, WRITE_PREFIX
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortOrder

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.codec.manifests.reader import decode_columns
-from icebench.engine.codec.manifests.writer import encode_manifest
 from icebench.engine.spec.manifest import ManifestContent
 from icebench.engine.spec.partitioning import UNPARTITIONED
 from icebench.engine.spec.schema import Schema

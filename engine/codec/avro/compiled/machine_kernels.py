@@ -6,14 +6,18 @@ from icebench.engine.kernels.machine_kernel import MachineKernel
 
 _NS_PER_BYTE = 140
 """Cost of plain Python for each uncompressed byte of a manifest."""
-_READING = "icebench.engine.codec.avro.compiled"
+_READING = "icebench.engine.codec.avro.compiled.read_compiled"
 _READING_SOURCES = (
-    "codec/avro/kernels.py",
-    "codec/avro/chunk_kernels.py",
-    "codec/avro/compiled.py",
+    "codec/avro/compiled/kernels.py",
+    "codec/avro/compiled/chunk_kernels.py",
+    "codec/avro/compiled/read_compiled.py",
     "kernels/intrinsics.py",
 )
-_WRITING_SOURCES = ("codec/avro/write_kernels.py", "codec/avro/write_compiled.py", "kernels/intrinsics.py")
+_WRITING_SOURCES = (
+    "codec/avro/compiled/write_kernels.py",
+    "codec/avro/compiled/write_compiled.py",
+    "kernels/intrinsics.py",
+)
 
 DECODE_CHUNK = MachineKernel(
     "decode_chunk_at", "BqBqqqqqqBqB", module=_READING, sources=_READING_SOURCES, ns_per_byte=_NS_PER_BYTE
@@ -22,7 +26,7 @@ GATHER = MachineKernel("gather_at", "BqqB", module=_READING, sources=_READING_SO
 WRITE_ROWS = MachineKernel(
     "write_rows_at",
     "qqBq",
-    module="icebench.engine.codec.avro.write_compiled",
+    module="icebench.engine.codec.avro.compiled.write_compiled",
     sources=_WRITING_SOURCES,
     ns_per_byte=_NS_PER_BYTE,
 )

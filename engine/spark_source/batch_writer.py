@@ -25,7 +25,7 @@ from icebench.engine.expressions.binding import bind
 from icebench.engine.operations.row_operations import RowOperations
 from icebench.engine.operations.row_source import WrittenRows
 from icebench.engine.plan.scan import as_predicate
-from icebench.engine.spark.writer import WriteTask
+from icebench.engine.spark.frame_writer import WriteTask
 from icebench.engine.spark_source.options import WriteOptions, refuse_distribution
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata

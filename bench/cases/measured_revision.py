@@ -11,8 +11,8 @@ from statistics import median
 from typing import Any
 
 from icebench.bench.cases.pairs import Side
-from icebench.bench.gate.history import Measured
 from icebench.bench.gate.kinds import tolerance_of
+from icebench.bench.gate.recorded_revisions import Measured
 
 
 def measure(

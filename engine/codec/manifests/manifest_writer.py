@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
+from icebench.engine.codec.array_views import Int64Array, has_values, valid_of, values_of
 from icebench.engine.codec.avro.file import encode_container
 from icebench.engine.codec.avro.schema import record_schema
 from icebench.engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
-from icebench.engine.codec.columns import Int64Array, has_values, valid_of, values_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
 from icebench.engine.codec.manifests.entry_columns import EntryColumns, encode_columns

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from icebench.engine.codec.avro.file import read_blocks, read_header
-from icebench.engine.codec.manifests import writer as manifest_writer
+from icebench.engine.codec.manifests import manifest_writer
+from icebench.engine.codec.manifests.manifest_writer import encode_manifest, entry_batches
 from icebench.engine.codec.manifests.reader import decode_entries
-from icebench.engine.codec.manifests.writer import encode_manifest, entry_batches
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from icebench.engine.codec.array_views import data_of, offsets_of, valid_of, values_of
 from icebench.engine.codec.avro.file import encode_block, encode_header
-from icebench.engine.codec.avro.row_program import RowProgram
 from icebench.engine.codec.avro.schema import avro_name, decimal_width, record_schema
+from icebench.engine.codec.avro.writing.row_program import RowProgram
 from icebench.engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
-from icebench.engine.codec.columns import data_of, offsets_of, valid_of, values_of
 from icebench.engine.codec.metadata_json.schema import encode_schema
 from icebench.engine.columnar.schemas import child_fields, is_list, storage_of
 from icebench.engine.errors import Unsupported

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
 from icebench.engine.commit.manifests import WrittenManifest
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.manifest import ManifestContent, ManifestFile
 from icebench.engine.spec.metadata import TableMetadata

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from icebench.engine.codec.avro.program import Op, Selection, compile_schema
+from icebench.engine.codec.avro.reading.program import Op, Selection, compile_schema
 from icebench.engine.spec.types import MAX_DEPTH
 from icebench.errors import CorruptTable, Unsupported
 

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.avro import kernels
-from icebench.engine.codec.avro.program import COLUMN_OPS, Program
-from icebench.engine.codec.columns import ByteArray, Int64Array
+from icebench.engine.codec.array_views import ByteArray, Int64Array
+from icebench.engine.codec.avro.compiled import kernels
+from icebench.engine.codec.avro.reading.program import COLUMN_OPS, Program
 from icebench.engine.codec.taking import gather
 from icebench.engine.spec.types import MAX_DEPTH
 

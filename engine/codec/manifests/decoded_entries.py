@@ -7,10 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.avro.columns import DecodedObjects
-from icebench.engine.codec.avro.file import AvroHeader
-from icebench.engine.codec.avro.program import ColumnLayout, Path, Selection
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     ManifestColumns,
     first_not_utf8,
     fits_int32,
@@ -20,6 +17,9 @@ from icebench.engine.codec.columns import (
     valid_of,
     values_of,
 )
+from icebench.engine.codec.avro.file import AvroHeader
+from icebench.engine.codec.avro.reading.block_columns import DecodedObjects
+from icebench.engine.codec.avro.reading.program import ColumnLayout, Path, Selection
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.metric_pairs import pairs_by_key
 from icebench.engine.errors import CorruptTable

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.history import TIME, Entry, Measured, Series, decode, encode, series_of
+from icebench.bench.gate.recorded_revisions import TIME, Entry, Measured, Series, decode, encode, series_of
 
 CASE = "scan/a"
 

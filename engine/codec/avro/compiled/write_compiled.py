@@ -10,8 +10,8 @@ from typing import Any
 
 from numba.extending import overload, register_jitable
 
-from icebench.engine.codec.avro import write_kernels as kernels
-from icebench.engine.codec.avro.write_kernels import Memory
+from icebench.engine.codec.avro.compiled import write_kernels as kernels
+from icebench.engine.codec.avro.compiled.write_kernels import Memory
 from icebench.engine.kernels.intrinsics import copy_bytes, int64s_at, load8, load32, load64, store8
 
 _HELPERS: tuple[Callable[..., Any], ...] = (

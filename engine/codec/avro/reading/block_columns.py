@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.avro.arena import TOO_LARGE, Failure, Layout, Part, run
-from icebench.engine.codec.avro.chunk import Limits, run_chunk
+from icebench.engine.codec.array_views import Int64Array, bytes_array, has_values, list_array, number_array
+from icebench.engine.codec.avro.compiled.libdeflate import is_callable
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
 from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks
-from icebench.engine.codec.avro.libdeflate import is_callable
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
-from icebench.engine.codec.avro.program import ColumnLayout, Path, Selection, compile_schema
+from icebench.engine.codec.avro.reading.arena import TOO_LARGE, Failure, Layout, Part, run
+from icebench.engine.codec.avro.reading.chunk import Limits, run_chunk
+from icebench.engine.codec.avro.reading.program import ColumnLayout, Path, Selection, compile_schema
 from icebench.engine.codec.block_codecs import BadBlockError, Buffer, Inflater
 from icebench.engine.codec.budget import Allowance, Budget, budget_of, piece_limit, too_large
-from icebench.engine.codec.columns import Int64Array, bytes_array, has_values, list_array, number_array
 from icebench.engine.errors import CorruptTable
 
 _CHUNK_BYTES = 1 << 20
@@ -47,7 +47,7 @@ class MapFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DecodedObjects:
-    """The decoded columns (see `icebench.engine.codec.columns`). Those of lists have elements of Arrow's type null:
+    """The decoded columns (see `icebench.engine.codec.array_views`). Those of lists have elements of Arrow's type null:
     these are columns of their own, whose paths extend the list's; their rows are all elements of all lists, in order.
     `slots` has a column for each wanted key that occurs, map by map."""
 

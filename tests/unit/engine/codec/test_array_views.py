@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     bytes_array,
     bytes_array_of,
     cast_array,

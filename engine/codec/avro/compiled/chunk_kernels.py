@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icebench.engine.codec.avro.kernels import (
+from icebench.engine.codec.avro.compiled.kernels import (
     FAILED_BLOCK,
     FAILED_ENTRY,
     LIMIT,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from icebench.engine.codec.avro.columns import decode_objects
 from icebench.engine.codec.avro.file import encode_container, read_header
-from icebench.engine.codec.avro.program import Selection
+from icebench.engine.codec.avro.reading.block_columns import decode_objects
+from icebench.engine.codec.avro.reading.program import Selection
 from icebench.errors import CorruptTable
 
 OPTIONAL = {"name": "a", "type": ["null", "int"], "field-id": 1}

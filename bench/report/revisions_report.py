@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from rich.console import Console
 from rich.table import Table as Grid
 
-from icebench.bench.gate.history import TIME, Change, Entry, Series, in_order
+from icebench.bench.gate.recorded_revisions import TIME, Change, Entry, Series, in_order
 from icebench.bench.report.charts import Level, SeriesChart, SeriesPanel
 from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from icebench.bench.report.quantities import count, digits, times

@@ -23,8 +23,8 @@ from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
 from icebench.engine.commit.lost_answers import LostAttempt
 from icebench.engine.commit.retry import Backoff, Waiting
-from icebench.engine.commit.snapshots import Staged, move_branch
-from icebench.engine.commit.staging import Staging
+from icebench.engine.commit.staged_snapshot import Staged, move_branch
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import CommitConflict, CommitStateUnknown, EngineError
 from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
 from icebench.engine.spec.metadata import TableMetadata

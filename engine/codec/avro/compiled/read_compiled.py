@@ -12,8 +12,8 @@ from numba.core import types
 from numba.core.cgutils import ir  # type: ignore[attr-defined]
 from numba.extending import intrinsic, overload, register_jitable
 
-from icebench.engine.codec.avro import chunk_kernels, kernels
-from icebench.engine.codec.avro.kernels import Integers
+from icebench.engine.codec.avro.compiled import chunk_kernels, kernels
+from icebench.engine.codec.avro.compiled.kernels import Integers
 from icebench.engine.kernels.intrinsics import array_at
 
 _HELPERS: tuple[Callable[..., Any], ...] = (

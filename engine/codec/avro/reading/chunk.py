@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.avro import chunk_kernels as kernels
-from icebench.engine.codec.avro.arena import SLOT_BYTES, TOO_LARGE, BytesPart, Failure, Layout, Part, control_of
+from icebench.engine.codec.array_views import ByteArray
+from icebench.engine.codec.avro.compiled import chunk_kernels as kernels
+from icebench.engine.codec.avro.compiled.kernels import FAILED_BLOCK, FAILED_ENTRY, MESSAGES, NO_ROOM
+from icebench.engine.codec.avro.compiled.libdeflate import INSUFFICIENT_SPACE, decompressor
+from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
 from icebench.engine.codec.avro.file import AvroBlock
-from icebench.engine.codec.avro.kernels import FAILED_BLOCK, FAILED_ENTRY, MESSAGES, NO_ROOM
-from icebench.engine.codec.avro.libdeflate import INSUFFICIENT_SPACE, decompressor
-from icebench.engine.codec.avro.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.reading.arena import SLOT_BYTES, TOO_LARGE, BytesPart, Failure, Layout, Part, control_of
 from icebench.engine.codec.block_codecs import Buffer, deflate_limit
-from icebench.engine.codec.columns import ByteArray
 
 _FIRST_ROOM = 4
 _MORE_ROOM = 8

@@ -10,12 +10,12 @@ from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.changes.read import Read
 from icebench.engine.commit.changes.replace_table import ReplaceTable
+from icebench.engine.commit.commit_loop import stage_all
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.snapshot_producer import SnapshotProducer
-from icebench.engine.commit.snapshots import branch_head
-from icebench.engine.commit.staging import Staging, metadata_file_location
+from icebench.engine.commit.staged_snapshot import branch_head
+from icebench.engine.commit.staging_context import Staging, metadata_file_location
 from icebench.engine.commit.target import Target
-from icebench.engine.commit.transaction import stage_all
 from icebench.engine.errors import CommitStateUnknown, EngineError
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -83,7 +83,7 @@ class StagedTarget(Target):
         """Commit the staged changes; returns the unchanged table if there are none.
 
         Raises:
-            CommitFailed: See `icebench.engine.commit.transaction`.
+            CommitFailed: See `icebench.engine.commit.commit_loop`.
         """
         if all(isinstance(change, Read) for change in self.changes):
             return self.base

@@ -12,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from icebench.engine.codec.avro import write_kernels as kernels
-from icebench.engine.codec.avro.machine_kernels import WRITE_ROWS
-from icebench.engine.codec.columns import (
+from icebench.engine.codec.array_views import (
     BoolArray,
     ByteArray,
     Int64Array,
@@ -24,6 +22,8 @@ from icebench.engine.codec.columns import (
     valid_of,
     values_of,
 )
+from icebench.engine.codec.avro.compiled import write_kernels as kernels
+from icebench.engine.codec.avro.compiled.machine_kernels import WRITE_ROWS
 
 _LONGEST_NUMBER = 10
 

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from icebench.engine.codec.columns import Int64Array, ManifestColumns, has_values, offsets_of, valid_of, values_of
-from icebench.engine.codec.manifests.columns import BOUND_MAPS, COUNT_MAPS
+from icebench.engine.codec.array_views import Int64Array, ManifestColumns, has_values, offsets_of, valid_of, values_of
+from icebench.engine.codec.manifests.decoded_entries import BOUND_MAPS, COUNT_MAPS
 from icebench.engine.errors import Invalid
 from icebench.engine.expressions.vectors import Vector, representation
 from icebench.engine.maintenance.profile.figures import ColumnFigures, Overlap, PartitionOverlap

@@ -11,12 +11,12 @@ from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.changes.references import CreateRef
 from icebench.engine.commit.changes.rewrite_files import RewriteFiles
 from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
+from icebench.engine.commit.commit_loop import stage_all
 from icebench.engine.commit.committer import Conflicted, Outcome, TableState, Unknown
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_to
-from icebench.engine.commit.snapshots import Staged
-from icebench.engine.commit.staging import Staging
-from icebench.engine.commit.transaction import stage_all
+from icebench.engine.commit.staged_snapshot import Staged
+from icebench.engine.commit.staging_context import Staging
 from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement

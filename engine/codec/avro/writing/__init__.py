@@ -1,0 +1,1 @@
+"""Writing rows of columns as Avro objects."""
