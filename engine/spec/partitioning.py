@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.schema import Schema
@@ -199,7 +199,7 @@ def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform | str]]
     return spec
 
 
-def _column_and_transform(pair: object) -> tuple[str, Transform]:
+def _column_and_transform(pair: Any) -> tuple[str, Transform]:
     match pair:
         case (column, str() as transform):
             return column, parse_transform(transform)

@@ -182,6 +182,18 @@ class TestDataFiles:
         assert_refused(table, f"{count} rows, where its manifest entry says 100")
 
     @pytest.mark.parametrize("file_format", FORMATS)
+    @pytest.mark.parametrize("count", [-1, 0, 1, 99, 101])
+    def test_filters_do_not_hide_another_number_of_rows(
+        self, table: icebench.Table, file_format: FileFormat, count: int
+    ) -> None:
+        data = data_file(table, file_format, rows(0))
+        add(table, f"a.{file_format}", data, size=len(data), count=count)
+        own = opened(table)
+        for filter in (None, "id >= 0", "id = 3", "name is not null", "name is null", "name = 'n3' or id < 0"):
+            with pytest.raises(CorruptTable, match=f"100 rows, where its manifest entry says {count}"):
+                own.scan(filter).to_arrow()
+
+    @pytest.mark.parametrize("file_format", FORMATS)
     def test_a_truncated_file_is_refused(self, table: icebench.Table, file_format: FileFormat) -> None:
         data = data_file(table, file_format, rows(0))
         end = len(data) // 2
@@ -256,6 +268,13 @@ class TestDeleteFiles:
         assert {each.cause for each in opened(table).maintenance.examine_files().contradictions} == (
             {"number of deletes"} if size is None else {"number of deletes", "file size"}
         )
+
+    def test_filters_do_not_hide_one_of_no_stated_rows(self, table: icebench.Table) -> None:
+        table.append(rows(0))
+        add_equality_deletes(table, [3, 99], "parquet", count=0)
+        for filter in (None, "id >= 0", "name is not null"):
+            with pytest.warns(ContradictionWarning, match="manifest entry says 0"):
+                assert not {3, 99} & set(opened(table).scan(filter).to_arrow()["id"].to_pylist())
 
     def test_positions_beyond_the_stated_ones_are_applied(self, table: icebench.Table) -> None:
         table.append(rows(0))
