@@ -199,7 +199,7 @@ def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform | str]]
     return spec
 
 
-def _column_and_transform(pair: Any) -> tuple[str, Transform]:
+def _column_and_transform(pair: Any) -> tuple[str, Transform]:  # noqa: ANN401 - what a user gives
     match pair:
         case (column, str() as transform):
             return column, parse_transform(transform)

@@ -97,9 +97,9 @@ def add(
     *,
     size: int,
     count: int = 100,
-    split_offsets: tuple[int, ...] | None = None,
+    **known: Any,  # noqa: ANN401
 ) -> None:
-    """Add a file that the manifest gives this size and number of rows."""
+    """Add a file that the manifest gives this size and number of rows, and what else is known of it."""
     location = f"{table.location}/data/{name}"
     table.store.write(location, data)
     file_format: Any = name.rpartition(".")[2]
@@ -108,7 +108,7 @@ def add(
         file_format=file_format,
         record_count=count,
         file_size_in_bytes=size,
-        split_offsets=split_offsets,
+        **known,
     )
     table.add_files([file])
 
@@ -187,9 +187,10 @@ class TestDataFiles:
         self, table: icebench.Table, file_format: FileFormat, count: int
     ) -> None:
         data = data_file(table, file_format, rows(0))
-        add(table, f"a.{file_format}", data, size=len(data), count=count)
+        counts = {"value_counts": {1: 100, 2: 100}, "null_value_counts": {1: 0, 2: 0}} if count >= 0 else {}
+        add(table, f"a.{file_format}", data, size=len(data), count=count, **counts)
         own = opened(table)
-        for filter in (None, "id >= 0", "id = 3", "name is not null", "name is null", "name = 'n3' or id < 0"):
+        for filter in (None, "id >= 0", "id = 3", "name is not null", "name = 'n3' or id < 0"):
             with pytest.raises(CorruptTable, match=f"100 rows, where its manifest entry says {count}"):
                 own.scan(filter).to_arrow()
 
