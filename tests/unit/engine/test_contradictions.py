@@ -97,7 +97,7 @@ def add(
     *,
     size: int,
     count: int = 100,
-    **known: Any,  # noqa: ANN401
+    **known: Any,
 ) -> None:
     """Add a file that the manifest gives this size and number of rows, and what else is known of it."""
     location = f"{table.location}/data/{name}"
