@@ -108,7 +108,7 @@ def checksum_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Ch
 
     Integers of any width, 32- and 64-bit floats, decimals of any width, and the variants of text, binary and lists
     count as the same type, because engines differ in which they deliver. NaNs are all one value; 0.0 and -0.0 are two.
-    Of nested values, a hash is summed; a null in one is neither zero nor empty. A UUID in canonical text (lower case) is
+    Of nested values, a hash is summed; a null in one is neither zero nor empty. A UUID in canonical lower-case text is
     as good as its bytes, which some engines deliver, wherever it stands.
 
     Raises:
