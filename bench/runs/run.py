@@ -298,7 +298,7 @@ def _checked(measurement: Measurement, bench: Bench, recorder: Recorder) -> list
     return found
 
 
-def is_on_s3(workload: Workload, access: TableAccess) -> bool:
+def is_on_s3(workload: object, access: TableAccess) -> bool:
     """Whether a workload is a table on S3; raises EngineError where its catalog does not have it."""
     return isinstance(workload, TableWorkload) and scheme_of(location_of(workload, access)) in S3_SCHEMES
 

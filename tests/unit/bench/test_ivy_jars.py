@@ -15,9 +15,8 @@ def test_what_is_there_is_not_fetched(tmp_path: Path, monkeypatch: pytest.Monkey
     directory_of(JARS, tmp_path).mkdir()
     (directory_of(JARS, tmp_path) / "thing-1.0.jar").touch()
     assert [path.name for path in fetched(JARS, tmp_path)] == ["thing-1.0.jar"]
-    assert directory_of(Jars("things", JARS.dependencies.replace("1.0", "2.0")), tmp_path) != directory_of(
-        JARS, tmp_path
-    )
+    later = Jars("things", JARS.dependencies.replace("1.0", "2.0"))
+    assert directory_of(later, tmp_path) != directory_of(JARS, tmp_path)
 
 
 def test_what_ivy_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,6 +24,7 @@ def test_what_ivy_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert JARS.dependencies in Path(command[command.index("-ivy") + 1]).read_text()
         return subprocess.CompletedProcess(command, 1, "unresolved dependency: org.example#thing;1.0: not found\n", "")
 
+    monkeypatch.setattr(ivy_jars, "find_java_home", lambda: tmp_path)
     monkeypatch.setattr(subprocess, "run", refused)
     with pytest.raises(JarMissing, match=r"could not fetch things \(exit 1\):\nunresolved dependency: .* not found"):
         fetched(JARS, tmp_path)
