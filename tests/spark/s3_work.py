@@ -1,5 +1,5 @@
-"""Reads and changes tables on S3 in a session of our own: `python -m tests.spark.s3_work FOLDER BUCKET`, with the
-catalog's properties as JSON on standard input."""
+"""Reads and changes tables on S3 in a session of our own: `python -m tests.spark.s3_work MASTER FOLDER BUCKET`, with
+the catalog's properties as JSON on standard input."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.services.quick_spark import HEAP_OPTIONS, quick_spark
 ROWS = pa.table({"id": range(1_000), "p": ["a", "b"] * 500, "x": [n / 4 for n in range(1_000)]})
 
 
-def main(folder: Path, bucket: str, properties: dict[str, str]) -> None:
+def main(master: str, folder: Path, bucket: str, properties: dict[str, str]) -> None:
     events = folder / "events"
     events.mkdir()
     extra = (*quick_spark(*HEAP_OPTIONS), ("spark.eventLog.enabled", "true"), ("spark.eventLog.dir", events.as_uri()))
     extra += (("spark.eventLog.compress", "false"),)
-    spark = spark_session(
-        SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2, s3=True, extra=extra)
-    )
+    conf = {"spark.executor.memory": "512m", "spark.cores.max": "2", "spark.driver.host": "127.0.0.1"}
+    extra += () if master.startswith("local") else tuple(conf.items())
+    spark = spark_session(SparkSettings(master=master, driver_memory="1g", shuffle_partitions=2, s3=True, extra=extra))
     found: dict[str, object] = {}
     for scheme, version in (("s3", "2"), ("s3a", "3")):
         name = f"db.{scheme}{version}"
@@ -52,4 +52,4 @@ def main(folder: Path, bucket: str, properties: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], json.load(sys.stdin))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], json.load(sys.stdin))

@@ -72,7 +72,7 @@ def test_executors_change_rows_on_s3(spark: SparkSession, table: icebench.Table)
 def test_our_own_session_reads_s3(s3_server: S3Server, bucket: str, tmp_path: Path) -> None:
     secret = f"zq{secrets.token_hex(12)}"
     given = {**s3_server.properties, "s3.secret-access-key": secret}
-    command = [sys.executable, "-m", "tests.spark.s3_work", str(tmp_path), bucket]
+    command = [sys.executable, "-m", "tests.spark.s3_work", "local[2]", str(tmp_path), bucket]
     done = subprocess.run(command, input=json.dumps(given), text=True, capture_output=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr[-3_000:]
     expected = [800, sum(range(200, 1_000)), 901, 2]
