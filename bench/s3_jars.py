@@ -13,6 +13,8 @@ from icebench.bench.errors import BenchError
 from icebench.bench.ivy_jars import Jars, directory_of, fetched, spark_jars
 from icebench.bench.setup_jars import IVY_HOME
 
+S3_SCHEMES = ("s3", "s3a", "s3n")
+
 
 def hadoop_aws() -> Jars:
     """hadoop-aws of the version of PySpark's Hadoop, which takes no other; raises JarMissing without PySpark."""

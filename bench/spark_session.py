@@ -19,10 +19,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from icebench.bench.engines.access import S3_SCHEMES
 from icebench.bench.errors import ConfigError
 from icebench.bench.java_home import use_java_home
-from icebench.bench.s3_jars import s3_jars
+from icebench.bench.s3_jars import S3_SCHEMES, s3_jars
 from icebench.bench.setup_jars import ICEBERG_RUNTIME, cached_jar, is_cached
 
 MASTER_VARIABLE = "ICEBENCH_SPARK_MASTER"

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icebench.bench.engines.access import S3_SCHEMES, TableAccess, scheme_of
+from icebench.bench.engines.access import TableAccess, scheme_of
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
 from icebench.bench.engines.registry import EngineContext, make_engine
 from icebench.bench.errors import BenchError, ConfigError, CorruptRecords
@@ -39,6 +39,7 @@ from icebench.bench.records.case import Case
 from icebench.bench.records.record import Record
 from icebench.bench.runs.own_tables import location_of
 from icebench.bench.runs.preparation import Preparation
+from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.bench.truth.rows import GroundTruth, truth_at
 from icebench.bench.workloads.definitions import TableWorkload
 
