@@ -31,6 +31,7 @@ test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark se
 	if [ $$status = 0 ]; then rm -rf "$$TMPDIR"; else echo "Their files are kept in $$TMPDIR"; fi; exit $$status
 
 soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories, planted bugs: hours
+	$(BIN)/python -m icebench.bench.s3_jars
 	$(PYTEST) -m soak
 	$(BIN)/python -m tests.mutants
 

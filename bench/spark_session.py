@@ -21,10 +21,12 @@ from pyspark.sql import SparkSession
 
 from icebench.bench.errors import ConfigError
 from icebench.bench.java_home import use_java_home
+from icebench.bench.s3_jars import S3_SCHEMES, s3_jars
 from icebench.bench.setup_jars import ICEBERG_RUNTIME, cached_jar, is_cached
 
 MASTER_VARIABLE = "ICEBENCH_SPARK_MASTER"
 CONF_VARIABLE = "ICEBENCH_SPARK_CONF"
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 LOG_CONFIGURATION = Path(__file__).with_name("spark_log4j2.properties")
 """Errors only, to standard error."""
 
@@ -40,6 +42,7 @@ class SparkSettings:
         iceberg_warehouse: When set, Iceberg's Java runtime is added, with a catalog of type hadoop at this directory
             or location.
         iceberg_catalog: That catalog's name in SQL.
+        s3: Add what reads S3, for `icebench.bench.engines.spark_storage.give_access`; it is fetched if it is missing.
         extra: More settings, as pairs of name and value; they win over all others.
     """
 
@@ -48,6 +51,7 @@ class SparkSettings:
     shuffle_partitions: int = 8
     iceberg_warehouse: str | None = None
     iceberg_catalog: str = "iceberg_java"
+    s3: bool = False
     extra: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -77,7 +81,11 @@ class SparkSettings:
         return self.master.startswith("local")
 
     def conf(self) -> dict[str, str]:
-        """The Spark properties that these settings stand for."""
+        """The Spark properties that these settings stand for.
+
+        Raises:
+            JarMissing: What reads S3 cannot be fetched.
+        """
         properties = {
             "spark.master": self.master,
             "spark.app.name": "icebench",
@@ -102,7 +110,17 @@ class SparkSettings:
                 f"{catalog}.type": "hadoop",
                 f"{catalog}.warehouse": self.iceberg_warehouse,
             }
+        if self.s3:
+            properties |= self._s3(properties)
         return properties | dict(self.extra)
+
+    def _s3(self, others: Mapping[str, str]) -> dict[str, str]:
+        found = {f"spark.hadoop.fs.{scheme}.impl": _S3A for scheme in S3_SCHEMES}
+        jars = s3_jars()
+        if self.is_local:  # those among spark.jars would be copied in every session
+            return found | {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+        named = [others["spark.jars"]] if "spark.jars" in others else []
+        return found | {"spark.jars": ",".join([*named, *(jar.as_uri() for jar in jars)])}
 
 
 def _has_log_configuration(environment: Mapping[str, str] = os.environ) -> bool:
@@ -124,6 +142,7 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
 
     Raises:
         JavaMissing: No Java that Spark can run on is installed.
+        JarMissing: What reads S3 is asked for, and cannot be fetched.
         ConfigError: A session with other settings is running in this process; the message names what differs.
     """
     wanted = settings.conf()

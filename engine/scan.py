@@ -15,7 +15,7 @@ from icebench.engine.lazy_module import LazyModule
 from icebench.engine.plan.planner import PlanningMode
 from icebench.engine.plan.scan import ScanPlan, TableScan
 from icebench.engine.runtime.counters import Counters
-from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.types import NestedField
 from icebench.engine.storage.scan_reports import report_scan
@@ -122,7 +122,7 @@ class Scan:
                 raise Unsupported("a filter after the limit of a scan")
             scan = scan.filtered(filter)
         if columns is not None:
-            names = {field.name for field in self.schema.fields}
+            columns, names = list_of_names(columns, "columns"), {field.name for field in self.schema.fields}
             if unknown := [name for name in columns if name not in names]:
                 raise Invalid(f"no column {unknown[0]!r} in the scan; the columns are {', '.join(sorted(names))}")
             extra = tuple(field for field in extra if field.name in columns)

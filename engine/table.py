@@ -25,7 +25,7 @@ from icebench.engine.scan import Scan
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.metadata_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from icebench.engine.spec.partitioning import PartitionSpec, common_partition_type
-from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import MOST_LONG, Snapshot, SnapshotLogEntry, SnapshotRef
 from icebench.engine.spec.sorting import SortOrder
 from icebench.engine.spec.types import NestedField
@@ -331,7 +331,9 @@ class Table(MetadataOperations, RowOperations):
             scan=scan,
             span=tuple(snapshots_between(self.metadata, from_snapshot_id, last, inclusive=from_inclusive)),
             net_changes=net_changes,
-            identifier_columns=None if identifier_columns is None else tuple(identifier_columns),
+            identifier_columns=None
+            if identifier_columns is None
+            else list_of_names(identifier_columns, "identifier_columns"),
             compute_updates=identifier_columns is not None if compute_updates is None else compute_updates,
             counters=Counters() if counters is None else counters,
             to_frame=_changelog_frame,
@@ -367,7 +369,8 @@ class Table(MetadataOperations, RowOperations):
     def _metadata_columns(self, columns: Sequence[str] | None) -> list[str]:
         """The names among `names` of columns that readers compute."""
         own = self.metadata.schema.id_of
-        return [c for c in columns or () if (c in METADATA_COLUMNS or c == PARTITION_NAME) and c not in own]
+        names = () if columns is None else list_of_names(columns, "columns")
+        return [c for c in names if (c in METADATA_COLUMNS or c == PARTITION_NAME) and c not in own]
 
     def _metadata_column(self, name: str, schema: Schema) -> NestedField:
         if name == PARTITION_NAME:

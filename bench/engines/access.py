@@ -14,7 +14,6 @@ import icebench
 from icebench.bench.errors import DatasetFailed
 from icebench.engine.errors import EngineError, secrets_of, without_secrets
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
 _PYICEBERG = {
     "client.access-key-id": "s3.access-key-id",
     "client.secret-access-key": "s3.secret-access-key",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 _QUIET_NAN = np.uint64(0x7FF8000000000000)
+_UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ROWS_IN_CACHE = 1 << 16
 """A column of so many rows is mixed in 0.4 of the time that one of a million takes."""
 
@@ -106,7 +108,8 @@ def checksum_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Ch
 
     Integers of any width, 32- and 64-bit floats, decimals of any width, and the variants of text, binary and lists
     count as the same type, because engines differ in which they deliver. NaNs are all one value; 0.0 and -0.0 are two.
-    Of nested values, a hash is summed; a null in one is neither zero nor empty.
+    Of nested values, a hash is summed; a null in one is neither zero nor empty. A UUID in canonical lower-case text is
+    as good as its bytes, which some engines deliver, wherever it stands.
 
     Raises:
         TypeError: A column of a type that is not known here.
@@ -241,8 +244,14 @@ def _decimal_words(array: pa.Array) -> list[np.ndarray]:
 
 def _crc32(array: pa.Array) -> np.ndarray:
     encoded = array.cast(pa.large_binary()).dictionary_encode()
-    codes = np.array([zlib.crc32(value) for value in encoded.dictionary.to_pylist()] or [0], dtype=np.uint64)
+    values = encoded.dictionary.to_pylist()
+    codes = np.array([zlib.crc32(_as_stored(value)) for value in values] or [0], dtype=np.uint64)
     return codes[np.asarray(encoded.indices.fill_null(0))]
+
+
+def _as_stored(value: bytes) -> bytes:
+    """The 16 bytes of a UUID in canonical text; all else as it is."""
+    return bytes.fromhex(value.replace(b"-", b"").decode()) if _UUID.fullmatch(value) else value
 
 
 def _exact_sum(words: Sequence[np.ndarray]) -> int:

@@ -10,10 +10,11 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from icebench.bench.engines.access import LOCAL, S3_SCHEMES, Access
+from icebench.bench.engines.access import LOCAL, Access
 from icebench.bench.engines.arrow_scan import ArrowScans
 from icebench.bench.engines.engine import Ability, EngineMissing, Plan
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.s3_jars import S3_SCHEMES
 
 _BATCH_ROWS = 1 << 17
 _SECRET = {

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-from icebench.bench.engines.access import S3_SCHEMES, Access
+from icebench.bench.engines.access import Access
 from icebench.bench.engines.engine import EngineMissing
+from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.engine.spark.session import refuse_unknown_schemes
 from icebench.errors import Unsupported
 

@@ -11,9 +11,10 @@ from tempfile import NamedTemporaryFile
 
 from pyspark.sql import SparkSession
 
+from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import same_handler
-from icebench.bench.setup_jars import is_cached
+from icebench.bench.setup_jars import JarMissing, is_cached
 from icebench.bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
 
 
@@ -33,6 +34,7 @@ class SparkUse:
         warehouse: A directory for Iceberg Java's own catalog, which nothing is put into.
         given: Gives a session that is there; None starts one by the definition.
         files: The directory of the run's tables, which workers read and write; None for tables that are elsewhere.
+        on_s3: Whether one of them is on S3; asked when a session is to be started.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class SparkUse:
         given: Callable[[], SparkSession] | None = None,
         *,
         files: Path | None = None,
+        on_s3: Callable[[], bool] = lambda: False,
     ) -> None:
         self._files = files
+        self._on_s3 = on_s3
         self._definition = definition
         self._warehouse = warehouse
         self._given = given
@@ -54,11 +58,12 @@ class SparkUse:
 
         Raises:
             ConfigError: Its workers do not see the run's files.
+            EngineMissing: What reads S3 is needed, and cannot be fetched.
         """
         if self._started is None:
             settings = self.settings
             with same_handler():  # Spark's own raises KeyboardInterrupt wherever the interpreter is
-                self._started = spark_session(settings) if self._given is None else self._given()
+                self._started = self._start(settings) if self._given is None else self._given()
             if self._files is not None and not settings.is_local:
                 check_shared(self._started, self._files)
         return self._started
@@ -67,6 +72,12 @@ class SparkUse:
     def settings(self) -> SparkSettings:
         """What a session is started with."""
         return spark_settings(self._definition, self._warehouse)
+
+    def _start(self, settings: SparkSettings) -> SparkSession:
+        try:
+            return spark_session(replace(settings, s3=self._on_s3()))
+        except JarMissing as error:
+            raise EngineMissing(str(error)) from error
 
     def stop(self) -> None:
         """Stop the session, unless it was given: a further process of the run needs its memory."""

@@ -57,12 +57,17 @@ def own_tables(
         yield _subject(table, name, filters, folder / str(ordinal), access)
 
 
+def location_of(workload: TableWorkload, access: TableAccess) -> str:
+    """The metadata file or directory of a table; raises EngineError where its catalog does not have it."""
+    if workload.catalog is None:
+        return workload.path
+    return access.open(workload.catalog, workload.table, workload.warehouse, workload.path)
+
+
 def _at_home(workload: TableWorkload, folder: Path, access: TableAccess) -> TableJson:
     """The table with paths that lead to its files: itself, or a rewritten copy of its metadata if the engine finds it
     moved."""
-    path = workload.path
-    if workload.catalog is not None:
-        path = access.open(workload.catalog, workload.table, workload.warehouse, path)
+    path = location_of(workload, access)
     table = load_table_json(path, access.reader(path))
     if table.snapshot is None:
         raise ConfigError("the table has no snapshot: there is nothing to measure", path=path)

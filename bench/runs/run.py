@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icebench.bench.engines.access import TableAccess
+from icebench.bench.engines.access import TableAccess, scheme_of
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
 from icebench.bench.engines.registry import EngineContext, make_engine
 from icebench.bench.errors import BenchError, ConfigError, CorruptRecords
@@ -37,7 +37,9 @@ from icebench.bench.measurements.building import BUILDER
 from icebench.bench.progress import Progress, silent
 from icebench.bench.records.case import Case
 from icebench.bench.records.record import Record
+from icebench.bench.runs.own_tables import location_of
 from icebench.bench.runs.preparation import Preparation
+from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.bench.truth.rows import GroundTruth, truth_at
 from icebench.bench.workloads.definitions import TableWorkload
 
@@ -169,7 +171,13 @@ class _Attempt:
         self._where = where
         self._access = TableAccess()
         files = None if all(isinstance(each, TableWorkload) for each in experiment.workloads) else where.cache
-        self._spark = SparkUse(experiment.spark, where.cache / "iceberg_java", where.session, files=files)
+        self._spark = SparkUse(
+            experiment.spark,
+            where.cache / "iceberg_java",
+            where.session,
+            files=files,
+            on_s3=lambda: any(is_on_s3(each, self._access) for each in experiment.workloads),
+        )
 
     def execute(
         self, lock: Callable[[Path], int], path: Path | None = None, before: Run | None = None
@@ -289,6 +297,11 @@ def _checked(measurement: Measurement, bench: Bench, recorder: Recorder) -> list
     except BenchError as error:
         recorder.fail(replace(measurement.case, filter="*"), error)
     return found
+
+
+def is_on_s3(workload: object, access: TableAccess) -> bool:
+    """Whether a workload is a table on S3; raises EngineError where its catalog does not have it."""
+    return isinstance(workload, TableWorkload) and scheme_of(location_of(workload, access)) in S3_SCHEMES
 
 
 def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:

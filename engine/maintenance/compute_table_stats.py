@@ -21,7 +21,7 @@ from icebench.engine.plan.scan import ScanPlan, table_scan
 from icebench.engine.read.plans import planned_files, request_for
 from icebench.engine.read.reader import read_files
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.statistics import StatisticsFile
 from icebench.engine.spec.types import INCOMPARABLE, PrimitiveType
@@ -103,7 +103,8 @@ def _column_ids(schema: Schema, columns: Sequence[str] | None) -> list[int]:
         found = [f.field_id for f in schema.fields if isinstance(f.type, PrimitiveType)]
         ids = [i for i in found if schema.row_primitive(i).name not in _WITHOUT_VALUES]
     else:
-        ids = list(dict.fromkeys(row_field_id(schema, name) for name in columns))
+        names = list_of_names(columns, "columns")
+        ids = list(dict.fromkeys(row_field_id(schema, name) for name in names))
     for i in ids:
         type_ = schema.by_id[i].type
         if not isinstance(type_, PrimitiveType) or type_.name in _WITHOUT_VALUES:

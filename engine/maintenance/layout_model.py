@@ -42,6 +42,7 @@ from icebench.engine.plan.trusted_metrics import MICROSECONDS, trusted_microseco
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import UNPARTITIONED, Partition, PartitionSpec
 from icebench.engine.spec.properties import DEFAULT_FILE_FORMAT, METRICS_DEFAULT, PARQUET_ROW_GROUP_SIZE_BYTES
+from icebench.engine.spec.schema import list_of_names
 from icebench.engine.spec.types import PrimitiveType
 
 Rows = npt.NDArray[np.int64]
@@ -112,7 +113,8 @@ class LayoutModel:
         """
         if sum(map(bool, (sort, zorder, hilbert))) > 1 or rows_per_file <= 0:
             raise Invalid("rows of a layout have one order, and a file has rows")
-        keys = [self.ranked(self.schema.find(name).field_id).ranks for name in (*sort, *zorder, *hilbert)]
+        names = list_of_names(sort or zorder or hilbert, "an order")
+        keys = [self.ranked(self.schema.find(name).field_id).ranks for name in names]
         if zorder or hilbert:
             bits = bits_of_each(len(keys), "a curve")
             axes = [shares_of_ranks(ranks, bits) for ranks in keys]

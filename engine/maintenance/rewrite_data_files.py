@@ -31,9 +31,9 @@ from icebench.engine.read.plans import planned_files, request_for
 from icebench.engine.runtime.local import LocalRunner, available_threads
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import list_of_names
 from icebench.engine.spec.snapshots import MAIN, Snapshot
-from icebench.engine.spec.sorting import SortField, SortOrder
-from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.sorting import SortOrder, sort_order_of
 from icebench.engine.write.data_files import remove_files, written_schema
 
 Strategy: TypeAlias = Literal["binpack", "sort", "zorder", "hilbert"]
@@ -316,15 +316,13 @@ def _ordering(rewrite: Rewrite, metadata: TableMetadata) -> tuple[Ordering | Non
     if rewrite.strategy == "binpack":
         return None, None
     if rewrite.strategy in ("zorder", "hilbert"):
-        ids = tuple(schema.find(name).field_id for name in rewrite.zorder_by or rewrite.hilbert_by)
+        keys = sort_order_of(list_of_names(rewrite.zorder_by or rewrite.hilbert_by, f"{rewrite.strategy}_by"), schema)
+        ids = tuple(key.source_id for key in keys.fields)
         if len(set(ids)) != len(ids):
             raise Invalid(f"{rewrite.strategy}_by names a column twice")
-        SortOrder(tuple(SortField(source_ids=(i,), transform=Identity()) for i in ids)).check(schema)
+        keys.check(schema)
         return (Ordering(z_order=ids) if rewrite.strategy == "zorder" else Ordering(hilbert=ids)), None
-    order = metadata.sort_order if rewrite.sort_order is None else rewrite.sort_order
-    if not isinstance(order, SortOrder):
-        fields = (SortField(source_ids=(schema.find(name).field_id,), transform=Identity()) for name in order)
-        order = SortOrder(tuple(fields))
+    order = sort_order_of(metadata.sort_order if rewrite.sort_order is None else rewrite.sort_order, schema)
     if order.is_unsorted:
         raise Invalid("the table has no sort order; say how to sort: sort_order=...")
     order.check(schema)

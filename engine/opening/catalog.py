@@ -24,8 +24,8 @@ from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
 from icebench.engine.spec.properties import FORMAT_VERSION
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.sorting import UNSORTED, SortOrder
-from icebench.engine.spec.transforms import Transform, parse_transform
+from icebench.engine.spec.sorting import UNSORTED, SortOrder, sort_order_of
+from icebench.engine.spec.transforms import Transform
 from icebench.engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from icebench.engine.storage.contradictions import Verify, VerifyingStore
 from icebench.engine.storage.object_stores import is_storage_property
@@ -61,7 +61,7 @@ class TableOptions(TypedDict, total=False):
     """Of a new table, as `Catalog.create_table` explains them."""
 
     partition_spec: SpecLike
-    sort_order: SortOrder
+    sort_order: SortOrder | Sequence[str]
     properties: Mapping[str, str] | None
     location: str | None
 
@@ -111,7 +111,7 @@ class Catalog:
         schema: Schema | pa.Schema,
         *,
         partition_spec: SpecLike = UNPARTITIONED,
-        sort_order: SortOrder = UNSORTED,
+        sort_order: SortOrder | Sequence[str] = UNSORTED,
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
     ) -> Table:
@@ -121,7 +121,7 @@ class Catalog:
             name: With a namespace.
             schema: Of the table, or of the Arrow data that it will hold. Fresh column ids are assigned.
             partition_spec: Refers to the columns by the ids of `schema`, or by name.
-            sort_order: Refers to the columns by the ids of `schema`.
+            sort_order: Refers to the columns by the ids of `schema`, or names those to sort by, ascending.
             properties: Table properties; ``format-version`` chooses the format version (2).
             location: The table's directory; by default the warehouse's, by name. Recorded as an absolute location
                 without ``..``, ``.`` and empty segments.
@@ -148,7 +148,7 @@ class Catalog:
         schema: Schema | pa.Schema,
         *,
         partition_spec: SpecLike = UNPARTITIONED,
-        sort_order: SortOrder = UNSORTED,
+        sort_order: SortOrder | Sequence[str] = UNSORTED,
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
     ) -> TableMetadata:
@@ -157,7 +157,7 @@ class Catalog:
         return new_table_metadata(
             columns,
             _spec(partition_spec, columns),
-            sort_order,
+            sort_order_of(sort_order, columns),
             location=normalise_location(location) if location else self._inner.default_location(identifier),
             properties=given,
             format_version=FORMAT_VERSION.of({}) if version is None else version,
@@ -232,7 +232,7 @@ class Catalog:
         schema: Schema | pa.Schema,
         *,
         partition_spec: SpecLike = UNPARTITIONED,
-        sort_order: SortOrder = UNSORTED,
+        sort_order: SortOrder | Sequence[str] = UNSORTED,
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
     ) -> ReplaceTable:
@@ -241,7 +241,7 @@ class Catalog:
         return replace_table.ReplaceTable(
             columns,
             _spec(partition_spec, columns),
-            sort_order,
+            sort_order_of(sort_order, columns),
             location=None if location is None else normalise_location(location),
             properties=given,
             format_version=version,
@@ -439,7 +439,4 @@ def _schema(given: Schema | pa.Schema) -> Schema:
 
 
 def _spec(given: SpecLike, schema: Schema) -> PartitionSpec:
-    if isinstance(given, PartitionSpec):
-        return given
-    pairs = [(column, parse_transform(t) if isinstance(t, str) else t) for column, t in given]
-    return partition_spec(schema, pairs)
+    return given if isinstance(given, PartitionSpec) else partition_spec(schema, given)

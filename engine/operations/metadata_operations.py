@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from icebench.engine.errors import Invalid
@@ -59,8 +59,11 @@ class MetadataOperations(ABC):
         self._change(evolution.UpdateSpec(edit))
         return self
 
-    def replace_sort_order(self, order: SortOrder) -> Self:
-        """Set the sort order of writers; the table assigns its id."""
+    def replace_sort_order(self, order: SortOrder | Sequence[str]) -> Self:
+        """Set the sort order of writers, or the full names of columns to sort by, ascending; the table assigns its id.
+
+        No fields or names make the table unsorted.
+        """
         self._change(evolution.ReplaceSortOrder(order))
         return self
 

@@ -27,7 +27,7 @@ from icebench.engine.read.reader import read_files
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
 from icebench.engine.spec.properties import MERGE_ISOLATION, MERGE_MODE
-from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import MAIN, Snapshot
 from icebench.engine.spec.types import NestedField, PrimitiveType
 
@@ -140,7 +140,7 @@ class _Source:
 
 def key_columns(on: Sequence[str], schema: Schema) -> tuple[NestedField, ...]:
     """The columns of a key; raises Invalid for none, for duplicates, and for nested or unknown ones."""
-    if not on or len(set(on)) != len(on):
+    if not on or len(set(list_of_names(on, "on"))) != len(on):
         raise Invalid("a key is one or more columns, each once")
     keys = tuple(schema.find(name) for name in on)
     for key in keys:

@@ -129,7 +129,7 @@ class EntryFilter:
             known = self._restrict_by_age(known, ids, columns)
             candidates = in_partition & self._may_match(known, count)[rows]
         known = self._with_metrics(known, columns, spec)
-        kept = candidates & self._may_match(known, count)[rows] & (columns.numbers("record_count")[rows] != 0)
+        kept = candidates & self._may_match(known, count)[rows]
         counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
         counters.add(ENTRIES_SKIPPED_BY_SCHEMA_ID, int(in_partition.sum() - candidates.sum()))
         counters.add(ENTRIES_SKIPPED_BY_METRICS, int(candidates.sum() - kept.sum()))

@@ -26,7 +26,7 @@ from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import common_partition_type, untyped_fields
-from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.storage.resolve import default_runner
 from icebench.engine.storage.store import Store
@@ -259,7 +259,7 @@ def table_scan(
         store=store,
         selected=selected,
         predicate=as_predicate(filter, selected.schema),
-        columns=None if columns is None else tuple(columns),
+        columns=None if columns is None else list_of_names(columns, "columns"),
         case_sensitive=case_sensitive,
         runner=runner or default_runner(store, metadata.location),
         cache=cache,

@@ -145,7 +145,7 @@ def trusted_microseconds(lower: Vector | None, upper: Vector | None) -> tuple[Ve
 def _presence(columns: ManifestColumns, field_id: int, bounded: BoolArray, *, floating: bool, nested: bool) -> Presence:
     values, values_known = _counts(columns.get("value_counts", field_id), columns.count)
     rows = columns.numbers("record_count")
-    rows_known = rows >= 0  # some v1 writers stored -1 for "not counted"
+    rows_known = rows > 0  # some v1 writers stored -1 for "not counted"; a scan without filters opens a file of 0 rows
     complete = np.where(values_known & rows_known, values >= rows, not nested) & ~_is_imported(columns)
     rows, rows_known = np.where(rows_known, rows, values), rows_known | values_known
     nulls, null_known = _counts(columns.get("null_value_counts", field_id), columns.count)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.transforms import Identity, Transform, UnknownTransform, Void
+from icebench.engine.spec.transforms import Identity, Transform, UnknownTransform, Void, parse_transform
 from icebench.engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
 from icebench.engine.spec.values import Value
 
@@ -180,10 +180,11 @@ def field_name(column: str, transform: Transform) -> str:
     return column + suffix
 
 
-def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform]], *, spec_id: int = 0) -> PartitionSpec:
+def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform | str]], *, spec_id: int = 0) -> PartitionSpec:
     """A new table's spec from ``(column, transform)`` pairs, with the usual names (``day`` of ``ts`` is ``ts_day``)."""
     made = []
-    for index, (column, transform) in enumerate(fields):
+    for index, pair in enumerate(fields):
+        column, transform = _column_and_transform(pair)
         source = schema.find(column)
         made.append(
             PartitionField(
@@ -196,3 +197,12 @@ def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform]], *, s
     spec = PartitionSpec(tuple(made), spec_id)
     spec.check(schema)
     return spec
+
+
+def _column_and_transform(pair: Any) -> tuple[str, Transform]:  # noqa: ANN401 - what a user gives
+    match pair:
+        case (column, str() as transform):
+            return column, parse_transform(transform)
+        case (column, transform):
+            return column, transform
+    raise Invalid(f"a partition field is a column and a transform, such as ('ts', 'day'), not {pair!r}")

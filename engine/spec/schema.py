@@ -7,7 +7,7 @@ which list elements are ``element`` and map entries ``key`` and ``value``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -124,6 +124,8 @@ class Schema:
         Raises:
             Invalid: No such column (the message offers the nearest names), or several, perhaps without regard to case.
         """
+        if not isinstance(name, str):
+            raise Invalid(f"{name!r} is not the name of a column")
         if name in self.shared_names:
             raise Invalid(f"several columns are called {name!r}")
         found = self.id_of.get(name)
@@ -198,3 +200,10 @@ class Schema:
             return tuple(kept)
 
         return Schema(prune(self.fields), self.schema_id, self.identifier_field_ids & wanted)
+
+
+def list_of_names(names: Sequence[str], argument: str) -> tuple[str, ...]:
+    """The names that an argument lists; raises Invalid for a single text, whose characters would be taken for names."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise Invalid(f"{argument} is a list of names, such as ['id'], not {names!r}")
+    return tuple(names)

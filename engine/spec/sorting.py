@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from icebench.engine.errors import Invalid
-from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.transforms import Transform
+from icebench.engine.spec.schema import Schema, list_of_names
+from icebench.engine.spec.transforms import Identity, Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +48,11 @@ class SortOrder:
 
 
 UNSORTED = SortOrder()
+
+
+def sort_order_of(order: SortOrder | Sequence[str], schema: Schema) -> SortOrder:
+    """The order, or the one by these columns, ascending and with nulls first; raises Invalid for an unknown column."""
+    if isinstance(order, SortOrder):
+        return order
+    ids = [schema.find(name).field_id for name in list_of_names(order, "sort_order")]
+    return SortOrder(tuple(SortField(source_ids=(i,), transform=Identity()) for i in ids))

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from icebench.bench.ivy_jars import spark_jars
 from icebench.bench.java_home import find_java_home
 from tests.services.processes import free_port, running
 from tests.services.quick_spark import JAVA_OPTIONS
-from tests.services.rest_jars import spark_jars
 
 _LOCKS = Path(__file__).with_name("hive_locks.sql")
 

@@ -15,10 +15,11 @@ from urllib.parse import quote
 
 import urllib3
 
+from icebench.bench.ivy_jars import fetched
 from icebench.bench.java_home import candidates, major_version
 from tests.services.processes import free_port, running
 from tests.services.quick_spark import JAVA_OPTIONS
-from tests.services.rest_jars import NESSIE, fetched
+from tests.services.rest_jars import NESSIE
 from tests.services.s3_server import S3Server
 
 OLDEST_JAVA = 21

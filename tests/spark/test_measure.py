@@ -20,6 +20,7 @@ from icebench.bench.experiment import parse_values
 from icebench.bench.runs.run import Finished, Surroundings, run_experiment
 from icebench.bench.truth.metadata import metadata_file
 from tests.services.s3_server import S3Server
+from tests.unit.bench.engines.uuids import check_uuids, table_of_uuids
 
 JAVA_FILTERS = ("day >= '2000-03-05' and day < '2000-03-07'", "label = 's3' and price > 100.50", "id is null")
 ENGINES = ("icebench", "pyiceberg", "iceberg-java", "duckdb", "polars")
@@ -163,3 +164,8 @@ def test_a_store_that_spark_reaches(spark: SparkSession) -> None:
     finally:
         for name in ("fs.s3n.impl", *s3a_settings({"s3.endpoint": "http://127.0.0.1:1", "s3.access-key-id": "key"})):
             configuration.unset(name)
+
+
+@pytest.mark.parametrize("name", ["icebench-spark", "iceberg-java"])
+def test_uuids_are_the_same_to_all(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    check_uuids(make_engine(name, EngineContext(spark=lambda: spark)), table_of_uuids(tmp_path))

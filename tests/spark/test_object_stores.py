@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import secrets
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import icebench
+from icebench.bench import s3_jars
 from icebench.engine.spark.session import refuse_unknown_schemes
 from icebench.errors import Unsupported
 from tests.services.s3_server import SECRET, S3Server
@@ -61,3 +66,17 @@ def test_executors_change_rows_on_s3(spark: SparkSession, table: icebench.Table)
     table.update("p = 'b'", {"p": "c"}, "copy-on-write", spark=spark)
     found = {row["id"]: row["p"] for row in table.scan().to_arrow().to_pylist()}
     assert found == {0: "a", 3: "c", 4: "a", 5: "c", 6: "a", 7: "c", 8: "a", 9: "c", 100: "a", 101: "c"}
+
+
+@pytest.mark.skipif(not s3_jars.is_fetched(), reason="no hadoop-aws: python -m icebench.bench.s3_jars fetches it")
+def test_our_own_session_reads_s3(s3_server: S3Server, bucket: str, tmp_path: Path) -> None:
+    secret = f"zq{secrets.token_hex(12)}"
+    given = {**s3_server.properties, "s3.secret-access-key": secret}
+    command = [sys.executable, "-m", "tests.spark.s3_work", "local[2]", str(tmp_path), bucket]
+    done = subprocess.run(command, input=json.dumps(given), text=True, capture_output=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    expected = [800, sum(range(200, 1_000)), 901, 2]
+    assert json.loads((tmp_path / "found").read_text()) == dict.fromkeys(["s3 2", "s3a 3"], expected)
+    texts = [done.stdout, done.stderr, *(f.read_text() for f in (tmp_path / "events").rglob("events_*"))]
+    assert len(texts) > 2
+    assert not any(secret in text for text in texts)

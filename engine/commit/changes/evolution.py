@@ -5,7 +5,7 @@ Each is applied to the base of every attempt, so two writers that add different 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icebench.engine.commit.staged_snapshot import Staged
@@ -26,7 +26,7 @@ from icebench.engine.spec.requirements import (
 )
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.schema_evolution import SchemaUpdate
-from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.sorting import SortOrder, sort_order_of
 from icebench.engine.spec.updates import (
     RemoveProperties,
     SetProperties,
@@ -109,19 +109,20 @@ class UpdateSpec:
 
 @dataclass(frozen=True)
 class ReplaceSortOrder:
-    """Makes `order` the table's sort order; its id is assigned by the table."""
+    """Makes `order`, or columns to sort by, the table's sort order; its id is assigned by the table."""
 
-    order: SortOrder
+    order: SortOrder | Sequence[str]
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        self.order.check(base.schema)
+        order = sort_order_of(self.order, base.schema)
+        order.check(base.schema)
         return Staged(
             requirements=(
                 AssertTableUuid(base.table_uuid),
                 AssertDefaultSortOrderId(base.default_sort_order_id),
                 AssertCurrentSchemaId(base.current_schema_id),
             ),
-            updates=updates_to_order(base, self.order),
+            updates=updates_to_order(base, order),
         )
 
 

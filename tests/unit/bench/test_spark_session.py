@@ -60,3 +60,20 @@ def test_spark_logs_errors_only_unless_the_user_says_how(monkeypatch: pytest.Mon
     assert "rootLogger.level = error" in spark_session.LOG_CONFIGURATION.read_text()
     (tmp_path / "log4j2.xml").touch()
     assert "spark.driver.extraJavaOptions" not in SparkSettings().conf()
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077"])
+def test_s3_adds_its_jars_and_file_systems(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    monkeypatch.setattr(spark_session, "s3_jars", lambda: [Path("/jars/a.jar"), Path("/jars/b.jar")])
+    monkeypatch.setattr(spark_session, "is_cached", lambda: True)
+    conf = SparkSettings(master=master, s3=True, iceberg_warehouse="/wh").conf()
+    for scheme in ("s3", "s3a", "s3n"):
+        assert conf[f"spark.hadoop.fs.{scheme}.impl"] == "org.apache.hadoop.fs.s3a.S3AFileSystem"
+    jars = conf["spark.jars"].split(",")
+    assert "iceberg-spark-runtime" in jars[0]
+    if master.startswith("local"):  # not copied in every session
+        assert conf["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
+        assert len(jars) == 1
+    else:
+        assert jars[1:] == ["file:///jars/a.jar", "file:///jars/b.jar"]
+    assert not [name for name in SparkSettings(master=master).conf() if "s3" in name or "ClassPath" in name]

@@ -97,9 +97,9 @@ def add(
     *,
     size: int,
     count: int = 100,
-    split_offsets: tuple[int, ...] | None = None,
+    **known: Any,
 ) -> None:
-    """Add a file that the manifest gives this size and number of rows."""
+    """Add a file that the manifest gives this size and number of rows, and what else is known of it."""
     location = f"{table.location}/data/{name}"
     table.store.write(location, data)
     file_format: Any = name.rpartition(".")[2]
@@ -108,7 +108,7 @@ def add(
         file_format=file_format,
         record_count=count,
         file_size_in_bytes=size,
-        split_offsets=split_offsets,
+        **known,
     )
     table.add_files([file])
 
@@ -180,6 +180,19 @@ class TestDataFiles:
         data = data_file(table, file_format, rows(0, count))
         add(table, f"a.{file_format}", data, size=len(data))
         assert_refused(table, f"{count} rows, where its manifest entry says 100")
+
+    @pytest.mark.parametrize("file_format", FORMATS)
+    @pytest.mark.parametrize("count", [-1, 0, 1, 99, 101])
+    def test_filters_do_not_hide_another_number_of_rows(
+        self, table: icebench.Table, file_format: FileFormat, count: int
+    ) -> None:
+        data = data_file(table, file_format, rows(0))
+        counts = {"value_counts": {1: 100, 2: 100}, "null_value_counts": {1: 0, 2: 0}} if count >= 0 else {}
+        add(table, f"a.{file_format}", data, size=len(data), count=count, **counts)
+        own = opened(table)
+        for filter in (None, "id >= 0", "id = 3", "name is not null", "name = 'n3' or id < 0"):
+            with pytest.raises(CorruptTable, match=f"100 rows, where its manifest entry says {count}"):
+                own.scan(filter).to_arrow()
 
     @pytest.mark.parametrize("file_format", FORMATS)
     def test_a_truncated_file_is_refused(self, table: icebench.Table, file_format: FileFormat) -> None:
@@ -256,6 +269,13 @@ class TestDeleteFiles:
         assert {each.cause for each in opened(table).maintenance.examine_files().contradictions} == (
             {"number of deletes"} if size is None else {"number of deletes", "file size"}
         )
+
+    def test_filters_do_not_hide_one_of_no_stated_rows(self, table: icebench.Table) -> None:
+        table.append(rows(0))
+        add_equality_deletes(table, [3, 99], "parquet", count=0)
+        for filter in (None, "id >= 0", "name is not null"):
+            with pytest.warns(ContradictionWarning, match="manifest entry says 0"):
+                assert not {3, 99} & set(opened(table).scan(filter).to_arrow()["id"].to_pylist())
 
     def test_positions_beyond_the_stated_ones_are_applied(self, table: icebench.Table) -> None:
         table.append(rows(0))

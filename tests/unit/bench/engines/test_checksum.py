@@ -1,6 +1,7 @@
 import random
 from decimal import Context, Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -32,6 +33,8 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS = SCHEMA.names
+
+ONE = UUID("0000000f-0000-4000-8000-0000000000ff")
 
 
 def batch(rows: list[dict[str, object]]) -> pa.RecordBatch:
@@ -100,6 +103,8 @@ def test_a_null_is_not_mixed_as_zero() -> None:
         (pa.array(["a", None, "é"]), pa.array(["a", None, "é"]).dictionary_encode()),
         (pa.array(["a", None, "b"]), pa.array(["a", None, "b"], pa.string_view())),
         (pa.array([b"a", None, b""]), pa.array([b"a", None, b""], pa.large_binary())),
+        (pa.array([ONE.bytes, None], pa.uuid()), pa.array([str(ONE), None])),
+        (pa.array([{"u": str(ONE)}]), pa.array([{"u": ONE.bytes}])),
         (pa.array([1.5, None], pa.float32()), pa.array([1.5, None], pa.float64())),
         (pa.array([0, None, 9], pa.timestamp("ms")), pa.array([0, None, 9000], pa.timestamp("us"))),
         (pa.array([0, 9], pa.timestamp("us", tz="UTC")), pa.array([0, 9], pa.timestamp("us", tz="Europe/Berlin"))),
@@ -109,6 +114,11 @@ def test_a_null_is_not_mixed_as_zero() -> None:
 )
 def test_engines_may_deliver_values_in_types_of_their_own(one: pa.Array, other: pa.Array) -> None:
     assert _of_column(one) == _of_column(other)
+
+
+@pytest.mark.parametrize("text", [str(ONE).upper(), str(ONE) + " ", str(ONE).replace("-", ""), "{" + str(ONE) + "}"])
+def test_other_texts_are_no_uuids(text: str) -> None:
+    assert _of_column(pa.array([text])) != _of_column(pa.array([ONE.bytes]))
 
 
 @pytest.mark.parametrize("kind", [pa.decimal32(7, 2), pa.decimal64(7, 2), pa.decimal256(7, 2), pa.decimal128(20, 2)])

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from icebench.bench.engines.engine import Ability, AnyEngine, normalised
 from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
+from tests.unit.bench.engines.uuids import check_uuids, table_of_uuids
 from tests.unit.bench.execution.scripted import small_rows, small_table
 
 COLUMNS = ["id", "day", "price", "name", "moment"]
@@ -78,3 +79,7 @@ def test_opening_forgets_what_pyiceberg_keeps(location: str) -> None:
     assert len(manifest._manifest_cache) > 0
     engine.open(location)
     assert len(manifest._manifest_cache) == 0
+
+
+def test_uuids_are_the_same_to_all(engine: AnyEngine, tmp_path: Path) -> None:
+    check_uuids(engine, table_of_uuids(tmp_path))

@@ -5,9 +5,16 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+from icebench.bench import spark_session
+from icebench.bench.engines.access import TableAccess
+from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution import spark_use
 from icebench.bench.execution.spark_use import SparkDefinition, SparkUse, spark_settings
+from icebench.bench.runs import run
+from icebench.bench.setup_jars import JarMissing
+from icebench.bench.spark_session import SparkSettings
+from icebench.bench.workloads.definitions import TableWorkload
 
 DEFINITION = SparkDefinition(master="local[3]", conf={"spark.driver.memory": "1g", "spark.x": "1"})
 
@@ -66,3 +73,26 @@ def test_without_the_jar_a_session_starts_all_the_same(tmp_path: Path, monkeypat
 def test_equal_definitions_are_one_session(tmp_path: Path) -> None:
     again = SparkDefinition(master="local[3]", conf=dict(reversed(list(DEFINITION.conf.items()))))
     assert spark_settings(DEFINITION, tmp_path, {}) == spark_settings(again, tmp_path, {})
+
+
+@pytest.mark.parametrize("on_s3", [True, False])
+def test_a_table_on_s3_adds_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_s3: bool) -> None:
+    started: list[SparkSettings] = []
+    monkeypatch.setattr(spark_use, "spark_session", started.append)
+    SparkUse(DEFINITION, tmp_path, on_s3=lambda: on_s3)()
+    assert [settings.s3 for settings in started] == [on_s3]
+
+
+def test_engines_are_skipped_where_s3_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> list[Path]:
+        raise JarMissing("Ivy could not fetch hadoop-aws")
+
+    monkeypatch.setattr(spark_session, "s3_jars", refused)
+    use = SparkUse(DEFINITION, tmp_path, on_s3=lambda: True)
+    with pytest.raises(EngineMissing, match="Ivy could not fetch hadoop-aws"):
+        use()
+
+
+def test_only_tables_on_s3_need_it(tmp_path: Path) -> None:
+    for path, expected in (("s3://bucket/t", True), ("S3A://bucket/t", True), ("/wh/t", False), ("gs://b/t", False)):
+        assert run.is_on_s3(TableWorkload(path=path), TableAccess()) == expected
