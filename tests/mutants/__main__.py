@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _matches(mutant: Mutant, texts: Sequence[str]) -> bool:
-    return not texts or any(text in mutant.bug or text in mutant.file for text in texts)
+    return not texts or any(text in mutant.bug or text in mutant.at for text in texts)
 
 
 def _green(tests: Sequence[str], copies: SimpleQueue[ScratchCopy], processes: int) -> bool:
