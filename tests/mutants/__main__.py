@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
             tests |= {test for room, _ in chosen for test in room.tests}
         if not options.no_baseline and not _green(sorted(tests), copies, options.processes):
             return 1
-        results = _judged(chosen, copies, options.processes, widen=options.widen)
+        results = _results(chosen, copies, options.processes, widen=options.widen)
     lines, share = figures(results, minutes=(time.monotonic() - started) / 60)
     sys.stdout.write("\n".join(lines) + "\n")
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
@@ -83,14 +83,14 @@ def _green(tests: Sequence[str], copies: SimpleQueue[ScratchCopy], processes: in
         return not any(list(pool.map(fails, tests)))
 
 
-def _judged(
+def _results(
     chosen: Sequence[tuple[Room, Sequence[Mutant]]],
     copies: SimpleQueue[ScratchCopy],
     processes: int,
     *,
     widen: bool,
 ) -> list[Result]:
-    def judge(room: Room, mutant: Mutant) -> Result:
+    def run(room: Room, mutant: Mutant) -> Result:
         started = time.monotonic()
         output = ""
         if not mutant.applies():
@@ -120,7 +120,7 @@ def _judged(
         return result
 
     with ThreadPoolExecutor(processes) as pool:
-        return list(pool.map(lambda pair: judge(*pair), [(room, m) for room, ms in chosen for m in ms]))
+        return list(pool.map(lambda pair: run(*pair), [(room, m) for room, ms in chosen for m in ms]))
 
 
 if __name__ == "__main__":
