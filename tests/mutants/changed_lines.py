@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from libcst import Module, parse_module
 from libcst.metadata import MetadataWrapper
@@ -75,14 +76,16 @@ def mutated(source: str, lines: set[int]) -> Iterator[str]:
 
 
 def _tests_of(file: str) -> tuple[str, ...]:
-    """The test file that mirrors it; without one, those that import it, or else the folder that mirrors its own."""
+    """The test file that mirrors it; without one, the tests that import it and those that mirror what imports it."""
     mirror = mirror_tests(file)
-    name = re.escape(f"icebench.{file.removesuffix('.py').replace('/', '.')}")
-    imports = re.compile(rf"^(from|import) {name}\b", re.MULTILINE)
     if (REPOSITORY / mirror[0]).is_file():
         return mirror
-    tests = (path for path in sorted((REPOSITORY / "tests").rglob("test_*.py")) if imports.search(path.read_text()))
-    return tuple(path.relative_to(REPOSITORY).as_posix() for path in tests) or mirror
+    name = re.escape(f"icebench.{file.removesuffix('.py').replace('/', '.')}")
+    imports = re.compile(rf"^(from|import) {name}\b", re.MULTILINE)
+    files = [path for folder in ("tests", "engine", "bench") for path in sorted((REPOSITORY / folder).rglob("*.py"))]
+    names = [path.relative_to(REPOSITORY).as_posix() for path in files if imports.search(path.read_text("utf-8"))]
+    tests = [test for each in names for test in ([each] if each.startswith("tests/") else mirror_tests(each))]
+    return tuple(dict.fromkeys(test for test in tests if Path(test).name.startswith("test_"))) or mirror
 
 
 def _difference(old: str, new: str) -> str:

@@ -38,7 +38,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("engine/size.py", "engine/plan/size.py", "engine/other.py", "tests/unit/engine/test_size.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(SOURCE if "test" not in name else "")
-    (tmp_path / "tests/test_whole.py").write_text("from icebench.engine.plan.size import size\n")
+    for name in ("tests/test_whole.py", "tests/helper.py", "engine/size.py"):
+        with (tmp_path / name).open("a") as file:
+            file.write("from icebench.engine.plan.size import size\n")
     _git(tmp_path, "init", "--quiet", "--initial-branch=main")
     _commit(tmp_path)
     return tmp_path
@@ -47,14 +49,17 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_bugs_are_of_lines_changed_since_the_common_commit(repository: Path) -> None:
     _git(repository, "checkout", "--quiet", "-b", "change")
     for name in ("engine/size.py", "engine/plan/size.py"):
-        (repository / name).write_text(SOURCE.replace("rows + 1", "rows + 3"))
+        path = repository / name
+        path.write_text(path.read_text().replace("rows + 1", "rows + 3"))
     _commit(repository)
     _git(repository, "checkout", "--quiet", "main")
     (repository / "engine/other.py").write_text(SOURCE.replace("rows + 1", "rows + 4"))
     _commit(repository)
     _git(repository, "checkout", "--quiet", "change")
     plan, size = changed_rooms("main")
-    assert (plan.name, plan.tests) == ("engine/plan/size.py", ("tests/test_whole.py",))
+    assert (plan.name, plan.tests) == (
+        "engine/plan/size.py", ("tests/test_whole.py", "tests/unit/engine/test_size.py"),
+    )  # fmt: skip
     assert (size.name, size.tests) == ("engine/size.py", ("tests/unit/engine/test_size.py",))
     assert [mutant.bug.splitlines() for mutant in size.mutants] == [
         ["line 4", "-    return rows + 3", "+    return rows - 3"],
@@ -65,7 +70,8 @@ def test_the_bugs_are_of_lines_changed_since_the_common_commit(repository: Path)
 
 
 def test_a_change_that_is_not_committed_counts(repository: Path) -> None:
-    (repository / "engine/size.py").write_text(SOURCE.replace("rows >", "rows >="))
+    path = repository / "engine/size.py"
+    path.write_text(path.read_text().replace("rows >", "rows >="))
     (room,) = changed_rooms("main")
     assert {mutant.bug.splitlines()[0] for mutant in room.mutants} == {"line 2"}
 
