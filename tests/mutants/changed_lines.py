@@ -24,7 +24,7 @@ from tests.mutants.catalogue import Mutant, Room, mirror_tests, rooms
 from tests.tidy.source import REPOSITORY
 
 _PRODUCT = ("engine/*.py", "bench/*.py", "datasets/*.py", "icebench/*.py")
-_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+_HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _OPERATORS = [(kind, operator) for kind, operator in mutation_operators if operator is not operator_string]
 """Without other texts: most are those of messages, which no test should repeat."""
 _MAIN = 'if __name__ == "__main__":'
@@ -46,9 +46,7 @@ class LineMutant(Mutant):
 def changed_rooms(base: str) -> Iterator[Room]:
     """For each file of the product the bugs of the lines that were changed since the last common commit with `base`."""
     by_hand = [mutant for room in rooms() for mutant in room.mutants]
-    for file in _git("diff", "--merge-base", "--name-only", "--diff-filter=d", base, "--", *_PRODUCT).splitlines():
-        hunks = _HUNK.findall(_git("diff", "--merge-base", "-U0", base, "--", file))
-        lines = {int(start) + i for start, count in hunks for i in range(int(count or 1))}
+    for file, lines in _changed_lines(base).items():
         source = (REPOSITORY / file).read_text(encoding="utf-8")
         named = [test for mutant in by_hand if mutant.file == file for test in mutant.tests]
         tests = tuple(dict.fromkeys([*_tests_of(file), *named]))
@@ -58,6 +56,18 @@ def changed_rooms(base: str) -> Iterator[Room]:
         )
         if mutants:
             yield Room(name=file, tests=tests, mutants=mutants)
+
+
+def _changed_lines(base: str) -> dict[str, set[int]]:
+    lines: dict[str, set[int]] = {}
+    file = ""
+    for line in _git("diff", "--merge-base", "-M", "-U0", "--diff-filter=d", base, "--", *_PRODUCT).splitlines():
+        if line.startswith("+++ b/"):
+            file = line.removeprefix("+++ b/")
+        elif hunk := _HUNK.match(line):
+            start, count = int(hunk[1]), int(hunk[2] or 1)
+            lines.setdefault(file, set()).update(range(start, start + count))
+    return lines
 
 
 def mutated(source: str, lines: set[int]) -> Iterator[str]:

@@ -76,6 +76,13 @@ def test_a_change_that_is_not_committed_counts(repository: Path) -> None:
     assert {mutant.bug.splitlines()[0] for mutant in room.mutants} == {"line 2"}
 
 
+def test_of_a_file_with_another_name_only_the_changed_lines_count(repository: Path) -> None:
+    _git(repository, "mv", "engine/other.py", "engine/renamed.py")
+    (repository / "engine/renamed.py").write_text(SOURCE.replace("rows + 1", "rows + 3"))
+    (room,) = changed_rooms("main")
+    assert (room.name, {m.bug.splitlines()[0] for m in room.mutants}) == ("engine/renamed.py", {"line 4"})
+
+
 def _commit(repository: Path) -> None:
     _git(repository, "add", "--all")
     _git(repository, "-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "--quiet", "--message=m")
