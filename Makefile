@@ -35,8 +35,8 @@ soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random h
 	$(PYTEST) -m soak
 	$(BIN)/python -m tests.mutants
 
-mutants: .venv/.stamp .venv/.test-stamp ## plant the bugs of tests/mutants/ one at a time: do the tests notice?
-	$(BIN)/python -m tests.mutants
+mutants: .venv/.stamp .venv/.test-stamp ## plant the bugs of tests/mutants/, or with BASE=main those of changed lines
+	$(BIN)/python -m tests.mutants $(if $(BASE),--base $(BASE))
 
 check: .venv/.stamp ## what must hold before the tests are worth running
 	$(BIN)/ruff check

@@ -1,8 +1,9 @@
 """Plants each bug of the catalogue in a copy of the project and runs the tests that should fail: `make mutants`.
 
-    python -m tests.mutants [--only ROOM] [--processes N] [--widen] [--matching TEXT]... [--no-baseline]
+    python -m tests.mutants [--only ROOM]... [--base REVISION] [--matching TEXT]... [--processes N] [--widen]
 
-Ends with 1 if fewer than 95 % of the bugs were noticed, or if a bug survived that the catalogue does not explain.
+Ends with 1 if fewer than 95 % of the bugs were noticed, or if a bug survived that the catalogue does not explain. With
+`--base` the bugs are those of the lines that were changed since that revision: `make mutants BASE=main`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.mutants.catalogue import Mutant, Room, rooms
+from tests.mutants.changed_lines import changed_rooms
 from tests.mutants.scratch_copy import ScratchCopy
 from tests.mutants.verdicts import LEAST_KILLED, Result, Verdict, figures, verdict
 from tests.tidy.source import REPOSITORY
@@ -36,9 +38,11 @@ def main(arguments: Sequence[str]) -> int:
         "--matching", action="append", default=[], metavar="TEXT", help="a part of a bug's line or file"
     )
     parser.add_argument("--no-baseline", action="store_true", help="do not run the tests without a bug first")
+    parser.add_argument("--base", metavar="REVISION", help="bugs of the lines that were changed since")
     options = parser.parse_args(arguments)
 
-    chosen = [(room, [m for m in room.mutants if _matches(m, options.matching)]) for room in rooms(options.only)]
+    among = changed_rooms(options.base) if options.base else rooms(options.only)
+    chosen = [(room, [m for m in room.mutants if _matches(m, options.matching)]) for room in among]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="icebench-mutants-") as scratch, ExitStack() as stack:
         copies: SimpleQueue[ScratchCopy] = SimpleQueue()
@@ -49,17 +53,17 @@ def main(arguments: Sequence[str]) -> int:
             tests |= {test for room, _ in chosen for test in room.tests}
         if not options.no_baseline and not _green(sorted(tests), copies, options.processes):
             return 1
-        results = _judged(chosen, copies, options.processes, widen=options.widen)
+        results = _results(chosen, copies, options.processes, widen=options.widen)
     lines, share = figures(results, minutes=(time.monotonic() - started) / 60)
     sys.stdout.write("\n".join(lines) + "\n")
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
     FIGURES.write_text(json.dumps([asdict(result) for result in results], indent=1))
-    unexplained = any(r.verdict in {Verdict.SURVIVED, Verdict.WRONGLY_EXPLAINED} for r in results)
+    unexplained = not options.base and any(r.verdict in {Verdict.SURVIVED, Verdict.WRONGLY_EXPLAINED} for r in results)
     return int(share < LEAST_KILLED or unexplained)
 
 
 def _matches(mutant: Mutant, texts: Sequence[str]) -> bool:
-    return not texts or any(text in mutant.bug or text in mutant.file for text in texts)
+    return not texts or any(text in mutant.bug or text in mutant.at for text in texts)
 
 
 def _green(tests: Sequence[str], copies: SimpleQueue[ScratchCopy], processes: int) -> bool:
@@ -79,14 +83,14 @@ def _green(tests: Sequence[str], copies: SimpleQueue[ScratchCopy], processes: in
         return not any(list(pool.map(fails, tests)))
 
 
-def _judged(
+def _results(
     chosen: Sequence[tuple[Room, Sequence[Mutant]]],
     copies: SimpleQueue[ScratchCopy],
     processes: int,
     *,
     widen: bool,
 ) -> list[Result]:
-    def judge(room: Room, mutant: Mutant) -> Result:
+    def run(room: Room, mutant: Mutant) -> Result:
         started = time.monotonic()
         output = ""
         if not mutant.applies():
@@ -109,12 +113,14 @@ def _judged(
             seconds=round(time.monotonic() - started, 1),
             failure=next((line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))), ""),
         )
-        sys.stdout.write(f"{result.verdict:<18} {result.seconds:6.1f} s  {result.room}: {result.bug}\n")
+        sys.stdout.write(
+            f"{result.verdict:<18} {result.seconds:6.1f} s  {result.room}: {result.bug.partition(chr(10))[0]}\n"
+        )
         sys.stdout.flush()
         return result
 
     with ThreadPoolExecutor(processes) as pool:
-        return list(pool.map(lambda pair: judge(*pair), [(room, m) for room, ms in chosen for m in ms]))
+        return list(pool.map(lambda pair: run(*pair), [(room, m) for room, ms in chosen for m in ms]))
 
 
 if __name__ == "__main__":

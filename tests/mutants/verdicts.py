@@ -63,7 +63,7 @@ def figures(results: Sequence[Result], *, minutes: float) -> tuple[list[str], fl
         for result in results
         if result.verdict is not Verdict.KILLED
     ]
-    share = sum(result.verdict in killed for result in tried) / max(1, len(tried))
+    share = sum(result.verdict in killed for result in tried) / len(tried) if tried else 1.0
     lines.append(f"{share:.1%} of {len(tried)} bugs killed")
     if moved := len(results) - len(tried):
         lines.append(f"warning: {moved} were not planted: place them in the code as it is now, or remove them")

@@ -104,6 +104,14 @@ def test_tests_for_null(table: icebench.Table, text: str, ids: list[int]) -> Non
     assert scan.count() == len(ids)
 
 
+def test_row_groups_are_not_excluded_by_variants(catalog: icebench.Catalog) -> None:
+    made = catalog.create_table("db.t", SCHEMA, properties={**V3, "write.parquet.row-group-size-bytes": "640"})
+    made_with(made, ROWS * 100)
+    (path,) = made.scan().plan().files.column("file_path").to_pylist()
+    assert pq.read_metadata(path).num_row_groups > 1
+    assert made.scan(filter="v is not null").to_arrow().num_rows == 200
+
+
 @pytest.mark.parametrize(
     "text",
     ["v = 1", "v in (1, 2)", "v > v", "not (v = 1)", "g = x'00'", "g < gg", "v.a = 1 and v = v", "lower(g) = 'a'"],

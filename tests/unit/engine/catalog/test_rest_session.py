@@ -55,6 +55,16 @@ def test_what_is_empty_is_asked_for_itself() -> None:
             assert catalog.list_namespaces() == []
 
 
+@pytest.mark.parametrize("kind", ["defaults", "overrides"])
+def test_secrets_that_a_server_sends_are_not_shown_where_it_repeats_them(kind: str) -> None:
+    config = {"defaults": {}, "overrides": {}, kind: {"s3.secret-access-key": "hidden-key"}}
+    refusal = error(400, "BadRequestException", "no access with hidden-key to db")
+    with opened({NAMESPACES: [refusal]}, config=config) as o, pytest.raises(Invalid) as caught:
+        RestCatalog(o.session).list_namespaces()
+    assert "to db" in str(caught.value)
+    assert "hidden-key" not in str(caught.value)
+
+
 def test_a_server_may_send_its_clients_elsewhere() -> None:
     with scripted_server(Script({NAMESPACES: [EMPTY]})) as other:
         with opened({}, config={"defaults": {}, "overrides": {"uri": f"{other.address}/"}}, token="t") as o:

@@ -37,6 +37,21 @@ def test_all_batches_were_rolled_back(local: icebench.Table) -> None:
     assert ids(local) == [0, 1, 100, 101]
 
 
+def test_a_batch_newer_than_what_is_left_of_the_history_was_rolled_back(local: icebench.Table) -> None:
+    """Its entry has a sequence number that a walk would have met, though the history has no beginning any more."""
+    for number in (100, 101):
+        local.append(pa.table({"id": [number]}, schema=SCHEMA))
+    head = local.refresh().current_snapshot
+    assert head is not None
+    send(local, 0)
+    local.rollback(snapshot_id=head.snapshot_id)
+    expire(local, "foreign")
+    forget_metadata(local)
+    assert [snapshot.snapshot_id for snapshot in local.refresh().snapshots] == [head.snapshot_id]
+    assert send(local, 0)
+    assert ids(local) == [0, 100, 101]
+
+
 def test_a_fast_forward_brings_batches_along(local: icebench.Table) -> None:
     send(local, 0)
     local.create_branch("audit")

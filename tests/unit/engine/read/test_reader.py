@@ -69,6 +69,7 @@ def read(
     file: FileRead,
     *,
     projection: Schema = SCHEMA,
+    schema: Schema = SCHEMA,
     batch_rows: int = 1000,
     spec: PartitionSpec | None = None,
 ) -> tuple[pa.Table, Counters]:
@@ -76,7 +77,7 @@ def read(
     request = ReadRequest(
         store=store,
         projection=projection,
-        schemas=(SCHEMA,),
+        schemas=(schema,),
         specs={} if spec is None else {spec.spec_id: spec},
         batch_rows=batch_rows,
         needed_by="table db.t, snapshot 17",
@@ -219,6 +220,17 @@ def test_identity_partition_values_fill_columns_that_files_lack() -> None:
     table, counters = read(store, elsewhere, spec=spec)
     assert table.num_rows == 0
     assert counters[ROW_GROUPS_SKIPPED] == 1
+
+
+def test_row_groups_of_files_that_lack_a_column_are_kept_or_excluded_by_its_default() -> None:
+    store = MemoryStore()
+    file = written(store)
+    added = NestedField(field_id=3, name="added", type=LONG, initial_default=7)
+    wider = Schema((ID, added))
+    for text, rows in (("added = 7", 100), ("added is null", 0)):
+        table, counters = read(store, reading(file, residual=bind(parse(text), wider)), projection=wider, schema=wider)
+        assert table.to_pydict() == {"id": list(range(rows)), "added": [7] * rows}
+        assert counters[ROW_GROUPS_SKIPPED] == (0 if rows else 10)
 
 
 def test_metadata_columns_and_row_lineage() -> None:
