@@ -2,7 +2,7 @@
 
 Of the segmentations that cost least, the one with the fewest changes that a penalty of `PENALTY` ln(n) noises each
 allows. The noise is that of neighbours, which steps do not inflate; absolute deviations, as a stalled measurement is no
-change. docs/design/history.md has how often steps are found and false alarms given, and what Apache Otava did.
+change. docs/design/gate.md has how often steps are found and false alarms given, and what Apache Otava did.
 """
 
 from __future__ import annotations

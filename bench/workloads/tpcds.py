@@ -1,7 +1,7 @@
 """The TPC-DS-derived workload: seven fact tables, any scale factor, any seed, the same rows however they are made.
 
 Derived from the TPC-DS specification (version 3.2.0) and dsdgen's observed distributions; it is not dsdgen, its results
-are not TPC-DS results, and docs/design/generator.md says where it differs.
+are not TPC-DS results, and docs/design/harness.md says where it differs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the decision about dictionaries saves and costs: the figures of docs/design/parquet-writing.md."""
+"""What the decision about dictionaries saves and costs: the figures of docs/design/parquet.md."""
 
 from __future__ import annotations
 

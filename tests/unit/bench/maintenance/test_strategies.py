@@ -84,7 +84,7 @@ def plot(found: Mapping[str, np.ndarray[Any, Any]], path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_upkeep_pays_for_itself(tmp_path: Path) -> None:
-    """``pytest -s -m soak`` prints the figures of docs/design/upkeep.md, and where the plot is. Counters alone."""
+    """``pytest -s -m soak`` prints the figures of docs/design/maintenance.md, and where the plot is. Counters alone."""
     strategies: dict[str, Keep] = {
         "no upkeep": lambda _table, _commit: 0,
         "compaction every 50 commits": compacted_every(50),
