@@ -144,9 +144,11 @@ class Advice:
 
 
 def advise(
-    table: icebench.Table, queries: Queries, options: Options | None = None,
+    table: icebench.Table,
+    queries: Queries,
+    options: Options | None = None,
     progress: Callable[[str], object] = lambda _: None,
-) -> Advice:  # fmt: skip
+) -> Advice:
     """Look for layouts that serve the queries better than today's, and prove the best on a sample.
 
     Args:

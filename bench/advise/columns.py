@@ -214,9 +214,12 @@ def _drops(uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
     for each in uses:
         if not each.read and not each.needed:
             yield Proposal(
-                change="drop", column=each.name, why="no query reads it", saved_data_bytes=each.data_bytes,
+                change="drop",
+                column=each.name,
+                why="no query reads it",
+                saved_data_bytes=each.data_bytes,
                 saved_statistics_bytes=each.statistics_bytes,
-            )  # fmt: skip
+            )
 
 
 def _types(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
@@ -239,9 +242,11 @@ def _types(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposa
             narrower = "int"
         if narrower is not None:
             yield Proposal(
-                change="type", column=each.name, why=f"all values are from {low} to {high}: {narrower} holds them",
+                change="type",
+                column=each.name,
+                why=f"all values are from {low} to {high}: {narrower} holds them",
                 saved_data_bytes=each.data_bytes // 2,
-            )  # fmt: skip
+            )
 
 
 def _bounds(metrics: pa.Array, name: str) -> tuple[Any, Any] | None:

@@ -62,8 +62,12 @@ class Revision:
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": str(seed)}
         done = subprocess.run(
             [self.python, "-m", module, *arguments],
-            env=environment, cwd=self.folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise CaseProcessFailed(f"{self.name}: {_last_line(done)}")
         return done.stdout
@@ -150,9 +154,7 @@ def _committed_sources(root: Path, commit: str) -> dict[str, bytes]:
 
 
 def _shown(root: Path, commit: str, path: str) -> bytes:
-    return subprocess.run(
-        ["git", "-C", str(root), "show", f"{commit}:{path}"], capture_output=True, check=False
-    ).stdout  # fmt: skip
+    return subprocess.run(["git", "-C", str(root), "show", f"{commit}:{path}"], capture_output=True, check=False).stdout
 
 
 def _lay_out(folder: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> None:
@@ -196,8 +198,20 @@ def _environment(lock: bytes, cache: Path) -> str:
         folder.mkdir(parents=True)
         (folder / _LOCK).write_bytes(lock)
         _install([sys.executable, "-m", "venv", "--without-pip", str(folder)])
-        _install([sys.executable, "-m", "uv", "pip", "sync", "--quiet", "--python", str(python), "--require-hashes",
-                  str(folder / _LOCK)])  # fmt: skip
+        _install(
+            [
+                sys.executable,
+                "-m",
+                "uv",
+                "pip",
+                "sync",
+                "--quiet",
+                "--python",
+                str(python),
+                "--require-hashes",
+                str(folder / _LOCK),
+            ]
+        )
         ready.touch()
     return str(python)
 

@@ -62,10 +62,25 @@ _LOG = click.Path(exists=True, path_type=Path)
 @click.option("--lines", type=click.IntRange(min=10), default=_LINES, show_default=True, help="Print at most so many.")
 @pass_context
 def advise_command(
-    context: Context, *, address: str, name: str | None, catalog: str | None, warehouse: str | None,
-    queries: Path | None, scans: Path | None, dialect: str | None, called: str | None, minimize: Quantity, store: str,
-    queries_per_day: float, sample_rows: int, trials: int, as_json: bool, html: Path | None, lines: int,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    address: str,
+    name: str | None,
+    catalog: str | None,
+    warehouse: str | None,
+    queries: Path | None,
+    scans: Path | None,
+    dialect: str | None,
+    called: str | None,
+    minimize: Quantity,
+    store: str,
+    queries_per_day: float,
+    sample_rows: int,
+    trials: int,
+    as_json: bool,
+    html: Path | None,
+    lines: int,
+) -> int:
     """Tell which layout would serve a table's queries, what the change costs, and when it pays.
 
     PLACE is the table's directory or one of its metadata.json files; or, with TABLE, a catalog. With --catalog, PLACE

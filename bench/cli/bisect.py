@@ -80,7 +80,7 @@ def first_bad(root: Path, good: str, bad: str, judge: Sequence[str]) -> str | No
         )
         run = subprocess.run(
             [*git, "bisect", "run", "sh", "-c", script], stdout=subprocess.PIPE, text=True, check=False
-        )  # fmt: skip
+        )
     found = _FOUND.search(run.stdout)
     return None if found is None else found[1]
 

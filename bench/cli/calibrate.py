@@ -145,7 +145,13 @@ def _print(context: Context, found: Mapping[str, Decisions]) -> None:
         low, high = own.interval
         shown = [own.stands[stand] for stand in (Stand.REGRESSED, Stand.INCONCLUSIVE, Stand.PASS)]
         table.add_row(
-            kind, str(own.count), str(shown[0]), f"{low:.2f} to {high:.2f}", str(shown[1]),
-            str(shown[2]), f"{median(own.ratios):.3f}" if own.ratios else "", f"{median(own.seconds) / 60:.1f}",
-        )  # fmt: skip
+            kind,
+            str(own.count),
+            str(shown[0]),
+            f"{low:.2f} to {high:.2f}",
+            str(shown[1]),
+            str(shown[2]),
+            f"{median(own.ratios):.3f}" if own.ratios else "",
+            f"{median(own.seconds) / 60:.1f}",
+        )
     context.terminal.out.print(table)

@@ -32,16 +32,23 @@ LINES = 25
     "--force", multiple=True, type=click.Choice(PARTS), help="Runs: compare though they differ in this. Repeatable."
 )
 @click.option(
-    "--profile", type=click.Choice(list(PROFILES)),
+    "--profile",
+    type=click.Choice(list(PROFILES)),
     help="Layouts: where the client stands to the object store; as in the run's definition by default.",
-)  # fmt: skip
+)
 @click.option("--long", is_flag=True, help="All tables.")
 @formats
 @pass_context
 def compare(
-    context: Context, *, names: tuple[str, ...], of: Path | None, force: tuple[str, ...], profile: str | None,
-    long: bool, form: str | None,
-) -> None:  # fmt: skip
+    context: Context,
+    *,
+    names: tuple[str, ...],
+    of: Path | None,
+    force: tuple[str, ...],
+    profile: str | None,
+    long: bool,
+    form: str | None,
+) -> None:
     """Compare layouts within a run, the latest unless --run says otherwise; or a second run with a first.
 
     All layouts of the run where none is named. Runs that are not comparable are refused, with what differs.

@@ -56,9 +56,11 @@ class CasesFailed(BenchError):
     "--budget", default="15m", metavar="TIME", help="With --base: the longest time, 90s, 15m, 1h.", show_default=True
 )
 @click.option(
-    "--tables", metavar="FILE.toml", type=click.Path(path_type=Path),
+    "--tables",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
     help="Plans of the tables or layouts of this definition instead; its baseline is beside it.",
-)  # fmt: skip
+)
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="With --base: only these cases. Repeatable.")
 @click.option("--seed", default=0, help="With --base: draws the order of processes.", show_default=True)
 @pass_context

@@ -158,7 +158,7 @@ def _recorded(
     environment = {**os.environ, "TZ": "UTC"}
     date, subject = subprocess.run(
         shown, env=environment, capture_output=True, text=True, check=True
-    ).stdout.splitlines()[:2]  # fmt: skip
+    ).stdout.splitlines()[:2]
     entry = Entry(revision=revision, number=number, date=date, subject=subject, reference=base.name, pairs=pairs)
     progress("building")
     try:
@@ -202,8 +202,10 @@ def _chosen(revisions: str, most: int | None, root: Path) -> list[str]:
     first, last = commit_of(first, root), commit_of(last or "HEAD", root)
     listed = subprocess.run(
         ["git", "-C", str(root), "rev-list", "--reverse", "--first-parent", f"{first}..{last}", "--", *ENGINE],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found = listed.stdout.split()
     if not found:
         raise ConfigError(f"no commit of {revisions} changed the engine or its packages")

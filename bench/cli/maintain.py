@@ -65,11 +65,22 @@ def _of_table(command: Command, *, or_place: bool = False) -> Command:
 @click.option("--new-sequence-number", is_flag=True, help="New files are newer than deletes of the files they replace.")
 @pass_context
 def rewrite_data_files(
-    context: Context, *, table: icebench.Table, sort_by: tuple[str, ...],
-    zorder_by: tuple[str, ...], hilbert_by: tuple[str, ...], where: str | None, branch: str,
-    target_file_size_bytes: int | None, min_input_files: int | None, rewrite_all: bool, sorting: bool,
-    delete_file_threshold: int | None, remove_dangling_deletes: bool, new_sequence_number: bool,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    table: icebench.Table,
+    sort_by: tuple[str, ...],
+    zorder_by: tuple[str, ...],
+    hilbert_by: tuple[str, ...],
+    where: str | None,
+    branch: str,
+    target_file_size_bytes: int | None,
+    min_input_files: int | None,
+    rewrite_all: bool,
+    sorting: bool,
+    delete_file_threshold: int | None,
+    remove_dangling_deletes: bool,
+    new_sequence_number: bool,
+) -> int:
     """Put small files together and apply deletes; sort rows or arrange them, if asked for."""
     if sum(map(bool, (sorting, sort_by, zorder_by, hilbert_by))) > 1:
         ways = "--sort, --sort-by, --zorder-by and --hilbert-by"
@@ -85,10 +96,14 @@ def rewrite_data_files(
     with RunProgress(context.terminal.err) as shown:
         done = table.maintenance.rewrite_data_files(
             "sort" if sorting or sort_by else "zorder" if zorder_by else "hilbert" if hilbert_by else "binpack",
-            sort_order=list(sort_by) or None, zorder_by=zorder_by, hilbert_by=hilbert_by, where=where, branch=branch,
+            sort_order=list(sort_by) or None,
+            zorder_by=zorder_by,
+            hilbert_by=hilbert_by,
+            where=where,
+            branch=branch,
             progress=lambda at: shown("rewrite", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
             **{key: value for key, value in options.items() if value is not None},
-        )  # fmt: skip
+        )
     _tell(context, done)
     for group in done.failed:
         context.terminal.err.print(f"not rewritten: {len(group.file_paths)} files: {group.error}", markup=False)
@@ -104,9 +119,15 @@ def rewrite_data_files(
 @click.option("--dry-run", is_flag=True, help="Only tell what would be merged; nothing is declared, either.")
 @pass_context
 def cluster(
-    context: Context, *, table: icebench.Table, strategy: str | None,
-    keys: tuple[str, ...], max_bytes: int | None, branch: str, dry_run: bool,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    table: icebench.Table,
+    strategy: str | None,
+    keys: tuple[str, ...],
+    max_bytes: int | None,
+    branch: str,
+    dry_run: bool,
+) -> int:
     """Merge the files that overlap too much in the keys by which the table declares to be clustered.
 
     A pass rewrites what is due and no more, and rewrites a row a logarithmic number of times however the table grows.
@@ -119,9 +140,11 @@ def cluster(
         table.set_properties(changes)
     with RunProgress(context.terminal.err) as shown:
         done = table.maintenance.cluster(
-            max_bytes=max_bytes, dry_run=dry_run, branch=branch,
+            max_bytes=max_bytes,
+            dry_run=dry_run,
+            branch=branch,
             progress=lambda at: shown("cluster", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
-        )  # fmt: skip
+        )
     _tell(context, done)
     return 0
 
@@ -133,9 +156,13 @@ def cluster(
 @click.option("--log", type=click.Path(path_type=Path), help="Add each decision to this file, as a line of JSON.")
 @pass_context
 def run(
-    context: Context, *, table: icebench.Table, path: Path | None,
-    execute: bool, log: Path | None,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    table: icebench.Table,
+    path: Path | None,
+    execute: bool,
+    log: Path | None,
+) -> int:
     """Do what is due, by a policy: the most gain per byte first, within its budget of bytes, seconds and dollars.
 
     What is due follows from the table's portrait. Nothing is kept between passes: one that was interrupted is finished
@@ -166,9 +193,16 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
 @pass_context
 def columns(
-    context: Context, *, table: icebench.Table, queries: Path | None,
-    scans: Path | None, used: tuple[str, ...], deep: bool, execute: bool, as_json: bool,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    table: icebench.Table,
+    queries: Path | None,
+    scans: Path | None,
+    used: tuple[str, ...],
+    deep: bool,
+    execute: bool,
+    as_json: bool,
+) -> int:
     """Tell what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
 
     Queries come from SQL, from scan reports, or as names of columns. Dropping a column and narrowing its type are only
@@ -277,9 +311,15 @@ def rewrite_manifests(context: Context, *, table: icebench.Table, branch: str) -
 @click.option("--staging-location", metavar="LOCATION", help="A directory for what is written, by default a new one.")
 @pass_context
 def rewrite_table_path(
-    context: Context, *, table: icebench.Table, source_prefix: str, target_prefix: str,
-    start_version: str | None, end_version: str | None, staging_location: str | None,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    table: icebench.Table,
+    source_prefix: str,
+    target_prefix: str,
+    start_version: str | None,
+    end_version: str | None,
+    staging_location: str | None,
+) -> int:
     """Stage the table's metadata with other locations, and list which files to copy where.
 
     TABLE may be its directory or metadata file, too. Nothing else is copied.
@@ -287,9 +327,12 @@ def rewrite_table_path(
     Copy what is listed, in its order, and register the table at its new place.
     """
     done = table.maintenance.rewrite_table_path(
-        source_prefix, target_prefix, start_version=start_version, end_version=end_version,
+        source_prefix,
+        target_prefix,
+        start_version=start_version,
+        end_version=end_version,
         staging_location=staging_location,
-    )  # fmt: skip
+    )
     _line(context, "latest version", done.latest_version)
     _line(context, "list of files", str(done.file_list_location))
     _tell(context, done)
@@ -303,9 +346,13 @@ def rewrite_table_path(
 @click.option("--delete", is_flag=True, help="Do it: without this the snapshots are only listed.")
 @pass_context
 def expire_snapshots(
-    context: Context, *, table: icebench.Table, older_than: str | None,
-    retain_last: int | None, delete: bool,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    table: icebench.Table,
+    older_than: str | None,
+    retain_last: int | None,
+    delete: bool,
+) -> int:
     """Forget old snapshots and delete the files that only they need."""
     done = table.maintenance.expire_snapshots(older_than=older_than, retain_last=retain_last, dry_run=not delete)
     _tell(context, done)

@@ -39,10 +39,20 @@ LINES = 40
 @click.option("--lines", type=click.IntRange(min=10), default=LINES, show_default=True, help="Print at most so many.")
 @pass_context
 def profile(
-    context: Context, *, address: str, name: str | None, catalog: str | None, warehouse: str | None,
-    snapshot: int | None, deep: bool, sample: int | None, queries: Path | None, as_json: bool, html: Path | None,
+    context: Context,
+    *,
+    address: str,
+    name: str | None,
+    catalog: str | None,
+    warehouse: str | None,
+    snapshot: int | None,
+    deep: bool,
+    sample: int | None,
+    queries: Path | None,
+    as_json: bool,
+    html: Path | None,
     lines: int,
-) -> int:  # fmt: skip
+) -> int:
     """Describe a table from its metadata: sizes, deletes, partitions, manifests, overlaps, and what costs most.
 
     PLACE is the table's directory or one of its metadata.json files; or, with TABLE, a catalog: a warehouse directory,

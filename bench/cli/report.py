@@ -21,8 +21,10 @@ from icebench.bench.report.model import Comparison, Report
 def formats(command: Callable[..., None]) -> Callable[..., None]:
     """The options that print the figures in another form, and nothing else."""
     for name, what in (
-        ("markdown", "Print Markdown."), ("csv", "Print the figures as CSV."), ("json", "Print them as JSON.")
-    ):  # fmt: skip
+        ("markdown", "Print Markdown."),
+        ("csv", "Print the figures as CSV."),
+        ("json", "Print them as JSON."),
+    ):
         command = click.option(f"--{name}", "form", flag_value=name, default=None, help=what)(command)
     return command
 

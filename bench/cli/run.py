@@ -56,17 +56,36 @@ TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the report.")
 @pass_context
 def run(
-    context: Context, *, experiment: str | None, tables: tuple[str, ...], catalog: str | None, warehouse: str | None,
-    filters: tuple[str, ...], relocate: tuple[str, ...], scale: float | None, repetitions: int | None,
-    only: tuple[str, ...], resume: Path | None, dry_run: bool, yes: bool, output: Path | None,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    experiment: str | None,
+    tables: tuple[str, ...],
+    catalog: str | None,
+    warehouse: str | None,
+    filters: tuple[str, ...],
+    relocate: tuple[str, ...],
+    scale: float | None,
+    repetitions: int | None,
+    only: tuple[str, ...],
+    resume: Path | None,
+    dry_run: bool,
+    yes: bool,
+    output: Path | None,
+) -> int:
     """Measure, print the verdict, and write the report; exit code 1 when engines fail or disagree.
 
     EXPERIMENT is a TOML file or the name of one that comes with the project ('icebench list' shows them).
     """
-    options = {"--table": tables, "--catalog": catalog and without_secrets(catalog), "--warehouse": warehouse,
-               "--filter": filters, "--relocate": relocate, "--scale": scale, "--repetitions": repetitions,
-               "--only": only}  # fmt: skip
+    options = {
+        "--table": tables,
+        "--catalog": catalog and without_secrets(catalog),
+        "--warehouse": warehouse,
+        "--filter": filters,
+        "--relocate": relocate,
+        "--scale": scale,
+        "--repetitions": repetitions,
+        "--only": only,
+    }
     asked = arguments(experiment, options)
     if resume is not None:
         if asked != ("run",) or dry_run:

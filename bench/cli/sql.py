@@ -29,9 +29,13 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 @click.argument("tables", metavar="[NAME=]TABLE...", nargs=-1)
 @catalog_options
 @click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True,
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
     help="How to print rows; the counters go to standard error unless it is a table.",
-)  # fmt: skip
+)
 @pass_context
 def sql(
     context: Context, *, query: str, tables: tuple[str, ...], catalog: str | None, warehouse: str | None, form: str
@@ -62,9 +66,12 @@ def sql(
 
 
 def _register(
-    connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], catalog: str | None, warehouse: str | None,
+    connection: duckdb.DuckDBPyConnection,
+    tables: tuple[str, ...],
+    catalog: str | None,
+    warehouse: str | None,
     counters: icebench.Counters,
-) -> None:  # fmt: skip
+) -> None:
     """Make each table a view of the connection."""
     taken: dict[str, str] = {}
     for given in tables:

@@ -35,9 +35,17 @@ _NULL = "NULL"
 @click.option("--json", "as_json", is_flag=True, help="Print an object a row, for other programs.")
 @pass_context
 def table(
-    context: Context, *, name: str, path: str, catalog: str | None, warehouse: str | None, snapshot: int | None,
-    columns: tuple[str, ...], limit: int | None, as_json: bool,
-) -> int:  # fmt: skip
+    context: Context,
+    *,
+    name: str,
+    path: str,
+    catalog: str | None,
+    warehouse: str | None,
+    snapshot: int | None,
+    columns: tuple[str, ...],
+    limit: int | None,
+    as_json: bool,
+) -> int:
     """Print metadata table X (snapshots, files, manifests, partitions, ...) of the Iceberg table at PATH.
 
     PATH is the table's directory or one of its metadata.json files; with --catalog, its name there.

@@ -161,8 +161,12 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         # Spark keeps the catalog that it once made under a name.
         catalog = f"kept_{crc32(str(warehouse).encode()):08x}"
-        conf = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": str(warehouse),
-                ".cache-enabled": "false"}  # fmt: skip
+        conf = {
+            "": "org.apache.iceberg.spark.SparkCatalog",
+            ".type": "hadoop",
+            ".warehouse": str(warehouse),
+            ".cache-enabled": "false",
+        }
         for key, value in conf.items():
             self._spark.conf.set(f"spark.sql.catalog.{catalog}{key}", value)
         keys = ", ".join(KEYS.get(action, ()))

@@ -21,9 +21,20 @@ import cpuinfo
 import psutil
 
 PACKAGES = (
-    "duckdb", "duckdb-extension-iceberg", "deflate", "numba", "numpy", "polars", "polars-iceberg", "pyarrow",
-    "pyiceberg", "pyroaring", "pyspark", "scipy", "zstandard",
-)  # fmt: skip
+    "duckdb",
+    "duckdb-extension-iceberg",
+    "deflate",
+    "numba",
+    "numpy",
+    "polars",
+    "polars-iceberg",
+    "pyarrow",
+    "pyiceberg",
+    "pyroaring",
+    "pyspark",
+    "scipy",
+    "zstandard",
+)
 """Distributions whose version may move a figure."""
 
 Command = Callable[[Sequence[str]], str | None]

@@ -83,8 +83,13 @@ class Recorder:
 
     def skip(self, case: Case, reason: str) -> None:
         """A case that was asked for and cannot be measured."""
-        made = Skipped(engine=case.engine, measurement=case.measurement, layout=case.layout, case=_label(case),
-                       reason=self._shown(reason))  # fmt: skip
+        made = Skipped(
+            engine=case.engine,
+            measurement=case.measurement,
+            layout=case.layout,
+            case=_label(case),
+            reason=self._shown(reason),
+        )
         if made not in self.skipped:
             self._writer.add(made)
             self.skipped.append(made)

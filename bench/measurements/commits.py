@@ -107,8 +107,12 @@ class _Checks:
 
 
 def _appending(
-    own: Committing, files: Any, location: str, folder: Path, writers: int  # noqa: ANN401 - its own
-) -> Callable[[], object]:  # fmt: skip
+    own: Committing,
+    files: Any,  # noqa: ANN401 - its own
+    location: str,
+    folder: Path,
+    writers: int,
+) -> Callable[[], object]:
     for former in folder.iterdir():
         shutil.rmtree(former)
     table = _loaded(own, files, location, Path(tempfile.mkdtemp(dir=folder)), writers)

@@ -40,9 +40,16 @@ KEY = "key"
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = tuple(
     _ROOT / part
-    for part in ("bench/measurements/histories.py", "bench/workloads", "engine/operations", "engine/write",
-                 "bench/maintenance", "engine/maintenance", "engine/deletes")
-)  # fmt: skip
+    for part in (
+        "bench/measurements/histories.py",
+        "bench/workloads",
+        "engine/operations",
+        "engine/write",
+        "bench/maintenance",
+        "engine/maintenance",
+        "engine/deletes",
+    )
+)
 
 
 def histories(
@@ -131,17 +138,24 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
                 pq.write_table(events.live(batch), raw)
                 twin = catalog.register_table(f"bench.compacted_{batch}", table.metadata_location)
                 compact(twin)
-                states.append({
-                    "batch": batch, "raw": str(raw), "location": table.metadata_location,
-                    "compacted": twin.metadata_location,
-                })  # fmt: skip
+                states.append(
+                    {
+                        "batch": batch,
+                        "raw": str(raw),
+                        "location": table.metadata_location,
+                        "compacted": twin.metadata_location,
+                    }
+                )
         catalog.close()
         return {"states": states}
 
     key = {
-        **events.key(), "kind": kind, "kept": repr(policy or kept), "measured": list(workload.measured),
+        **events.key(),
+        "kind": kind,
+        "kept": repr(policy or kept),
+        "measured": list(workload.measured),
         "made by": source_digest(_MADE_BY),
-    }  # fmt: skip
+    }
     found: list[dict[str, Any]] = cache.find_or_build(f"{workload.kind}-{kind}", key, build)["states"]
     return found
 

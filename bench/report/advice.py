@@ -48,8 +48,11 @@ def evidence(each: Recommendation, advice: Advice) -> Iterator[str]:
     """What the gain costs, when it pays, how sure it is, and what gets worse."""
     low = 100 * (1 - each.worst / each.before) if each.before else 0.0
     rows = f"{advice.sample_rows:,} of {advice.table_rows:,.0f} rows"
-    sure = "measured on all rows" if each.confidence == "measured" else (
-        f"confidence {each.confidence}: at least {digits(low)} % less, by {rows}")  # fmt: skip
+    sure = (
+        "measured on all rows"
+        if each.confidence == "measured"
+        else (f"confidence {each.confidence}: at least {digits(low)} % less, by {rows}")
+    )
     rewrite = each.rewrite
     yield (
         f"Rewrite: reads {quantity(rewrite.bytes_read, 'bytes')}, writes {quantity(rewrite.bytes_written, 'bytes')}, "
@@ -126,10 +129,13 @@ def _grid(each: Recommendation) -> Grid:
     effects = sorted(each.effects, key=lambda e: -e.query.weight * e.before.bytes_read)
     for effect in effects[:_SHOWN_QUERIES]:
         grid.add_row(
-            f"   {effect.query.name}", digits(effect.query.weight), digits(effect.before.files),
-            digits(effect.after.files), quantity(effect.before.bytes_read, "bytes"),
+            f"   {effect.query.name}",
+            digits(effect.query.weight),
+            digits(effect.before.files),
+            digits(effect.after.files),
+            quantity(effect.before.bytes_read, "bytes"),
             quantity(effect.after.bytes_read, "bytes"),
-        )  # fmt: skip
+        )
     return grid
 
 
@@ -170,12 +176,16 @@ def _values(each: Recommendation, advice: Advice, table: icebench.Table, place: 
         ],
         "worse": [effect.query.name for effect in each.worse],
         "trial": {
-            "files": trial.files, "data_bytes": trial.data_bytes, "build_seconds": trial.build_seconds,
-            "rows": trial.rows, "storage_bytes": trial.storage_bytes, "requests": trial.requests,
+            "files": trial.files,
+            "data_bytes": trial.data_bytes,
+            "build_seconds": trial.build_seconds,
+            "rows": trial.rows,
+            "storage_bytes": trial.storage_bytes,
+            "requests": trial.requests,
         },
         "spark_sql": sql,
         "commands": own,
-    }  # fmt: skip
+    }
 
 
 def advice_report(advice: Advice, table: icebench.Table, place: Place) -> Report:
@@ -185,8 +195,11 @@ def advice_report(advice: Advice, table: icebench.Table, place: Place) -> Report
     for number, each in enumerate(advice.recommendations, 1):
         own, sql = statements(each, table, place)
         sections.append(_effects(each, number, (("With icebench", tuple(own)), ("In Spark SQL", tuple(sql)))))
-    best = "no layout that was tried is better than today's" if not advice.recommendations else (
-        headline(advice.recommendations[0], advice))  # fmt: skip
+    best = (
+        "no layout that was tried is better than today's"
+        if not advice.recommendations
+        else headline(advice.recommendations[0], advice)
+    )
     return Report(
         title=f"Advice for {advice.table}",
         subtitle=best,
@@ -231,9 +244,12 @@ def _front(advice: Advice) -> Section | None:
     ]
     caption = "Seconds to rewrite the table against the cost of a query. No layout is beaten in both, and in storage."
     return Section(
-        key="front", title="What may be chosen", explanation="Less is better on both axes.", opening=True,
+        key="front",
+        title="What may be chosen",
+        explanation="Less is better on both axes.",
+        opening=True,
         charts=(ScatterChart(caption=caption, x_axis="seconds to rewrite", y_axis=axis, points=tuple(points)),),
-    )  # fmt: skip
+    )
 
 
 def _effects(each: Recommendation, number: int, commands: tuple[tuple[str, tuple[str, ...]], ...]) -> Section:
@@ -243,10 +259,13 @@ def _effects(each: Recommendation, number: int, commands: tuple[tuple[str, tuple
         advised = Point(series=_ADVISED, value=after, low=min(after, worst), high=max(after, worst))
         dots.append(DotRow(label=effect.query.name, points=(Point(series=_TODAY, value=before), advised)))
         figures = (
-            digits(effect.query.weight), digits(effect.before.files), digits(effect.after.files),
-            quantity(effect.before.bytes_read, "bytes"), quantity(effect.after.bytes_read, "bytes"),
+            digits(effect.query.weight),
+            digits(effect.before.files),
+            digits(effect.after.files),
+            quantity(effect.before.bytes_read, "bytes"),
+            quantity(effect.after.bytes_read, "bytes"),
             quantity(effect.worst.bytes_read, "bytes"),
-        )  # fmt: skip
+        )
         rows.append(
             (plain(effect.query.name, effect.query.filter or "all rows"), *(Cell(text=text) for text in figures))
         )
@@ -256,9 +275,14 @@ def _effects(each: Recommendation, number: int, commands: tuple[tuple[str, tuple
         title=f"{number}. {each.layout.name}",
         explanation="What each query reads today and with the layout; the interval is what the sample leaves open.",
         charts=(
-            DotChart(caption="MB read by each query.", axis="MB", log=False, series=(_TODAY, _ADVISED),
-                     panels=(DotPanel(title="", rows=tuple(dots)),)),
+            DotChart(
+                caption="MB read by each query.",
+                axis="MB",
+                log=False,
+                series=(_TODAY, _ADVISED),
+                panels=(DotPanel(title="", rows=tuple(dots)),),
+            ),
         ),
         tables=(Table(title="By query", columns=columns, rows=tuple(rows)),),
         commands=commands,
-    )  # fmt: skip
+    )

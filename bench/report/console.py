@@ -63,9 +63,7 @@ def compared(comparison: Comparison, console: Console, *, lines: int | None) -> 
         yield from _fitting(summed_up, console, lines=lines, rest="--long")
 
 
-def _fitting(
-    parts: Sequence[RenderableType], console: Console, *, lines: int, rest: str
-) -> Iterator[RenderableType]:  # fmt: skip
+def _fitting(parts: Sequence[RenderableType], console: Console, *, lines: int, rest: str) -> Iterator[RenderableType]:
     """The parts that fit; the last line says what was left out and where the rest is."""
     left, omitted = lines - 1, 0
     for part in parts:
@@ -97,8 +95,16 @@ def _section(section: Section) -> Iterator[RenderableType]:
 
 
 def _grid(table: Table) -> Grid:
-    grid = Grid(title=table.title, caption=table.note or None, title_justify="left", caption_justify="left",
-                title_style="", caption_style="dim", box=box.SIMPLE_HEAD, pad_edge=False)  # fmt: skip
+    grid = Grid(
+        title=table.title,
+        caption=table.note or None,
+        title_justify="left",
+        caption_justify="left",
+        title_style="",
+        caption_style="dim",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
     for index, name in enumerate(table.columns):
         right = bool(table.rows) and table.rows[0][index].figure
         grid.add_column(name, justify="right" if right else "left", overflow="fold")

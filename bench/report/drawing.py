@@ -117,8 +117,17 @@ def _interval(axis: Axes, point: Point, y: float, index: int) -> None:
     colour = series_colour(index)
     if point.low is not None and point.high is not None:
         axis.plot([point.low, point.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=2)
-    axis.plot([point.value], [y], marker=marker(index), color=colour, markersize=6, markeredgecolor=SURFACE,
-              markeredgewidth=0.4, linestyle="none", zorder=3)  # fmt: skip
+    axis.plot(
+        [point.value],
+        [y],
+        marker=marker(index),
+        color=colour,
+        markersize=6,
+        markeredgecolor=SURFACE,
+        markeredgewidth=0.4,
+        linestyle="none",
+        zorder=3,
+    )
 
 
 def _bars(chart: BarChart) -> Figure:
@@ -130,11 +139,27 @@ def _bars(chart: BarChart) -> Figure:
             left = 0.0
             for share in bar.shares:
                 index = chart.kinds.index(share.kind)
-                axis.barh(place, share.value, left=left, height=0.62, color=part_colour(index),
-                          hatch=HATCHES[index % 3], edgecolor=SURFACE, linewidth=0.4)  # fmt: skip
+                axis.barh(
+                    place,
+                    share.value,
+                    left=left,
+                    height=0.62,
+                    color=part_colour(index),
+                    hatch=HATCHES[index % 3],
+                    edgecolor=SURFACE,
+                    linewidth=0.4,
+                )
                 left += share.value
-            axis.annotate(bar.note, (left, place), xytext=(4, 0), textcoords="offset points", va="center",
-                          fontsize=8, color=MUTED, annotation_clip=False)  # fmt: skip
+            axis.annotate(
+                bar.note,
+                (left, place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+                color=MUTED,
+                annotation_clip=False,
+            )
     longest = max(sum(s.value for s in bar.shares) for panel in chart.panels for bar in panel.bars)
     panels.axes[0].set_xlim(left=0, right=longest or 1)
     _number_axis(panels.axes[0], log=False)
@@ -171,13 +196,28 @@ def _scatter(chart: ScatterChart) -> Figure:
     for number, (point, label) in enumerate(zip(points, labels, strict=True)):
         place = min(max(place, point.y / axis.get_ylim()[1]), 1 - step * (len(points) - 1 - number))
         index = 0 if point.joined else 1
-        axis.plot([point.x], [point.y], marker=marker(index), color=series_colour(index), markersize=7,
-                  markeredgecolor=SURFACE, markeredgewidth=0.4, linestyle="none", zorder=3)  # fmt: skip
+        axis.plot(
+            [point.x],
+            [point.y],
+            marker=marker(index),
+            color=series_colour(index),
+            markersize=7,
+            markeredgecolor=SURFACE,
+            markeredgewidth=0.4,
+            linestyle="none",
+            zorder=3,
+        )
         axis.annotate(
-            label, (point.x, point.y), xytext=(1.02, place), textcoords="axes fraction", va="center", fontsize=8.5,
-            color=INK, annotation_clip=False,
+            label,
+            (point.x, point.y),
+            xytext=(1.02, place),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8.5,
+            color=INK,
+            annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 4},
-        )  # fmt: skip
+        )
         place += step
     for each in (axis.xaxis, axis.yaxis):
         each.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
@@ -200,8 +240,14 @@ def _series(chart: SeriesChart) -> Figure:
         left = _SERIES_LEFT + column * (width + _SERIES_LEFT)
         bottom = total - (row + 1) * (_SERIES_HEIGHT + _TITLE)
         axis = figure.add_axes((left / WIDTH, bottom / total, width / WIDTH, _SERIES_HEIGHT / total))
-        axis.set_title(_shortened(panel.title, int(width / _INCHES_A_BOLD_LETTER)), loc="left", fontsize=9,
-                       fontweight="bold", color=INK, pad=4)  # fmt: skip
+        axis.set_title(
+            _shortened(panel.title, int(width / _INCHES_A_BOLD_LETTER)),
+            loc="left",
+            fontsize=9,
+            fontweight="bold",
+            color=INK,
+            pad=4,
+        )
         axis.set_xlim(-0.5, last + 0.5)
         _series_panel(axis, panel)
         is_lowest = ordinal + columns >= len(chart.panels)
@@ -225,8 +271,14 @@ def _series_panel(axis: Axes, panel: SeriesPanel) -> None:
         )
         if before is not None:
             axis.axvline(level.start - 0.5, color=series_colour(1), linewidth=0.8, linestyle=":", zorder=1)
-            axis.annotate(level.note, (level.start - 0.3, 1.0), xycoords=("data", "axes fraction"), va="top",
-                          fontsize=7, color=series_colour(1))  # fmt: skip
+            axis.annotate(
+                level.note,
+                (level.start - 0.3, 1.0),
+                xycoords=("data", "axes fraction"),
+                va="top",
+                fontsize=7,
+                color=series_colour(1),
+            )
     low, high = min(values), max(values)
     if not panel.log:
         axis.set_ylim(0, 1.25 * high or 1)
@@ -330,13 +382,31 @@ def _common_axis(panels: _Panels, label: str) -> None:
 
 def _series_key(index: int, name: str) -> Line2D:
     colour = series_colour(index)
-    return Line2D([], [], color=colour, marker=marker(index), markersize=6, linewidth=2.2, label=name,
-                  markeredgecolor=SURFACE, markeredgewidth=0.4)  # fmt: skip
+    return Line2D(
+        [],
+        [],
+        color=colour,
+        marker=marker(index),
+        markersize=6,
+        linewidth=2.2,
+        label=name,
+        markeredgecolor=SURFACE,
+        markeredgewidth=0.4,
+    )
 
 
 def _legend(figure: Figure, keys: Sequence[Line2D | Patch]) -> None:
-    figure.legend(handles=keys, loc="upper left", ncols=len(keys), frameon=False, fontsize=8.5,
-                  bbox_to_anchor=(0.0, 1.0), borderaxespad=0.1, columnspacing=1.4, handletextpad=0.5)  # fmt: skip
+    figure.legend(
+        handles=keys,
+        loc="upper left",
+        ncols=len(keys),
+        frameon=False,
+        fontsize=8.5,
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.1,
+        columnspacing=1.4,
+        handletextpad=0.5,
+    )
 
 
 def _svg(figure: Figure) -> str:

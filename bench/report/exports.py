@@ -44,9 +44,7 @@ def exported(comparison: Comparison, form: str) -> str:
             return _csv(comparison.rows)
         case "json":
             said = [{"statement": finding.statement, "evidence": finding.evidence} for finding in comparison.findings]
-            values = {
-                "title": comparison.title, "findings": said, "notes": comparison.notes, "rows": comparison.rows
-            }  # fmt: skip
+            values = {"title": comparison.title, "findings": said, "notes": comparison.notes, "rows": comparison.rows}
             return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
         case "markdown":
             return "\n".join(_markdown(comparison)) + "\n"

@@ -49,9 +49,13 @@ def knobs_section(records: Records, axes: Axes) -> tuple[Section, tuple[Finding,
         return None
     columns = list(dict.fromkeys(words for own in found.values() for _, told in own for words in told))
     section = Section(
-        key="knobs", title="Which knob matters", explanation=_EXPLANATION, charts=tuple(_charts(found)),
-        tables=tuple(_table(layout, own, columns) for layout, own in found.items()), opening=True,
-    )  # fmt: skip
+        key="knobs",
+        title="Which knob matters",
+        explanation=_EXPLANATION,
+        charts=tuple(_charts(found)),
+        tables=tuple(_table(layout, own, columns) for layout, own in found.items()),
+        opening=True,
+    )
     return section, tuple(_findings(found))
 
 
@@ -104,10 +108,12 @@ def _counted(layout: str, own: Sequence[tuple[Term, Told]]) -> Iterator[Finding]
 
 def _table(layout: str, own: Sequence[tuple[Term, Told]], columns: Sequence[str]) -> Table:
     rows = tuple(
-        (plain(term.name, f"against {term.against}" if term.against else "interaction"),
-         *(_cell(told.get(name)) for name in columns))
+        (
+            plain(term.name, f"against {term.against}" if term.against else "interaction"),
+            *(_cell(told.get(name)) for name in columns),
+        )
         for term, told in own
-    )  # fmt: skip
+    )
     return Table(title=f"Effects on {layout}", columns=("Knob", *columns), rows=rows)
 
 
@@ -136,8 +142,11 @@ def _charts(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[DotChart]:
     )
     yield DotChart(
         caption="How many times as long with a knob as without: 1 is no effect.",
-        axis="times (logarithmic)", log=True, series=series, panels=panels,
-    )  # fmt: skip
+        axis="times (logarithmic)",
+        log=True,
+        series=series,
+        panels=panels,
+    )
 
 
 def _points(told: Told) -> Iterator[Point]:

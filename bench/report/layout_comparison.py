@@ -85,11 +85,23 @@ def _least(grid: Grid, case: str) -> str:
 def _rows(found: Sequence[Grid], costing: Costing) -> Iterator[Row]:
     for grid in found:
         for (case, layout), value in grid.values.items():
-            yield {"layout": layout, "filter": case, "quantity": grid.key, "unit": grid.unit, "engine": grid.engine,
-                   "value": value}  # fmt: skip
+            yield {
+                "layout": layout,
+                "filter": case,
+                "quantity": grid.key,
+                "unit": grid.unit,
+                "engine": grid.engine,
+                "value": value,
+            }
         for layout in grid.layouts:
-            yield {"layout": layout, "filter": "*", "quantity": grid.key, "unit": grid.unit, "engine": grid.engine,
-                   "value": costing.mean(grid.of(layout))}  # fmt: skip
+            yield {
+                "layout": layout,
+                "filter": "*",
+                "quantity": grid.key,
+                "unit": grid.unit,
+                "engine": grid.engine,
+                "value": costing.mean(grid.of(layout)),
+            }
 
 
 def _build_rows(costs: Sequence[LayoutCost]) -> Iterator[Row]:

@@ -101,9 +101,13 @@ def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
     placed = [cost for cost in costs if cost.build]
     charts = (_pareto(placed),) if len(placed) > 1 else ()
     return Section(
-        key="costs", title="What a layout costs", explanation=_EXPLANATION, charts=charts,
-        tables=(costs_table(costs, costing), builds_table(costs, costing)), opening=True,
-    )  # fmt: skip
+        key="costs",
+        title="What a layout costs",
+        explanation=_EXPLANATION,
+        charts=charts,
+        tables=(costs_table(costs, costing), builds_table(costs, costing)),
+        opening=True,
+    )
 
 
 def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:

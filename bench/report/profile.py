@@ -194,8 +194,10 @@ def _files(profile: icebench.TableProfile) -> Section:
     panels = []
     for title, found in (("Data files", files.histogram), ("Delete files", profile.deletes.histogram)):
         shown = zip(bins(found.lower, "bytes"), found.files, found.size_bytes, strict=True)
-        bars = [Bar(label=label, shares=(Share(kind="files", value=number),),
-                    note=quantity(size, "bytes")) for label, number, size in shown]  # fmt: skip
+        bars = [
+            Bar(label=label, shares=(Share(kind="files", value=number),), note=quantity(size, "bytes"))
+            for label, number, size in shown
+        ]
         panels += [BarPanel(title=title, bars=tuple(bars))] if bars else []
     charts = (BarChart(caption="Files by size.", axis="files", kinds=("files",), panels=tuple(panels)),)
     compaction = f"{files.compaction_files:,} files, {quantity(files.compaction_bytes, 'bytes')}"
@@ -241,10 +243,12 @@ def _deletes(profile: icebench.TableProfile) -> Section:
     deletes = profile.deletes
     names = ("position-delete files", "equality-delete files", "deletion vectors")
     rows = [
-        (plain(name), *_figures(f"{k.files:,}", f"{k.records:,}", quantity(k.size_bytes, "bytes"),
-                                f"{k.dangling_files:,}"))
+        (
+            plain(name),
+            *_figures(f"{k.files:,}", f"{k.records:,}", quantity(k.size_bytes, "bytes"), f"{k.dangling_files:,}"),
+        )
         for name, k in zip(names, deletes.kinds, strict=True)
-    ]  # fmt: skip
+    ]
     return Section(
         key="deletes",
         title="Deletes",
@@ -259,10 +263,12 @@ def _partitions(profile: icebench.TableProfile) -> Section:
     found = profile.partitions
     assert found is not None
     rows = [
-        (plain(each.path or "(none)"), *_figures(f"{each.files:,}", f"{each.records:,}",
-                                                 quantity(each.size_bytes, "bytes")))
+        (
+            plain(each.path or "(none)"),
+            *_figures(f"{each.files:,}", f"{each.records:,}", quantity(each.size_bytes, "bytes")),
+        )
         for each in found.largest
-    ]  # fmt: skip
+    ]
     return Section(
         key="partitions",
         title="Partitions",
@@ -281,10 +287,18 @@ def _asked(name: str, filtered: Mapping[str, float]) -> tuple[str, ...]:
 def _manifests(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Section:
     found = profile.manifests
     rows = [
-        (plain(each.name), *_figures(f"{each.values:,}", digits(each.opened), digits(each.holding),
-                                     digits(each.possible), *_asked(each.name, filtered)))
+        (
+            plain(each.name),
+            *_figures(
+                f"{each.values:,}",
+                digits(each.opened),
+                digits(each.holding),
+                digits(each.possible),
+                *_asked(each.name, filtered),
+            ),
+        )
         for each in found.clustering
-    ]  # fmt: skip
+    ]
     table = Table(
         title="Data manifests that a filter field = value opens",
         columns=("partition field", "values", "opened", "holding such a file", "possible", *_ASKED[: bool(filtered)]),
@@ -310,12 +324,24 @@ def _overlap(profile: icebench.TableProfile) -> Section:
         points = [Point(series=_TABLE, value=table.average_depth)]
         points += [] if within is None else [Point(series=_WITHIN, value=within.average_depth)]
         dots.append(DotRow(label=column.name, points=tuple(points)))
-        inner = ("", "", "") if within is None else (
-            digits(within.average_depth), f"{within.most_depth:,}", digits(within.average_overlaps))  # fmt: skip
+        inner = (
+            ("", "", "")
+            if within is None
+            else (digits(within.average_depth), f"{within.most_depth:,}", digits(within.average_overlaps))
+        )
         rows.append(
-            (plain(column.name, column.type), *_figures(digits(table.average_depth), f"{table.most_depth:,}",
-             digits(table.average_overlaps), *inner, f"{table.constant_files:,}", f"{column.files_without_bounds:,}"))
-        )  # fmt: skip
+            (
+                plain(column.name, column.type),
+                *_figures(
+                    digits(table.average_depth),
+                    f"{table.most_depth:,}",
+                    digits(table.average_overlaps),
+                    *inner,
+                    f"{table.constant_files:,}",
+                    f"{column.files_without_bounds:,}",
+                ),
+            )
+        )
     best = sorted(dots, key=lambda row: row.points[-1].value)[:_DRAWN_COLUMNS]
     series = (_TABLE, _WITHIN) if any(len(row.points) == 2 for row in best) else (_TABLE,)
     columns = (
@@ -338,12 +364,14 @@ def _overlap(profile: icebench.TableProfile) -> Section:
         charts=(
             DotChart(
                 caption=f"Average depth of the {len(best)} best clustered columns. Less is better; 1 is perfect.",
-                axis="files that cover a value", log=True, series=series,
+                axis="files that cover a value",
+                log=True,
+                series=series,
                 panels=(DotPanel(title="Average depth", rows=tuple(best)),),
             ),
         ),
         tables=(Table(title="Depth and overlaps", columns=columns, rows=tuple(rows)),),
-    )  # fmt: skip
+    )
 
 
 def _statistics(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Section:
@@ -351,44 +379,79 @@ def _statistics(profile: icebench.TableProfile, filtered: Mapping[str, float]) -
     total = sum(column.statistics_bytes for column in dear)
     data = max(1, sum(column.data_bytes for column in dear))
     rows = [
-        (plain(c.name, "" if c.is_current else "dropped"),
-         *_figures(quantity(c.statistics_bytes, "bytes"), quantity(c.statistics_bytes / max(1, total), "share"),
-                   quantity(c.bounds_bytes, "bytes"), quantity(c.data_bytes, "bytes"),
-                   quantity(c.data_bytes / data, "share"), f"{c.files_without_bounds:,}", f"{c.files_of_nulls:,}",
-                   "" if c.distinct_values is None else f"{c.distinct_values:,}", *_asked(c.name, filtered)))
+        (
+            plain(c.name, "" if c.is_current else "dropped"),
+            *_figures(
+                quantity(c.statistics_bytes, "bytes"),
+                quantity(c.statistics_bytes / max(1, total), "share"),
+                quantity(c.bounds_bytes, "bytes"),
+                quantity(c.data_bytes, "bytes"),
+                quantity(c.data_bytes / data, "share"),
+                f"{c.files_without_bounds:,}",
+                f"{c.files_of_nulls:,}",
+                "" if c.distinct_values is None else f"{c.distinct_values:,}",
+                *_asked(c.name, filtered),
+            ),
+        )
         for c in dear
-    ]  # fmt: skip
+    ]
     bars = [
-        Bar(label=c.name, note=quantity(c.statistics_bytes, "bytes"),
-            shares=(Share(kind="bounds", value=c.bounds_bytes / 1024),
-                    Share(kind="counts", value=(c.statistics_bytes - c.bounds_bytes) / 1024)))
+        Bar(
+            label=c.name,
+            note=quantity(c.statistics_bytes, "bytes"),
+            shares=(
+                Share(kind="bounds", value=c.bounds_bytes / 1024),
+                Share(kind="counts", value=(c.statistics_bytes - c.bounds_bytes) / 1024),
+            ),
+        )
         for c in dear[:_DRAWN_COLUMNS]
-    ]  # fmt: skip
-    columns = ("column", "statistics", "share", "bounds", "data", "share", "files without bounds", "of nulls only",
-               "distinct values", *_ASKED[: bool(filtered)])  # fmt: skip
+    ]
+    columns = (
+        "column",
+        "statistics",
+        "share",
+        "bounds",
+        "data",
+        "share",
+        "files without bounds",
+        "of nulls only",
+        "distinct values",
+        *_ASKED[: bool(filtered)],
+    )
     return Section(
         key="statistics",
         title="Columns and their statistics",
         explanation=f"Statistics take {quantity(total, 'bytes')} of manifests before compression. Every plan decodes "
         "those of the columns that it filters; every commit writes all of them.",
         charts=(
-            BarChart(caption="Bytes of statistics by column, before compression.", axis="KB",
-                     kinds=("bounds", "counts"), panels=(BarPanel(title="Dearest columns", bars=tuple(bars)),)),
+            BarChart(
+                caption="Bytes of statistics by column, before compression.",
+                axis="KB",
+                kinds=("bounds", "counts"),
+                panels=(BarPanel(title="Dearest columns", bars=tuple(bars)),),
+            ),
         ),
         tables=(Table(title="All columns", columns=columns, rows=tuple(rows), folded=len(rows) > _DRAWN_COLUMNS),),
-    )  # fmt: skip
+    )
 
 
 def _footers(profile: icebench.TableProfile) -> Section:
     found = profile.footers
     assert found is not None
     rows = [
-        (plain(each.name), *_figures(quantity(each.compressed_bytes, "bytes"),
-                                     quantity(each.uncompressed_bytes, "bytes"),
-                                     digits(each.uncompressed_bytes / max(1, each.compressed_bytes)), f"{each.pages:,}",
-                                     ", ".join(sorted(each.codecs)), ", ".join(sorted(each.encodings))))
+        (
+            plain(each.name),
+            *_figures(
+                quantity(each.compressed_bytes, "bytes"),
+                quantity(each.uncompressed_bytes, "bytes"),
+                digits(each.uncompressed_bytes / max(1, each.compressed_bytes)),
+                f"{each.pages:,}",
+                ", ".join(sorted(each.codecs)),
+                ", ".join(sorted(each.encodings)),
+            ),
+        )
         for each in found.columns
-    ]  # fmt: skip
+    ]
     columns = ("column", "compressed", "uncompressed", "ratio", "pages", "codecs", "encodings")
     wrong = [(plain(each.what), plain(each.file_path), plain(each.detail)) for each in found.contradictions]
     tables = [Table(title="Storage by column", columns=columns, rows=tuple(rows), folded=len(rows) > _DRAWN_COLUMNS)]

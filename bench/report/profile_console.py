@@ -159,12 +159,15 @@ def _column_grid(profile: icebench.TableProfile, places: list[int], filtered: Ma
         assert column.table is not None
         within = column.within_partitions
         grid.add_row(
-            column.name, digits(column.table.average_depth), "" if within is None else digits(within.average_depth),
-            digits(column.table.average_overlaps), f"{column.files_without_bounds:,}",
+            column.name,
+            digits(column.table.average_depth),
+            "" if within is None else digits(within.average_depth),
+            digits(column.table.average_overlaps),
+            f"{column.files_without_bounds:,}",
             quantity(column.statistics_bytes, "bytes"),
             *["" if column.distinct_values is None else f"{column.distinct_values:,}"] * has_sketches,
             *[quantity(filtered.get(column.name, 0.0), "share")] * bool(filtered),
-        )  # fmt: skip
+        )
     return grid
 
 

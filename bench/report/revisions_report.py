@@ -30,17 +30,21 @@ def build_history(entries: Sequence[Entry], series: Sequence[Series], *, command
     ordered = in_order(entries)
     timed = [each for each in series if each.quantity == TIME]
     overview = overview_chart(ordered, timed)
-    sections = [] if overview is None else [
-        Section(
-            key="overview",
-            title="Processor time of all cases",
-            explanation="Each point is a revision: its processor time divided by that of the reference, which was "
-            "measured in turns with it; the median of several pairs of processes. Below 1 is faster than the "
-            "reference. Thick lines are levels; dotted ones are change points.",
-            charts=(overview,),
-            opening=True,
-        )
-    ]  # fmt: skip
+    sections = (
+        []
+        if overview is None
+        else [
+            Section(
+                key="overview",
+                title="Processor time of all cases",
+                explanation="Each point is a revision: its processor time divided by that of the reference, which was "
+                "measured in turns with it; the median of several pairs of processes. Below 1 is faster than the "
+                "reference. Thick lines are levels; dotted ones are change points.",
+                charts=(overview,),
+                opening=True,
+            )
+        ]
+    )
     for number, (case, found) in enumerate(groupby(series, lambda each: each.case)):
         sections.append(_section(f"case-{number}", case, list(found), ordered))
     broken = [entry for entry in ordered if entry.error or any(case.error for case in entry.cases.values())]
@@ -142,9 +146,7 @@ def _panel(each: Series, places: dict[str, int], title: str) -> SeriesPanel:
         Level(start=own[i], stop=own[j - 1], value=sorted(values[i:j])[(j - i) // 2], note=note)
         for (i, j), note in zip(pairwise(starts), notes, strict=True)
     ]
-    return SeriesPanel(
-        title=title, points=tuple(zip(own, values, strict=True)), levels=tuple(levels), log=is_time
-    )  # fmt: skip
+    return SeriesPanel(title=title, points=tuple(zip(own, values, strict=True)), levels=tuple(levels), log=is_time)
 
 
 def _values(change: Change, each: Series) -> tuple[str, str]:

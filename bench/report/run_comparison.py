@@ -181,13 +181,16 @@ def _pooled(
 def _each(timed: Sequence[tuple[Record, Record]]) -> Table:
     rows = tuple(
         (
-            plain(head.case), plain(head.layout), plain(head.engine), plain(head.metric),
+            plain(head.case),
+            plain(head.layout),
+            plain(head.engine),
+            plain(head.metric),
             Cell(text=quantity(median(base), base.unit)),
             Cell(text=quantity(median(head), head.unit)),
             Cell(text=times(median(head) / median(base)) if median(base) > 0 else "-"),
         )
         for base, head in timed
-    )  # fmt: skip
+    )
     columns = ("Case", "Layout", "Engine", "Metric", "First run", "Second run", "Ratio of medians")
     return Table(title="Every case", columns=columns, rows=rows)
 
@@ -204,8 +207,16 @@ def _rows(timed: Sequence[tuple[Record, Record]]) -> Iterator[Row]:
     for base, head in timed:
         effect = between([(base, head)])
         yield {
-            "workload": head.workload, "layout": head.layout, "engine": head.engine, "measurement": head.measurement,
-            "case": head.case, "metric": head.metric, "unit": head.unit, "first": median(base), "second": median(head),
-            "ratio": None if effect is None else effect.ratio, "low": None if effect is None else effect.low,
+            "workload": head.workload,
+            "layout": head.layout,
+            "engine": head.engine,
+            "measurement": head.measurement,
+            "case": head.case,
+            "metric": head.metric,
+            "unit": head.unit,
+            "first": median(base),
+            "second": median(head),
+            "ratio": None if effect is None else effect.ratio,
+            "low": None if effect is None else effect.low,
             "high": None if effect is None else effect.high,
-        }  # fmt: skip
+        }

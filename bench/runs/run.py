@@ -254,9 +254,14 @@ class _Attempt:
         for workload in dict.fromkeys(each.case.workload for each in measurements):
             with ExitStack() as resources:
                 bench = Bench(
-                    engines=engines, recorder=recorder, progress=self._progress, pace=experiment.pace,
-                    resources=resources, clock=where.clock, truth=self._truth,
-                )  # fmt: skip
+                    engines=engines,
+                    recorder=recorder,
+                    progress=self._progress,
+                    pace=experiment.pace,
+                    resources=resources,
+                    clock=where.clock,
+                    truth=self._truth,
+                )
                 trials: list[Trial] = []
                 for measurement in (each for each in measurements if each.case.workload == workload):
                     trials += _checked(measurement, bench, recorder)

@@ -95,9 +95,13 @@ def order_of(one: Any, other: Any) -> int:  # noqa: ANN401 - values of one kind
 
 
 _TESTS: dict[type[exp.Expr], Callable[[int], bool]] = {
-    exp.EQ: lambda order: order == 0, exp.NEQ: lambda order: order != 0, exp.LT: lambda order: order < 0,
-    exp.LTE: lambda order: order <= 0, exp.GT: lambda order: order > 0, exp.GTE: lambda order: order >= 0,
-}  # fmt: skip
+    exp.EQ: lambda order: order == 0,
+    exp.NEQ: lambda order: order != 0,
+    exp.LT: lambda order: order < 0,
+    exp.LTE: lambda order: order <= 0,
+    exp.GT: lambda order: order > 0,
+    exp.GTE: lambda order: order >= 0,
+}
 
 
 class _Compiler:

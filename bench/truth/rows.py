@@ -35,10 +35,22 @@ from icebench.bench.truth.second_opinion import SecondOpinion
 from icebench.bench.truth.sql import NoTruth, Sql, quoted, top_level
 
 _TYPES = {
-    "boolean": "BOOLEAN", "int": "INTEGER", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "date": "DATE",
-    "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "timestamp_ns": "TIMESTAMP_NS",
-    "timestamptz_ns": "TIMESTAMP_NS", "string": "VARCHAR", "uuid": "UUID", "binary": "BLOB", "fixed": "BLOB",
-}  # fmt: skip
+    "boolean": "BOOLEAN",
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "time": "TIME",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
+    "timestamp_ns": "TIMESTAMP_NS",
+    "timestamptz_ns": "TIMESTAMP_NS",
+    "string": "VARCHAR",
+    "uuid": "UUID",
+    "binary": "BLOB",
+    "fixed": "BLOB",
+}
 _VECTOR_BEFORE, _VECTOR_AFTER = 8, 4
 """Bytes around the bitmap of a deletion vector: its length and magic, its CRC."""
 

@@ -19,17 +19,36 @@ from icebench.bench.errors import DatasetFailed
 
 _BATCH_ROWS = 1 << 16
 _NOT_LITERAL = {
-    "filter_pushdown", "statistics_propagation", "row_group_pruner", "join_filter_pushdown", "sampling_pushdown",
-    "limit_pushdown", "late_materialization", "compressed_materialization", "expression_rewriter",
-}  # fmt: skip
+    "filter_pushdown",
+    "statistics_propagation",
+    "row_group_pruner",
+    "join_filter_pushdown",
+    "sampling_pushdown",
+    "limit_pushdown",
+    "late_materialization",
+    "compressed_materialization",
+    "expression_rewriter",
+}
 """Optimizers of DuckDB that move work into a reader, answer from statistics, or compute something else than what is
 written: `i + 1 = 0` becomes `i = -1`, which does not overflow."""
 _ICEBERG_TYPES = {
-    "BOOLEAN": "boolean", "TINYINT": "int", "SMALLINT": "int", "INTEGER": "int", "BIGINT": "long", "FLOAT": "float",
-    "DOUBLE": "double", "DATE": "date", "TIME": "time", "TIMESTAMP": "timestamp", "TIMESTAMP_MS": "timestamp",
-    "TIMESTAMP_NS": "timestamp_ns", "TIMESTAMP WITH TIME ZONE": "timestamptz", "VARCHAR": "string", "UUID": "uuid",
+    "BOOLEAN": "boolean",
+    "TINYINT": "int",
+    "SMALLINT": "int",
+    "INTEGER": "int",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "DATE": "date",
+    "TIME": "time",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP_MS": "timestamp",
+    "TIMESTAMP_NS": "timestamp_ns",
+    "TIMESTAMP WITH TIME ZONE": "timestamptz",
+    "VARCHAR": "string",
+    "UUID": "uuid",
     "BLOB": "binary",
-}  # fmt: skip
+}
 
 
 class NoTruth(Exception):

@@ -36,9 +36,13 @@ _BY_STATUS = np.repeat(np.array(list(STATUSES), np.int32), list(STATUSES.values(
 _METHODS = ("GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "POST")
 _SECTIONS = ("/", "/search/", "/product/", "/cart/", "/account/", "/api/v1/items/", "/static/js/", "/static/img/")
 _SYSTEMS = (
-    "Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64", "Linux; Android 14; K",
-    "iPhone; CPU iPhone OS 17_5 like Mac OS X", "iPad; CPU OS 17_5 like Mac OS X",
-)  # fmt: skip
+    "Windows NT 10.0; Win64; x64",
+    "Macintosh; Intel Mac OS X 10_15_7",
+    "X11; Linux x86_64",
+    "Linux; Android 14; K",
+    "iPhone; CPU iPhone OS 17_5 like Mac OS X",
+    "iPad; CPU OS 17_5 like Mac OS X",
+)
 _BROWSERS = ("Chrome", "Firefox", "Safari", "Edge", "Opera", "bot")
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _DASHES = (8, 13, 18, 23)

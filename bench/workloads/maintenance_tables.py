@@ -63,8 +63,10 @@ class MaintenanceTables:
         """The table `NAME` that the action is for, in an empty directory."""
         catalog = icebench.load_catalog(str(warehouse))
         makers: Mapping[str, Callable[[icebench.Catalog], None]] = {
-            "listed": self._make_listed, "history": self._make_history, "rows": self._make_rows,
-        }  # fmt: skip
+            "listed": self._make_listed,
+            "history": self._make_history,
+            "rows": self._make_rows,
+        }
         makers[kind_of(action)](catalog)
         catalog.close()
 

@@ -190,8 +190,16 @@ class _Batch:
             self._draw(f"nulls.{n}", 9_000) if f.nullable else [0] * len(self._rows) for n, f in enumerate(columns, 1)
         ]
         keys = self._partitions()
-        rows = zip(self._ordinals.tolist(), self._rows, keys, zip(*lower, strict=True), zip(*upper, strict=True),
-                   zip(*sizes, strict=True), zip(*nulls, strict=True), strict=True)  # fmt: skip
+        rows = zip(
+            self._ordinals.tolist(),
+            self._rows,
+            keys,
+            zip(*lower, strict=True),
+            zip(*upper, strict=True),
+            zip(*sizes, strict=True),
+            zip(*nulls, strict=True),
+            strict=True,
+        )
         return [
             icebench.DataFile(
                 file_path=path_of(self._location, ordinal),

@@ -20,13 +20,22 @@ from icebench.bench.workloads.scaling import row_count
 
 _MOST_DAYS = 90
 _COPIED: Mapping[str, str] = {
-    "customer_sk": "customer_sk", "cdemo_sk": "cdemo_sk", "hdemo_sk": "hdemo_sk", "addr_sk": "addr_sk",
-    "store_sk": "store_sk", "item_sk": "item_sk", "ticket_number": "ticket_number", "order_number": "order_number",
-    "call_center_sk": "call_center_sk", "catalog_page_sk": "catalog_page_sk", "ship_mode_sk": "ship_mode_sk",
-    "warehouse_sk": "warehouse_sk", "web_page_sk": "web_page_sk",
+    "customer_sk": "customer_sk",
+    "cdemo_sk": "cdemo_sk",
+    "hdemo_sk": "hdemo_sk",
+    "addr_sk": "addr_sk",
+    "store_sk": "store_sk",
+    "item_sk": "item_sk",
+    "ticket_number": "ticket_number",
+    "order_number": "order_number",
+    "call_center_sk": "call_center_sk",
+    "catalog_page_sk": "catalog_page_sk",
+    "ship_mode_sk": "ship_mode_sk",
+    "warehouse_sk": "warehouse_sk",
+    "web_page_sk": "web_page_sk",
     **{f"refunded_{who}": f"bill_{who}" for who in ("customer_sk", "cdemo_sk", "hdemo_sk", "addr_sk")},
     **{f"returning_{who}": f"ship_{who}" for who in ("customer_sk", "cdemo_sk", "hdemo_sk", "addr_sk")},
-}  # fmt: skip
+}
 """Column of the return -> column of the sale, both without their prefixes."""
 
 

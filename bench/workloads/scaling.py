@@ -43,8 +43,13 @@ WEEKS = 261
 # Smallest sizes. Items: 18 keys, because a ticket of 16 lines needs 16 different ones. Stores: the twelve of scale
 # factor 1, because tables are partitioned and filtered by store, and the single one that would be left is no filter.
 _SMALLEST = {
-    "item": 36, "store": 12, "customer": 100, "customer_address": 50, "promotion": 12, "customer_demographics": 100
-}  # fmt: skip
+    "item": 36,
+    "store": 12,
+    "customer": 100,
+    "customer_address": 50,
+    "promotion": 12,
+    "customer_demographics": 100,
+}
 
 LARGEST_SCALE = float(_SCALES[-1])
 

@@ -22,14 +22,32 @@ _COLUMNS = {
 
 _WHO = ("customer_sk", "cdemo_sk", "hdemo_sk", "addr_sk")
 _LINE = (
-    "wholesale_cost", "list_price", "sales_price", "ext_discount_amt", "ext_sales_price", "ext_wholesale_cost",
-    "ext_list_price", "ext_tax", "coupon_amt", "ext_ship_cost", "net_paid", "net_paid_inc_tax", "net_paid_inc_ship",
-    "net_paid_inc_ship_tax", "net_profit",
-)  # fmt: skip
+    "wholesale_cost",
+    "list_price",
+    "sales_price",
+    "ext_discount_amt",
+    "ext_sales_price",
+    "ext_wholesale_cost",
+    "ext_list_price",
+    "ext_tax",
+    "coupon_amt",
+    "ext_ship_cost",
+    "net_paid",
+    "net_paid_inc_tax",
+    "net_paid_inc_ship",
+    "net_paid_inc_ship_tax",
+    "net_profit",
+)
 _BACK = (
-    "return_tax", "return_amt_inc_tax", "fee", "return_ship_cost", "refunded_cash", "reversed_charge", "store_credit",
+    "return_tax",
+    "return_amt_inc_tax",
+    "fee",
+    "return_ship_cost",
+    "refunded_cash",
+    "reversed_charge",
+    "store_credit",
     "net_loss",
-)  # fmt: skip
+)
 
 
 def _columns(prefix: str, keys: Sequence[str], number: str, quantity: str, money: Sequence[str]) -> str:

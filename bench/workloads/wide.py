@@ -23,10 +23,22 @@ _EPOCH_DAY, _DAYS = 10_957, 1_000  # from 2000-01-01
 _PLACE = pa.struct([("x", pa.int32()), ("label", pa.string())])
 
 KINDS: tuple[pa.DataType, ...] = (
-    pa.int32(), pa.int64(), pa.float64(), pa.decimal128(7, 2), pa.string(), pa.date32(), pa.timestamp("us"),
-    pa.bool_(), pa.float32(), pa.decimal128(20, 4), pa.binary(), pa.list_(pa.int32()), _PLACE,
-    pa.map_(pa.string(), pa.int64()), pa.list_(_PLACE),
-)  # fmt: skip
+    pa.int32(),
+    pa.int64(),
+    pa.float64(),
+    pa.decimal128(7, 2),
+    pa.string(),
+    pa.date32(),
+    pa.timestamp("us"),
+    pa.bool_(),
+    pa.float32(),
+    pa.decimal128(20, 4),
+    pa.binary(),
+    pa.list_(pa.int32()),
+    _PLACE,
+    pa.map_(pa.string(), pa.int64()),
+    pa.list_(_PLACE),
+)
 """Types of the columns, in turn."""
 
 

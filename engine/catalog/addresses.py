@@ -12,8 +12,13 @@ from icebench.engine.storage.resolve import STORAGE_SCHEMES, scheme_of
 Kind = Literal["rest", "sql", "directory", "hive", "glue"]
 
 _TYPES: dict[str, Kind] = {
-    "rest": "rest", "sql": "sql", "jdbc": "sql", "hadoop": "directory", "hive": "hive", "glue": "glue"
-}  # fmt: skip
+    "rest": "rest",
+    "sql": "sql",
+    "jdbc": "sql",
+    "hadoop": "directory",
+    "hive": "hive",
+    "glue": "glue",
+}
 _BY_SCHEME: dict[str, Kind] = {"http": "rest", "https": "rest", "thrift": "hive"}
 
 

@@ -48,10 +48,16 @@ _ROLES = ("client.assume-role.arn", "client.role-arn")
 
 GLUE_PROPERTIES = frozenset(
     {
-        *_KEYS[0], "client.profile-name", "glue.endpoint", "glue.id", "glue.profile-name", "glue.region",
-        "glue.skip-archive", _RETRIES[0],
+        *_KEYS[0],
+        "client.profile-name",
+        "glue.endpoint",
+        "glue.id",
+        "glue.profile-name",
+        "glue.region",
+        "glue.skip-archive",
+        _RETRIES[0],
     }
-)  # fmt: skip
+)
 """Properties that a Glue catalog reads itself, beside keys and region of ``client.``."""
 
 

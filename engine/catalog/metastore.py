@@ -28,17 +28,34 @@ _STATISTICS = {"numFiles": "total-data-files", "numRows": "total-records", "tota
 """Parameters by which Hive plans, and where a snapshot's summary has them."""
 _STALE = frozenset(
     {
-        *_STATISTICS, "COLUMN_STATS_ACCURATE", "current-schema", "current-snapshot-id", "current-snapshot-summary",
-        "current-snapshot-timestamp-ms", "default-partition-spec", "default-sort-order", "snapshot-count",
+        *_STATISTICS,
+        "COLUMN_STATS_ACCURATE",
+        "current-schema",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "default-partition-spec",
+        "default-sort-order",
+        "snapshot-count",
     }
-)  # fmt: skip
+)
 """What another engine recorded of the former metadata; nobody needs it, and it must not stay."""
 
 _TYPES = {
-    "boolean": "boolean", "int": "int", "long": "bigint", "float": "float", "double": "double", "date": "date",
-    "time": "string", "timestamp": "timestamp", "timestamp_ns": "timestamp", "string": "string", "uuid": "string",
-    "binary": "binary", "unknown": "void",
-}  # fmt: skip
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "time": "string",
+    "timestamp": "timestamp",
+    "timestamp_ns": "timestamp",
+    "string": "string",
+    "uuid": "string",
+    "binary": "binary",
+    "unknown": "void",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

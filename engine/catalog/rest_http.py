@@ -213,9 +213,15 @@ class HttpClient:
         what = f"{method} {self.secrets.hidden(url)}"
         try:
             response = self._pool.request(
-                method, url, headers=dict(headers), body=body, timeout=self._timeout, retries=False, redirect=False,
+                method,
+                url,
+                headers=dict(headers),
+                body=body,
+                timeout=self._timeout,
+                retries=False,
+                redirect=False,
                 preload_content=False,
-            )  # fmt: skip
+            )
             content = _content(response, self.secrets.hidden(url))
         except TooLarge as error:
             if method in _SAFE_METHODS:

@@ -317,8 +317,12 @@ def _copied(base: str, properties: Mapping[str, str], authorization: str | None)
 _CONFIG = Endpoint("GET", "/v1/config")
 _SIGNING = ("rest.sigv4-enabled", "rest.auth.type", "rest.signing-name", "rest.signing-region")
 SESSION_PROPERTIES = CREDENTIAL_PROPERTIES | {
-    "prefix", "namespace-separator", "view-endpoints-supported", "header.", "rest-page-size"
-}  # fmt: skip
+    "prefix",
+    "namespace-separator",
+    "view-endpoints-supported",
+    "header.",
+    "rest-page-size",
+}
 """Properties that are read here."""
 
 

@@ -22,10 +22,19 @@ from icebench.engine.expressions.temporal_literals import TemporalKind, Temporal
 from icebench.engine.spec.schema import Schema
 
 _OPERATORS: dict[str, Operator] = {
-    "EqualTo": "=", "NotEqualTo": "!=", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">",
-    "GreaterThanOrEqual": ">=", "equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
+    "EqualTo": "=",
+    "NotEqualTo": "!=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
     "greater_equal": ">=",
-}  # fmt: skip
+}
 _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 _VALUES = {
     "add": "__add__", "add_checked": "__add__", "subtract": "__sub__", "subtract_checked": "__sub__",

@@ -228,8 +228,10 @@ def _arithmetic(name: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
             return left
         if not pat.is_decimal(common):
             return kernel(_as(left, common), _as(right, common))
-        one, other = (value.cast(_decimal_type(value.type)) if not pat.is_null(value.type) else value.cast(common)
-                      for value in (left, right))  # fmt: skip
+        one, other = (
+            value.cast(_decimal_type(value.type)) if not pat.is_null(value.type) else value.cast(common)
+            for value in (left, right)
+        )
         if name == "divide":
             return _quotient(one, other)
         a, b = one.type, other.type

@@ -168,10 +168,14 @@ class _Assembly:
         count = _little_endian(present.sum(axis=1), 4 if is_large else 1)
         # A row per object: of its ids and starts, those of missing fields are left out.
         bounds = np.column_stack([present, np.ones(len(typed), np.bool_)])
-        matrix = np.column_stack([
-            np.full((len(typed), 1), head, np.uint8), count,
-            _little_endian(ids, id_width), _little_endian(starts, width),
-        ])  # fmt: skip
+        matrix = np.column_stack(
+            [
+                np.full((len(typed), 1), head, np.uint8),
+                count,
+                _little_endian(ids, id_width),
+                _little_endian(starts, width),
+            ]
+        )
         always = np.ones((len(typed), 1 + count.shape[1]), np.bool_)
         kept = np.column_stack([always, np.repeat(present, id_width, axis=1), np.repeat(bounds, width, axis=1)])
         return _joined([_ragged(matrix, kept), *values], typed)
@@ -218,19 +222,31 @@ class _Assembly:
             width = storage_of(array).type.bit_width // 8
         else:
             raise Unsupported(f"column {self.name!r} has variants shredded to {type_}")
-        matrix = np.column_stack([
-            np.full((len(array), 1), head[0] << 2, np.uint8),
-            *(np.full((len(array), 1), extra, np.uint8) for extra in head[1:]),
-            _stored(storage_of(array))[:, :width],
-        ])  # fmt: skip
+        matrix = np.column_stack(
+            [
+                np.full((len(array), 1), head[0] << 2, np.uint8),
+                *(np.full((len(array), 1), extra, np.uint8) for extra in head[1:]),
+                _stored(storage_of(array))[:, :width],
+            ]
+        )
         return _joined([_rows(matrix)], array)
 
 
 _FIXED: dict[pa.DataType, int] = {
-    pa.int8(): 3, pa.int16(): 4, pa.int32(): 5, pa.int64(): 6, pa.float64(): 7, pa.date32(): 11,
-    pa.timestamp("us", "UTC"): 12, pa.timestamp("us"): 13, pa.float32(): 14, pa.time64("us"): 17,
-    pa.timestamp("ns", "UTC"): 18, pa.timestamp("ns"): 19, pa.uuid(): 20,
-}  # fmt: skip
+    pa.int8(): 3,
+    pa.int16(): 4,
+    pa.int32(): 5,
+    pa.int64(): 6,
+    pa.float64(): 7,
+    pa.date32(): 11,
+    pa.timestamp("us", "UTC"): 12,
+    pa.timestamp("us"): 13,
+    pa.float32(): 14,
+    pa.time64("us"): 17,
+    pa.timestamp("ns", "UTC"): 18,
+    pa.timestamp("ns"): 19,
+    pa.uuid(): 20,
+}
 """Types of fixed width, which a variant stores as Arrow does, and their numbers in the encoding."""
 
 

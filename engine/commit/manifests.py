@@ -251,9 +251,12 @@ class AddedManifests:
             self._check_specs(former, base)
             if former.format_version != base.format_version:
                 self._written = write_manifests(
-                    self._read_back(base, staging), base=base, content=self._content, snapshot_id=snapshot_id,
+                    self._read_back(base, staging),
+                    base=base,
+                    content=self._content,
+                    snapshot_id=snapshot_id,
                     staging=staging,
-                )  # fmt: skip
+                )
         return self._written
 
     def _check_specs(self, former: TableMetadata, base: TableMetadata) -> None:
@@ -276,9 +279,12 @@ class AddedManifests:
             )
         else:
             made = write_manifests(
-                _added(files, snapshot_id, number, noted), base=base, content=self._content, snapshot_id=snapshot_id,
+                _added(files, snapshot_id, number, noted),
+                base=base,
+                content=self._content,
+                snapshot_id=snapshot_id,
                 staging=staging,
-            )  # fmt: skip
+            )
         self.counts = counts
         return made
 

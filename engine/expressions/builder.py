@@ -14,8 +14,13 @@ from icebench.engine.spec.types import PrimitiveType
 Operand: TypeAlias = "Expression | Argument"
 
 _CALLS: dict[Operator, str] = {
-    "=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
-}  # fmt: skip
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
 
 
 def col(name: str) -> Expression:

@@ -11,12 +11,20 @@ from icebench.engine.spec.calendar import days_of
 from icebench.engine.spec.types import DATE, Type
 
 _OPERATORS: dict[str, Operator] = {
-    "equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
-}  # fmt: skip
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
 _KINDS: dict[str, TemporalKind] = {
-    "date": "date", "timestamp": "timestamp", "timestamp_ns": "timestamp", "timestamptz": "timestamptz",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_ns": "timestamp",
+    "timestamptz": "timestamptz",
     "timestamptz_ns": "timestamptz",
-}  # fmt: skip
+}
 _LAST_YEAR = 9999
 
 

@@ -42,8 +42,13 @@ _KINDS = {
     "timestamptz_ns": ("timestamptz",),
 }
 _NANOS_PER_UNIT = {
-    "date": NANOS_PER_DAY, "time": 1000, "timestamp": 1000, "timestamptz": 1000, "timestamp_ns": 1, "timestamptz_ns": 1,
-}  # fmt: skip
+    "date": NANOS_PER_DAY,
+    "time": 1000,
+    "timestamp": 1000,
+    "timestamptz": 1000,
+    "timestamp_ns": 1,
+    "timestamptz_ns": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,15 +75,34 @@ _CALLS: dict[type[exp.Expr], str] = {
 """Of two arguments, `this` and `expression`."""
 
 _ONE: dict[type[exp.Expr], str] = {
-    exp.Neg: "negate", exp.Not: "not", exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length", exp.Abs: "abs",
-    exp.IsNan: "is_nan", exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.DayOfMonth: "day", exp.Hour: "hour",
-}  # fmt: skip
+    exp.Neg: "negate",
+    exp.Not: "not",
+    exp.Upper: "upper",
+    exp.Lower: "lower",
+    exp.Length: "length",
+    exp.Abs: "abs",
+    exp.IsNan: "is_nan",
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+}
 """Of one argument, `this`."""
 
 _TYPES: dict[str, PrimitiveType] = {
-    "BOOLEAN": BOOLEAN, "INT": INT, "BIGINT": LONG, "FLOAT": FLOAT, "DOUBLE": DOUBLE, "TEXT": STRING,
-    "VARCHAR": STRING, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMPTZ,
-}  # fmt: skip
+    "BOOLEAN": BOOLEAN,
+    "INT": INT,
+    "BIGINT": LONG,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "TEXT": STRING,
+    "VARCHAR": STRING,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMPTZ,
+}
 
 
 def to_tree(node: exp.Expr) -> Node:

@@ -106,10 +106,22 @@ def with_columns(node: Node, name_of: Callable[[tuple[str, ...]], str]) -> Node:
 
 
 _INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%", "equal": "=", "not_equal": "!=",
-    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "and": "and", "or": "or", "concat": "||",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "remainder": "%",
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "and": "and",
+    "or": "or",
+    "concat": "||",
     "same": "is not distinct from",
-}  # fmt: skip
+}
 _AFTER = {"is_null": "is null", "is_true": "is true", "is_false": "is false"}
 _BEFORE = {"negate": "-", "not": "not "}
 _NAMES = {"is_nan": "isnan"}

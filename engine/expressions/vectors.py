@@ -35,9 +35,11 @@ _WHOLE = frozenset(
     {"boolean", "int", "long", "date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
 )
 _UNITS_PER_DAY = {
-    "timestamp": 86_400_000_000, "timestamptz": 86_400_000_000,
-    "timestamp_ns": 86_400_000_000_000, "timestamptz_ns": 86_400_000_000_000,
-}  # fmt: skip
+    "timestamp": 86_400_000_000,
+    "timestamptz": 86_400_000_000,
+    "timestamp_ns": 86_400_000_000_000,
+    "timestamptz_ns": 86_400_000_000_000,
+}
 _WIDE_DECIMAL_BYTES = 17
 _SHORT_DECIMAL_DIGITS = 18
 _WORD = 8

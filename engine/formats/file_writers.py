@@ -50,9 +50,14 @@ def open_writer(
     match options:
         case ParquetOptions():
             return ParquetFileWriter(
-                output, arrow_schema, schema, modes=modes, options=options, sort_order=sort_order,
+                output,
+                arrow_schema,
+                schema,
+                modes=modes,
+                options=options,
+                sort_order=sort_order,
                 key_values=key_values,
-            )  # fmt: skip
+            )
         case OrcOptions():
             return OrcFileWriter(output, arrow_schema, schema, modes=modes, options=options)
         case AvroOptions():

@@ -67,9 +67,11 @@ def compute_partition_stats(table: Target, snapshot_id: int | None) -> tuple[Tab
         found = _read(known, type_, table.store)
         if found is not None and _agrees(found, snapshot):
             return state, ComputedPartitionStats(
-                snapshot_id=snapshot.snapshot_id, statistics_path=known.statistics_path,
-                partitions=len(found.rows), manifests_read=0,
-            )  # fmt: skip
+                snapshot_id=snapshot.snapshot_id,
+                statistics_path=known.statistics_path,
+                partitions=len(found.rows),
+                manifests_read=0,
+            )
     rows, manifests = _since_ancestor(metadata, snapshot, type_, table.store) or _whole(
         metadata, snapshot, type_, table.store
     )

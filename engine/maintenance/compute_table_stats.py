@@ -91,9 +91,7 @@ def compute_table_stats(
 
 def _plan(table: Target, metadata: TableMetadata, snapshot: Snapshot) -> ScanPlan:
     """A plan of all rows, with the schema of the snapshot."""
-    scan = table_scan(
-        metadata, table.store, snapshot_id=snapshot.snapshot_id, runner=table.runner, cache=table.cache
-    )  # fmt: skip
+    scan = table_scan(metadata, table.store, snapshot_id=snapshot.snapshot_id, runner=table.runner, cache=table.cache)
     return scan.plan()
 
 

@@ -160,8 +160,9 @@ def rewrite_data_files(
     snapshot = metadata.head(rewrite.branch) if rewrite.branch in metadata.refs else None
     if snapshot is None:
         return state, RewrittenDataFiles()
-    scan = table_scan(metadata, table.store, filter=rewrite.where, ref=rewrite.branch, runner=table.runner,
-                      cache=table.cache)  # fmt: skip
+    scan = table_scan(
+        metadata, table.store, filter=rewrite.where, ref=rewrite.branch, runner=table.runner, cache=table.cache
+    )
     # Whole files: deletes of rows that the filter leaves out are needed, too.
     plan = replace(scan, whole_files=True).plan()
     groups = rewrite.selection.groups(planned_files(plan))

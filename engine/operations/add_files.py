@@ -71,9 +71,12 @@ def add_files(
         if not isinstance(files, pa.Table | pa.RecordBatchReader):
             files = _data_files(iter(files))
         change = Append(
-            data_stream=files, must_add=True, branch=branch, properties=properties or {},
+            data_stream=files,
+            must_add=True,
+            branch=branch,
+            properties=properties or {},
             check_duplicates=check_duplicate_files,
-        )  # fmt: skip
+        )
     committed = target.commit([*evolution, change])
     return committed, change.snapshot_in(committed.metadata)
 
@@ -89,9 +92,13 @@ def _change(
     data = [file for file in files if file.content is FileContent.DATA]
     validation = _validation(deletes, target.load().metadata, branch)
     return RowDelta(
-        data_files=data, delete_files=deletes, validation=validation, branch=branch, properties=properties,
+        data_files=data,
+        delete_files=deletes,
+        validation=validation,
+        branch=branch,
+        properties=properties,
         check_duplicates=check_duplicates,
-    )  # fmt: skip
+    )
 
 
 def _data_files(files: Iterator[DataFile]) -> Iterator[DataFile]:

@@ -68,13 +68,21 @@ def _describe(location: str, mapping: str, metadata: TableMetadata, target: Targ
         has_ids = bool(getattr(source, "has_field_ids", False))
     file = FileRead(file_path=location, record_count=rows, file_format=file_format, file_size_in_bytes=size_bytes)
     request = ReadRequest(
-        store=target.store, projection=metadata.schema.select([f.field_id for f in columns]),
-        schemas=(metadata.schema,), specs={0: UNPARTITIONED}, name_mapping=names, needed_by=needed_by,
-    )  # fmt: skip
+        store=target.store,
+        projection=metadata.schema.select([f.field_id for f in columns]),
+        schemas=(metadata.schema,),
+        specs={0: UNPARTITIONED},
+        name_mapping=names,
+        needed_by=needed_by,
+    )
     described = DataFile(
-        file_path=location, file_format=file_format, spec_id=metadata.spec.spec_id, record_count=rows,
-        file_size_in_bytes=size_bytes, partition=_partition(file, request, metadata, target),
-    )  # fmt: skip
+        file_path=location,
+        file_format=file_format,
+        spec_id=metadata.spec.spec_id,
+        record_count=rows,
+        file_size_in_bytes=size_bytes,
+        partition=_partition(file, request, metadata, target),
+    )
     return described, has_ids
 
 

@@ -178,9 +178,12 @@ class RowOperations(ABC):
             Unsupported: A position-delete file does not name its one data file.
         """
         state, snapshot = add_files.add_files(
-            self._target(counters), files, check_duplicate_files=check_duplicate_files, branch=branch,
+            self._target(counters),
+            files,
+            check_duplicate_files=check_duplicate_files,
+            branch=branch,
             properties=snapshot_properties,
-        )  # fmt: skip
+        )
         self._advance(state)
         return snapshot
 

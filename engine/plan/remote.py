@@ -110,9 +110,12 @@ class Order:
                 break
         survivors = {n: (each.entries.columns.batch, each.residual, each.residuals) for n, each in found.items()}
         return Answer(
-            survivors=survivors, counters=counters.as_dict(), requests=requests.as_dict(),
-            contradictions=tuple(store.found), error=error,
-        ).encode()  # fmt: skip
+            survivors=survivors,
+            counters=counters.as_dict(),
+            requests=requests.as_dict(),
+            contradictions=tuple(store.found),
+            error=error,
+        ).encode()
 
 
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:
@@ -121,9 +124,14 @@ def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate
     tells = WrittenSchemas(metadata, schema, bound.leaf_ids).tells
     snapshots = (replace(s, summary={}, manifest_list=None, manifests=()) for s in metadata.snapshots if tells)
     return replace(
-        metadata, snapshots=tuple(snapshots), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None,
+        metadata,
+        snapshots=tuple(snapshots),
+        snapshot_log=(),
+        metadata_log=(),
+        refs={},
+        current_snapshot_id=None,
         partition_statistics=(),
-    )  # fmt: skip
+    )
 
 
 def balance(manifests: Sequence[ManifestFile], group_bytes: int) -> list[list[Numbered]]:

@@ -29,14 +29,29 @@ from icebench.engine.table import Table
 _PLACE = ("path", "catalog", "table", "warehouse", "catalog-name", "token", "credential")
 _READ = ("columns", "filter", "snapshot-id", "branch", "tag", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id",
          "split-size", "pushdown", "changelog", "net-changes", "compute-updates", "identifier-columns")  # fmt: skip
-_STREAM = ("branch", "columns", "split-size", "starting-position", "stream-from-timestamp", "stream-from-snapshot-id",
-           "streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots",
-           "streaming-max-files-per-micro-batch", "streaming-max-rows-per-micro-batch",
-           "streaming-changelog", "compute-updates", "identifier-columns")  # fmt: skip
-_APPENDS_ONLY = ("streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots", "split-size",
-                 "streaming-max-files-per-micro-batch", "streaming-max-rows-per-micro-batch")  # fmt: skip
-_WRITE = ("branch", "merge-schema", "overwrite-mode", "overwrite-filter", "distribution-mode",
-          "target-file-size-bytes")  # fmt: skip
+_STREAM = (
+    "branch",
+    "columns",
+    "split-size",
+    "starting-position",
+    "stream-from-timestamp",
+    "stream-from-snapshot-id",
+    "streaming-skip-delete-snapshots",
+    "streaming-skip-overwrite-snapshots",
+    "streaming-max-files-per-micro-batch",
+    "streaming-max-rows-per-micro-batch",
+    "streaming-changelog",
+    "compute-updates",
+    "identifier-columns",
+)
+_APPENDS_ONLY = (
+    "streaming-skip-delete-snapshots",
+    "streaming-skip-overwrite-snapshots",
+    "split-size",
+    "streaming-max-files-per-micro-batch",
+    "streaming-max-rows-per-micro-batch",
+)
+_WRITE = ("branch", "merge-schema", "overwrite-mode", "overwrite-filter", "distribution-mode", "target-file-size-bytes")
 _OF_SPARK = ("checkpointlocation", "queryname")
 """What Spark itself puts among the options of a source or sink."""
 _CATALOG_PROPERTY, _TABLE_PROPERTY, _SNAPSHOT_PROPERTY = "catalog.", "write.", "snapshot-property."

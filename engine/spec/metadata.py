@@ -131,9 +131,15 @@ class TableMetadata:
     def without_history(self) -> TableMetadata:
         """The table without snapshots, refs, logs and statistics: what writing its files needs."""
         return replace(
-            self, snapshots=(), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None, statistics=(),
+            self,
+            snapshots=(),
+            snapshot_log=(),
+            metadata_log=(),
+            refs={},
+            current_snapshot_id=None,
+            statistics=(),
             partition_statistics=(),
-        )  # fmt: skip
+        )
 
     def schema_of(self, snapshot: Snapshot | None) -> Schema:
         """The schema that a snapshot was written with; the current one where the snapshot does not say."""

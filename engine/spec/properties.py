@@ -237,8 +237,15 @@ FORMAT_VERSION = Property("format-version", 2, _whole)
 
 RESERVED = frozenset(
     {
-        "format-version", "uuid", "snapshot-count", "current-snapshot-summary", "current-snapshot-id",
-        "current-snapshot-timestamp-ms", "current-schema", "default-partition-spec", "default-sort-order",
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-summary",
+        "current-snapshot-id",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
     }
-)  # fmt: skip
+)
 """Names that describe a table and are never stored as its properties."""

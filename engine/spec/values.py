@@ -31,9 +31,17 @@ Value = bool | int | float | str | bytes | uuid.UUID | Decimal
 
 _EXACT = Context(prec=100)
 _FORMATS = {
-    "int": "<i", "date": "<i", "long": "<q", "time": "<q", "timestamp": "<q", "timestamptz": "<q",
-    "timestamp_ns": "<q", "timestamptz_ns": "<q", "float": "<f", "double": "<d",
-}  # fmt: skip
+    "int": "<i",
+    "date": "<i",
+    "long": "<q",
+    "time": "<q",
+    "timestamp": "<q",
+    "timestamptz": "<q",
+    "timestamp_ns": "<q",
+    "timestamptz_ns": "<q",
+    "float": "<f",
+    "double": "<d",
+}
 _PROMOTED = {"long": ("<i", 4), "double": ("<f", 4), "timestamp": ("<i", 4), "timestamp_ns": ("<i", 4)}
 
 

@@ -90,9 +90,12 @@ class Scene:
         """Make a table or a view; its UUID."""
         if kind == "view":
             version = ViewVersion(
-                version_id=1, schema_id=0, timestamp_ms=1,
-                representations=(SqlRepresentation(sql="select 1", dialect="spark"),), default_namespace=("db",),
-            )  # fmt: skip
+                version_id=1,
+                schema_id=0,
+                timestamp_ms=1,
+                representations=(SqlRepresentation(sql="select 1", dialect="spark"),),
+                default_namespace=("db",),
+            )
             return self.truth.create_view(name, version, SCHEMA).metadata.view_uuid
         location = self.truth.default_location(name)
         made = new_table_metadata(SCHEMA, location=location, uuid=uuid.uuid4(), now_ms=1)

@@ -132,7 +132,7 @@ def test_parts_of_a_file_share_a_signature_and_nothing_else(server: Server) -> N
         ({"s3.signer.uri": "{address}", "s3.signer": "S3V4RestSigner"}, None, OLD_PATH),
         ({"s3.signer.endpoint": "{address}/elsewhere"}, None, "/elsewhere"),
     ],
-)  # fmt: skip
+)
 def test_the_endpoint_is_the_servers_choice(
     server: Server, config: dict[str, str], endpoints: list[str] | None, expected: str
 ) -> None:

@@ -95,7 +95,11 @@ def run(job: dict[str, Any]) -> None:
     except BaseException as error:  # noqa: BLE001 - that is what is looked for
         came, detail = type(error).__name__, traceback.format_exc()
     found = {
-        "kind": kind, "bytes": len(data), "came": came, "detail": detail[-2000:],
-        "seconds": round(time.process_time() - started, 2), "peak_bytes": max(0, status("VmHWM") - before),
-    }  # fmt: skip
+        "kind": kind,
+        "bytes": len(data),
+        "came": came,
+        "detail": detail[-2000:],
+        "seconds": round(time.process_time() - started, 2),
+        "peak_bytes": max(0, status("VmHWM") - before),
+    }
     Path(job["pipe"]).write_text(json.dumps(found))

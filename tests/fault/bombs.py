@@ -94,8 +94,13 @@ def _sizes(random: Random, codec: str) -> tuple[int, int]:
 
 
 SCHEMA = Schema((NestedField(field_id=1, name="a", type=LONG, required=False),))
-_HEADER = {"schema": encode_schema(SCHEMA).decode(), "partition-spec": "[]", "partition-spec-id": "0",
-           "format-version": "2", "content": "data"}  # fmt: skip
+_HEADER = {
+    "schema": encode_schema(SCHEMA).decode(),
+    "partition-spec": "[]",
+    "partition-spec-id": "0",
+    "format-version": "2",
+    "content": "data",
+}
 _ENTRY = manifest_schema.entry_type(StructType(()), 2)
 _NULL, _SOME = b"\x00", b"\x02"
 
@@ -193,9 +198,20 @@ def puffin_blob(random: Random, codec: str) -> bytes:
     """A blob of zeros."""
     blob = packed(codec, b"\x00", random.choice([300, 1500]) * MIB)
     payload = json.dumps(
-        {"blobs": [{"type": "x", "fields": [], "snapshot-id": 1, "sequence-number": 1, "offset": 4,
-                    "length": len(blob), "compression-codec": codec if codec == "lz4" else "zstd"}]}
-    ).encode()  # fmt: skip
+        {
+            "blobs": [
+                {
+                    "type": "x",
+                    "fields": [],
+                    "snapshot-id": 1,
+                    "sequence-number": 1,
+                    "offset": 4,
+                    "length": len(blob),
+                    "compression-codec": codec if codec == "lz4" else "zstd",
+                }
+            ]
+        }
+    ).encode()
     return PUFFIN + blob + PUFFIN + payload + struct.pack("<iI", len(payload), 0) + PUFFIN
 
 

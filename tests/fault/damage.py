@@ -18,11 +18,21 @@ from icebench.engine.codec.puffin.file import footer_size
 Damage: TypeAlias = Callable[[Random, bytes], bytes]
 
 _HUGE = [
-    encode_long((1 << 63) - 1), encode_long(-(1 << 63)), encode_long((1 << 31) - 1), encode_long(1 << 40),
-    b"\xff" * 10, b"\xff\xff\xff\x7f", b"\x7f\xff\xff\xff", b"\xff" * 4, b"\xff" * 7 + b"\x7f", b"\x80" * 9 + b"\x01",
+    encode_long((1 << 63) - 1),
+    encode_long(-(1 << 63)),
+    encode_long((1 << 31) - 1),
+    encode_long(1 << 40),
+    b"\xff" * 10,
+    b"\xff\xff\xff\x7f",
+    b"\x7f\xff\xff\xff",
+    b"\xff" * 4,
+    b"\xff" * 7 + b"\x7f",
+    b"\x80" * 9 + b"\x01",
     # Thrift's compact protocol: zigzag numbers, and the head of a list of a million structs.
-    b"\xfe\xff\xff\xff\x0f", b"\xfc\x80\x89\x7a", b"\x00" * 8,
-]  # fmt: skip
+    b"\xfe\xff\xff\xff\x0f",
+    b"\xfc\x80\x89\x7a",
+    b"\x00" * 8,
+]
 """Numbers that promise more than there is, in the encodings of the formats."""
 _BOMB_BYTES = 48 << 20
 _ORC_TAIL_BYTES = 600

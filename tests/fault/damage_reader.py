@@ -118,10 +118,15 @@ def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
     finally:
         guards.remove()
     return {
-        "index": index, "kind": specimen.kind, "table": specimen.table, "damage": damage, "came": came,
-        "detail": detail[-3000:], "seconds": round(time.monotonic() - started, 3),
+        "index": index,
+        "kind": specimen.kind,
+        "table": specimen.table,
+        "damage": damage,
+        "came": came,
+        "detail": detail[-3000:],
+        "seconds": round(time.monotonic() - started, 3),
         "peak_bytes": max(0, status("VmHWM") - before),
-    }  # fmt: skip
+    }
 
 
 def _different(specimen: Specimen, damage: str, data: bytes, *, tells_length: bool) -> str:

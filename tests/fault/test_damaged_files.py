@@ -25,9 +25,16 @@ CASE_SECONDS = 60.0
 PEAK_BYTES = 512 << 20
 """Ten times what the largest bomb inflates to; the files themselves have kilobytes."""
 FINE = {
-    "right", "different", "CorruptTable", "TooLarge", "Unsupported", "FileNotFound", "NotFound", "Invalid",
+    "right",
+    "different",
+    "CorruptTable",
+    "TooLarge",
+    "Unsupported",
+    "FileNotFound",
+    "NotFound",
+    "Invalid",
     "StorageFailed",
-}  # fmt: skip
+}
 """`different` is what no checksum, count or length gives away: a bound, a name, a number in an unsealed place."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches a process through /proc")

@@ -64,12 +64,17 @@ class Streams:
         """A process that is killed at a call, or right between the commit of a batch and its note, or after a time."""
         how = self.random.choice(["call", "call", "unnoted", "time"]) if killed else None
         return {
-            "kind": kind, "catalog": self.place.arguments, "pipe": str(self.home / "pipe"), "end": end,
-            "stream": stream, "checkpoint": str(self.checkpoint(stream)), "seed": self.random.randrange(1 << 30),
+            "kind": kind,
+            "catalog": self.place.arguments,
+            "pipe": str(self.home / "pipe"),
+            "end": end,
+            "stream": stream,
+            "checkpoint": str(self.checkpoint(stream)),
+            "seed": self.random.randrange(1 << 30),
             "kill_at": self.random.randrange(400) if how == "call" else None,
             "kill_unnoted": self.noted(stream) + self.random.randrange(6) if how == "unnoted" else None,
             "is_timed": how == "time",
-        }  # fmt: skip
+        }
 
     def run(self, *, killed: bool) -> None:
         """Start the streams again, and maintenance beside them; kill them, or let them end."""

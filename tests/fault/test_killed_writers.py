@@ -56,9 +56,14 @@ class Campaign:
         """Run a writer of that seed until it is killed; where."""
         at = self.random.randrange(500) if self.random.random() < 0.6 else None
         job = {
-            "kind": "changes", "catalog": self.place.arguments, "pipe": str(self.pipe), "seed": seed,
-            "first": self.next, "end": self.next + CHANGES, "kill_at": at,
-        }  # fmt: skip
+            "kind": "changes",
+            "catalog": self.place.arguments,
+            "pipe": str(self.pipe),
+            "seed": seed,
+            "first": self.next,
+            "end": self.next + CHANGES,
+            "kill_at": at,
+        }
         # Open at both ends, so that nobody waits for the other; what a killed writer said stays in it.
         pipe = os.open(self.pipe, os.O_RDWR | os.O_NONBLOCK)
         try:

@@ -112,9 +112,12 @@ def test_the_theme_follows_the_readers(
 ) -> None:
     target = tmp_path / "page.png"
     browse(
-        pages["usual"], tmp_path / "profile", f"--blink-settings=preferredColorScheme={scheme}",
-        f"--screenshot={target}", "--window-size=1000,900",
-    )  # fmt: skip
+        pages["usual"],
+        tmp_path / "profile",
+        f"--blink-settings=preferredColorScheme={scheme}",
+        f"--screenshot={target}",
+        "--window-size=1000,900",
+    )
     pixels = np.rint(matplotlib.image.imread(target)[:, :, :3] * 255).astype(int)
     corner = "#" + "".join(f"{part:02x}" for part in pixels[2, 2])
     assert corner == theme["--page"]

@@ -129,12 +129,23 @@ def java_partitions(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
     while rows.hasNext():
         row = rows.next()
         partition = tuple(str(row.partition().get(i, anything)) for i in range(type_.fields().size()))
-        found.append((
-            partition, row.specId(), row.dataRecordCount(), row.dataFileCount(), row.totalDataFileSizeInBytes(),
-            row.positionDeleteRecordCount(), row.positionDeleteFileCount(), row.equalityDeleteRecordCount(),
-            row.equalityDeleteFileCount(), row.totalRecords(), row.lastUpdatedAt(), row.lastUpdatedSnapshotId(),
-            row.dvCount() or 0,
-        ))  # fmt: skip
+        found.append(
+            (
+                partition,
+                row.specId(),
+                row.dataRecordCount(),
+                row.dataFileCount(),
+                row.totalDataFileSizeInBytes(),
+                row.positionDeleteRecordCount(),
+                row.positionDeleteFileCount(),
+                row.equalityDeleteRecordCount(),
+                row.equalityDeleteFileCount(),
+                row.totalRecords(),
+                row.lastUpdatedAt(),
+                row.lastUpdatedSnapshotId(),
+                row.dvCount() or 0,
+            )
+        )
     return found
 
 
@@ -143,17 +154,28 @@ def our_partitions(table: icebench.Table) -> list[tuple[object, ...]]:
     file = next(f for f in metadata.partition_statistics if f.snapshot_id == metadata.current_snapshot_id)
     rows = read_partition_stats(metadata, file, table.store).to_pylist()
     return [
-        (tuple("None" if v is None else str(v) for v in row["partition"].values()), row["spec_id"],
-         *(row.get(name) or (None if name in ("total_record_count", "last_updated_at") else 0) for name in STATS))
+        (
+            tuple("None" if v is None else str(v) for v in row["partition"].values()),
+            row["spec_id"],
+            *(row.get(name) or (None if name in ("total_record_count", "last_updated_at") else 0) for name in STATS),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 STATS = (
-    "data_record_count", "data_file_count", "total_data_file_size_in_bytes", "position_delete_record_count",
-    "position_delete_file_count", "equality_delete_record_count", "equality_delete_file_count", "total_record_count",
-    "last_updated_at", "last_updated_snapshot_id", "dv_count",
-)  # fmt: skip
+    "data_record_count",
+    "data_file_count",
+    "total_data_file_size_in_bytes",
+    "position_delete_record_count",
+    "position_delete_file_count",
+    "equality_delete_record_count",
+    "equality_delete_file_count",
+    "total_record_count",
+    "last_updated_at",
+    "last_updated_snapshot_id",
+    "dv_count",
+)
 
 
 @pytest.mark.parametrize(("version", "file_format"), [(2, "parquet"), (2, "avro"), (3, "parquet")])

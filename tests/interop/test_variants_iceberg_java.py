@@ -37,14 +37,25 @@ ROWS = f"""
     from range(0, 300)
 """
 SCALARS = (
-    "cast(-7 as byte)", "cast(300 as short)", "70000", "5000000000", "cast(1.5 as float)", "cast('NaN' as double)",
-    "cast(-12.34 as decimal(5,2))", "cast(1234567890.12 as decimal(15,2))",
-    "cast('-12345678901234567890.12' as decimal(30,2))", "date'1960-02-03'",
-    "timestamp'2020-01-02 03:04:05.678901 UTC'", "timestamp_ntz'1950-01-02 03:04:05.678901'", "true", "X'00ff'",
-    "repeat('é', 100)", "''",
+    "cast(-7 as byte)",
+    "cast(300 as short)",
+    "70000",
+    "5000000000",
+    "cast(1.5 as float)",
+    "cast('NaN' as double)",
+    "cast(-12.34 as decimal(5,2))",
+    "cast(1234567890.12 as decimal(15,2))",
+    "cast('-12345678901234567890.12' as decimal(30,2))",
+    "date'1960-02-03'",
+    "timestamp'2020-01-02 03:04:05.678901 UTC'",
+    "timestamp_ntz'1950-01-02 03:04:05.678901'",
+    "true",
+    "X'00ff'",
+    "repeat('é', 100)",
+    "''",
     """to_variant_object(named_struct('d', date'2020-01-01', 't', timestamp'2020-01-01 00:00:00 UTC',
         'x', cast(1.25 as decimal(9,2)), 'b', X'01'))""",
-)  # fmt: skip
+)
 
 
 def plain(value: Any) -> Any:
@@ -147,14 +158,18 @@ def test_java_reads(spark: SparkSession) -> None:
     name = create(spark, "ours", "id int, v variant, s struct<v: variant>, l array<variant>, m map<string, variant>")
     values = [{"a": i, "名": [1.5, None, "x" * i], "z": {"deep": True}} if i % 3 else i for i in range(100)]
     variants = [encode(v) for v in values]
-    rows = pa.table({
-        "id": pa.array(range(100), pa.int32()),
-        "v": [None if i % 5 == 0 else v for i, v in enumerate(variants)],
-        "s": [None if i % 7 == 0 else {"v": v} for i, v in enumerate(variants)],
-        "l": [None if i % 4 == 0 else [v, None] for i, v in enumerate(variants)],
-        "m": pa.array([[("k", v)] for v in variants], pa.map_(pa.string(), pa.struct(
-            {"metadata": pa.binary(), "value": pa.binary()}))),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": pa.array(range(100), pa.int32()),
+            "v": [None if i % 5 == 0 else v for i, v in enumerate(variants)],
+            "s": [None if i % 7 == 0 else {"v": v} for i, v in enumerate(variants)],
+            "l": [None if i % 4 == 0 else [v, None] for i, v in enumerate(variants)],
+            "m": pa.array(
+                [[("k", v)] for v in variants],
+                pa.map_(pa.string(), pa.struct({"metadata": pa.binary(), "value": pa.binary()})),
+            ),
+        }
+    )
     opened(spark, name).append(rows)
     table = opened(spark, name)
     assert own_rows(table) == spark_rows(spark, name)

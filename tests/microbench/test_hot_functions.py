@@ -63,9 +63,13 @@ def entries() -> list[ManifestEntry]:
 def encoded() -> EncodedManifest:
     months = PartitionField(source_ids=(1,), field_id=1000, name="month", transform=Month())
     return encode_manifest(
-        entries(), schema=schema(), spec=PartitionSpec((months,)), format_version=2,
-        content=ManifestContent.DATA, snapshot_id=1,
-    )  # fmt: skip
+        entries(),
+        schema=schema(),
+        spec=PartitionSpec((months,)),
+        format_version=2,
+        content=ManifestContent.DATA,
+        snapshot_id=1,
+    )
 
 
 @cache

@@ -271,11 +271,13 @@ def _by_position(case: Case, table: icebench.Table) -> None:
         return
     deleted = [
         DeletedRows(
-            file_path=file.file_path, positions=np.arange(file.record_count), spec_id=file.spec_id,
+            file_path=file.file_path,
+            positions=np.arange(file.record_count),
+            spec_id=file.spec_id,
             partition=file.partition or (),
         )
         for file in planned_files(table.scan().plan())
-    ]  # fmt: skip
+    ]
     write = write_deletion_vectors if table.metadata.format_version >= 3 else write_position_deletes
     table.add_files(write(deleted, metadata=table.metadata, store=case.store))
     assert any(file.deletes for file in planned_files(table.scan().plan()))
@@ -300,11 +302,15 @@ def _file_without_rows(case: Case, table: icebench.Table) -> None:
     table.add_files(
         [
             DataFile(
-                file_path=made, file_format=case.file_format, record_count=0, spec_id=first.spec_id,
-                file_size_in_bytes=case.store.size(made), partition=first.partition or (),
+                file_path=made,
+                file_format=case.file_format,
+                record_count=0,
+                spec_id=first.spec_id,
+                file_size_in_bytes=case.store.size(made),
+                partition=first.partition or (),
             )
         ]
-    )  # fmt: skip
+    )
 
 
 def _written_empty(case: Case, table: icebench.Table) -> str:

@@ -58,8 +58,13 @@ ORDERED_TYPES: tuple[PrimitiveType, ...] = (
 )  # fmt: skip
 
 UNITS = {
-    "date": NANOS_PER_DAY, "time": 1000, "timestamp": 1000, "timestamptz": 1000, "timestamp_ns": 1, "timestamptz_ns": 1,
-}  # fmt: skip
+    "date": NANOS_PER_DAY,
+    "time": 1000,
+    "timestamp": 1000,
+    "timestamptz": 1000,
+    "timestamp_ns": 1,
+    "timestamptz_ns": 1,
+}
 _NUMERIC_TEXT = st.sampled_from(
     ["0.5", "-0.005", "1e30", "-1e400", "2147483648", "-3", "9223372036854775807.5", "99.99"]
 )

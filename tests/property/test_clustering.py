@@ -114,6 +114,8 @@ def test_a_row_is_rewritten_a_logarithmic_number_of_times(fan_in: int, width: fl
 
 def _keyed(bounds: np.ndarray, sizes: np.ndarray, runs: np.ndarray) -> KeyRanges:
     return KeyRanges.of(
-        partition=np.zeros(len(sizes), np.int64), bounds=[(bounds, bounds.astype(np.float64))], size_bytes=sizes,
+        partition=np.zeros(len(sizes), np.int64),
+        bounds=[(bounds, bounds.astype(np.float64))],
+        size_bytes=sizes,
         run=runs,
-    )  # fmt: skip
+    )

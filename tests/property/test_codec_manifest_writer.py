@@ -53,9 +53,21 @@ from icebench.engine.spec.values import decimal_of, decode_value
 from tests.property.manifest_strategies import COLUMN_IDS, INT32, INT64
 
 TYPES: tuple[PrimitiveType, ...] = (
-    BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMPTZ_NS, STRING, BINARY, UUID, FixedType(3),
-    DecimalType(9, 2), DecimalType(38, 10),
-)  # fmt: skip
+    BOOLEAN,
+    INT,
+    LONG,
+    FLOAT,
+    DOUBLE,
+    DATE,
+    TIMESTAMP,
+    TIMESTAMPTZ_NS,
+    STRING,
+    BINARY,
+    UUID,
+    FixedType(3),
+    DecimalType(9, 2),
+    DecimalType(38, 10),
+)
 COMPRESSIONS: tuple[Compression, ...] = ("gzip", "zstd", "snappy", "uncompressed")
 
 

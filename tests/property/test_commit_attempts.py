@@ -26,8 +26,11 @@ from icebench.engine.spec.snapshots import Snapshot
 from tests.unit.engine.commit.tables import NAME, World, data_file, metadata, world
 
 AT_ONCE = Waiting(sleep=lambda _: None, monotonic=lambda: 0.0, random=lambda: 0.0)
-OURS = st.lists(st.sampled_from(["append", "append", "remove a former file", "remove our file", "rewrite manifests"]),
-                min_size=1, max_size=4)  # fmt: skip
+OURS = st.lists(
+    st.sampled_from(["append", "append", "remove a former file", "remove our file", "rewrite manifests"]),
+    min_size=1,
+    max_size=4,
+)
 THEIRS = st.lists(st.sampled_from(["append", "delete by key", "rewrite manifests", "upgrade"]), max_size=3)
 
 

@@ -176,8 +176,11 @@ def of_text(same: st.SearchStrategy[Term], depth: int) -> list[st.SearchStrategy
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda a, b: a == b, "<>": lambda a, b: a != b, "<": lambda a, b: a < b, ">=": lambda a, b: a >= b,
-}  # fmt: skip
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">=": lambda a, b: a >= b,
+}
 
 
 def of_boolean(same: st.SearchStrategy[Term], depth: int) -> list[st.SearchStrategy[Term]]:

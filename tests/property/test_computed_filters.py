@@ -19,11 +19,22 @@ from hypothesis import strategies as st
 import icebench
 from icebench.errors import Invalid
 
-SCHEMA = pa.schema([
-    ("id", pa.int64()), ("i", pa.int32()), ("l", pa.int64()), ("x", pa.float64()), ("y", pa.float64()),
-    ("d", pa.decimal128(7, 2)), ("s", pa.string()), ("u", pa.string()), ("day", pa.date32()),
-    ("ts", pa.timestamp("us")), ("tz", pa.timestamp("us", "UTC")), ("n", pa.struct([("i", pa.int64())])),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("i", pa.int32()),
+        ("l", pa.int64()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("d", pa.decimal128(7, 2)),
+        ("s", pa.string()),
+        ("u", pa.string()),
+        ("day", pa.date32()),
+        ("ts", pa.timestamp("us")),
+        ("tz", pa.timestamp("us", "UTC")),
+        ("n", pa.struct([("i", pa.int64())])),
+    ]
+)
 LIKE = ["%b%", "a%", "_b%", "%", "", "a!%%", "%!_", "a%b", "\n%", "aB", "%\\\\"]
 
 
@@ -54,11 +65,18 @@ def make_row(rng: random.Random, number: int) -> dict[str, Any]:
         hours=number * 111 + rng.randrange(50), microseconds=1
     )
     row = {
-        "i": number % 9 - 4, "l": rng.randrange(-3, 9), "x": rng.choice([math.nan, -0.0, 0.0, 1.5, -2.0, math.inf]),
-        "y": rng.choice([math.nan, 0.0, 1.5]), "d": Decimal(rng.randrange(-500, 500)).scaleb(-2),
-        "s": "".join(rng.choices("aB%_\\\n", k=rng.randrange(4))), "u": "".join(rng.choices("abAB", k=2)),
-        "day": moment.date(), "ts": moment, "tz": moment.replace(tzinfo=dt.UTC), "n": {"i": rng.randrange(3)},
-    }  # fmt: skip
+        "i": number % 9 - 4,
+        "l": rng.randrange(-3, 9),
+        "x": rng.choice([math.nan, -0.0, 0.0, 1.5, -2.0, math.inf]),
+        "y": rng.choice([math.nan, 0.0, 1.5]),
+        "d": Decimal(rng.randrange(-500, 500)).scaleb(-2),
+        "s": "".join(rng.choices("aB%_\\\n", k=rng.randrange(4))),
+        "u": "".join(rng.choices("abAB", k=2)),
+        "day": moment.date(),
+        "ts": moment,
+        "tz": moment.replace(tzinfo=dt.UTC),
+        "n": {"i": rng.randrange(3)},
+    }
     return {"id": number, **{name: None if rng.random() < 0.1 else value for name, value in row.items()}}
 
 
@@ -90,10 +108,12 @@ TEST = st.one_of(
 )
 FILTER = st.recursive(
     TEST,
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["and", "or"]), inner)
-    | st.builds("(not ({}))".format, inner),
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from(["and", "or"]), inner)
+        | st.builds("(not ({}))".format, inner)
+    ),
     max_leaves=4,
-)  # fmt: skip
+)
 
 
 @given(text=FILTER)

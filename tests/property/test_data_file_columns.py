@@ -34,9 +34,7 @@ SNAPSHOT = 77
 
 
 def metadata_of(schema: Schema, spec: PartitionSpec, version: int) -> TableMetadata:
-    return new_table_metadata(
-        schema, spec, location="/t", format_version=version, uuid=uuid.UUID(int=1), now_ms=0
-    )  # fmt: skip
+    return new_table_metadata(schema, spec, location="/t", format_version=version, uuid=uuid.UUID(int=1), now_ms=0)
 
 
 @given(st.data())
@@ -52,9 +50,12 @@ def test_columns_are_written_as_objects_are(data: st.DataObject) -> None:
         for f in drawn
     ]
     layout = ManifestLayout(
-        schema=metadata.schema, spec=metadata.spec, format_version=version, content=ManifestContent.DATA,
+        schema=metadata.schema,
+        spec=metadata.spec,
+        format_version=version,
+        content=ManifestContent.DATA,
         snapshot_id=SNAPSHOT,
-    )  # fmt: skip
+    )
     expected = ManifestBuilder(layout)
     expected.add(encode_part(layout, [entry(file, sequence_number) for file in files]))
     made, counts = ManifestBuilder(layout), FileCounts()
@@ -80,7 +81,7 @@ def test_columns_are_written_as_objects_are(data: st.DataObject) -> None:
 def entry(file: DataFile, sequence_number: int | None) -> ManifestEntry:
     return ManifestEntry(
         status=EntryStatus.ADDED, snapshot_id=SNAPSHOT, sequence_number=sequence_number, data_file=file
-    )  # fmt: skip
+    )
 
 
 def as_table(metadata: TableMetadata, files: list[DataFile], sliced: int) -> pa.Table:

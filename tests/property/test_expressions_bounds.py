@@ -40,9 +40,21 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 Row = dict[int, Value | None]
 BIT = {True: TRUE, False: FALSE, None: NULL}
 TRANSFORMS: tuple[Transform, ...] = (
-    Identity(), Year(), Month(), Day(), Hour(), Void(), Truncate(1), Truncate(3), Truncate(10), Truncate(1 << 40),
-    Bucket(1), Bucket(4), Bucket(1000), UnknownTransform("zorder"),
-)  # fmt: skip
+    Identity(),
+    Year(),
+    Month(),
+    Day(),
+    Hour(),
+    Void(),
+    Truncate(1),
+    Truncate(3),
+    Truncate(10),
+    Truncate(1 << 40),
+    Bucket(1),
+    Bucket(4),
+    Bucket(1000),
+    UnknownTransform("zorder"),
+)
 
 
 @dataclass

@@ -38,7 +38,7 @@ from icebench.engine.spec.types import (
     DecimalType,
     FixedType,
     PrimitiveType,
-)  # fmt: skip
+)
 
 LONGS = st.sampled_from([0, 1, -1, 7, 2**31 - 1, -(2**31), 2**40])
 FLOATS = st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, 0.10000000149011612])

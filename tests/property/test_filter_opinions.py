@@ -88,8 +88,11 @@ def _decimals(precision: int, scale: int) -> Of:
 
 
 TEXTS = ["", "a", "ab", "A%", "a_b", "é", "ab\n", "zz", "\U0001f600"]
-UUIDS = ["00000000-0000-0000-0000-000000000001", "80000000-0000-0000-0000-000000000000",
-         "7fffffff-ffff-ffff-ffff-ffffffffffff"]  # fmt: skip
+UUIDS = [
+    "00000000-0000-0000-0000-000000000001",
+    "80000000-0000-0000-0000-000000000000",
+    "7fffffff-ffff-ffff-ffff-ffffffffffff",
+]
 BYTES = [b"", b"\x00", b"\x00\xff", b"\xff", b"ab"]
 FLOATS = [0.0, -0.0, math.nan, math.inf, -math.inf, 0.5, -2.5, 1.0, 3.25, 0.1, 1e30]
 
@@ -197,13 +200,34 @@ def random_test(rng: random.Random) -> str:
 
 
 def _of_text(rng: random.Random, name: str) -> str:
-    return rng.choice([f"lower({name})", f"upper({name})", f"substr({name}, 2)", f"substr({name}, 1, 1)",
-                       f"{name} || 'a'", f"trim({name})", f"concat({name}, s)", f"nullif({name}, 'a')"])  # fmt: skip
+    return rng.choice(
+        [
+            f"lower({name})",
+            f"upper({name})",
+            f"substr({name}, 2)",
+            f"substr({name}, 1, 1)",
+            f"{name} || 'a'",
+            f"trim({name})",
+            f"concat({name}, s)",
+            f"nullif({name}, 'a')",
+        ]
+    )
 
 
 def _of_number(rng: random.Random, name: str) -> str:
-    return rng.choice([f"{name} + 1", f"{name} - i", f"{name} * 2", f"abs({name})", f"-{name}", f"{name} / 2",
-                       f"{name} % 3", f"coalesce({name}, i)", f"if({name} > 1, {name}, 1)"])  # fmt: skip
+    return rng.choice(
+        [
+            f"{name} + 1",
+            f"{name} - i",
+            f"{name} * 2",
+            f"abs({name})",
+            f"-{name}",
+            f"{name} / 2",
+            f"{name} % 3",
+            f"coalesce({name}, i)",
+            f"if({name} > 1, {name}, 1)",
+        ]
+    )
 
 
 def compare(path: Path, seed: int, filters: int) -> dict[str, int]:

@@ -108,8 +108,20 @@ def questions(table: icebench.Table) -> Iterator[Callable[[], object]]:
     yield lambda: table.scan(as_of=1 << 60, runner=RUNNER).plan()
     yield lambda: table.incremental_append_scan(None).plan()
     yield lambda: table.changelog_scan(None).to_arrow()
-    for name in ("snapshots", "history", "refs", "metadata_log_entries", "manifests", "all_manifests", "entries",
-                 "all_entries", "files", "all_files", "partitions", "position_deletes"):  # fmt: skip
+    for name in (
+        "snapshots",
+        "history",
+        "refs",
+        "metadata_log_entries",
+        "manifests",
+        "all_manifests",
+        "entries",
+        "all_entries",
+        "files",
+        "all_files",
+        "partitions",
+        "position_deletes",
+    ):
         yield getattr(table.inspect, name)
     yield table.maintenance.profile
     yield lambda: (table.schema, table.spec, table.sort_order, table.refs, table.location, table.current_snapshot)
@@ -255,9 +267,13 @@ def test_manifests_with_hostile_values(home: Path, data: st.DataObject, name: st
         entries[row] = replace(entries[row], data_file=file)
         header = decode_header(original)
         encoded = encode_manifest(
-            entries, schema=header.schema, spec=header.spec, format_version=header.format_version,
-            content=listed.content, snapshot_id=listed.added_snapshot_id,
-        ).data  # fmt: skip
+            entries,
+            schema=header.schema,
+            spec=header.spec,
+            format_version=header.format_version,
+            content=listed.content,
+            snapshot_id=listed.added_snapshot_id,
+        ).data
         (directory / "hostile-manifest.avro").write_bytes(encoded)
         other = replace(listed, manifest_path=str(directory / "hostile-manifest.avro"), manifest_length=len(encoded))
         manifests[place] = replace(other, **counts(entries)) if tells else other

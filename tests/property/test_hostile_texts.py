@@ -87,9 +87,18 @@ def test_no_text_is_gone_through_again_and_again(name: str, known: dict[str, re.
 
 
 _SEARCHED = (
-    "parquet-mr", '"(?:table', "<engine-error", "//|", "SignedHeaders", "(secret", "(https?", "((?<!http)", "([?&;]",
-    "secret|", "NETWORK_",
-)  # fmt: skip
+    "parquet-mr",
+    '"(?:table',
+    "<engine-error",
+    "//|",
+    "SignedHeaders",
+    "(secret",
+    "(https?",
+    "((?<!http)",
+    "([?&;]",
+    "secret|",
+    "NETWORK_",
+)
 """How the patterns begin that may match anywhere."""
 
 

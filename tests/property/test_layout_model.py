@@ -22,10 +22,17 @@ from icebench.engine.expressions.parse import parse
 from icebench.errors import Invalid
 from tests.property.evaluate import evaluate
 
-SCHEMA = pa.schema([
-    pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("x", pa.float64()), ("s", pa.string()),
-    ("d", pa.date32()), ("t", pa.timestamp("us")), ("m", pa.decimal128(20, 2)),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("n", pa.int32()),
+        ("x", pa.float64()),
+        ("s", pa.string()),
+        ("d", pa.date32()),
+        ("t", pa.timestamp("us")),
+        ("m", pa.decimal128(20, 2)),
+    ]
+)
 _LONG = "a text of more than sixteen "
 _ROW = st.tuples(
     st.one_of(st.none(), st.integers(-20, 20)),
@@ -42,13 +49,26 @@ _FILTERS = st.sampled_from([
     "t = timestamp '2024-01-03 05:00:00'", "t >= timestamp '2024-01-10 00:00:00'",
     "m between 1.5 and 2", "m <> 0 or n = 1", "id < 4 or id > 40",
 ])  # fmt: skip
-_SPECS = st.sampled_from([
-    [], [("n", "identity")], [("d", "month")], [("t", "day"), ("n", "bucket[3]")], [("s", "truncate[2]")],
-    [("x", "identity")], [("m", "truncate[100]")],
-])  # fmt: skip
-_ORDERS = st.sampled_from([
-    {}, {"sort": ("n",)}, {"sort": ("s", "d", "id")}, {"zorder": ("n", "t")}, {"hilbert": ("x", "m", "s")},
-])  # fmt: skip
+_SPECS = st.sampled_from(
+    [
+        [],
+        [("n", "identity")],
+        [("d", "month")],
+        [("t", "day"), ("n", "bucket[3]")],
+        [("s", "truncate[2]")],
+        [("x", "identity")],
+        [("m", "truncate[100]")],
+    ]
+)
+_ORDERS = st.sampled_from(
+    [
+        {},
+        {"sort": ("n",)},
+        {"sort": ("s", "d", "id")},
+        {"zorder": ("n", "t")},
+        {"hilbert": ("x", "m", "s")},
+    ]
+)
 
 
 def _table(
@@ -173,15 +193,20 @@ def _value(column: pa.ChunkedArray, row: int) -> object:
 
 
 @settings(max_examples=12)
-@given(values=st.lists(st.tuples(st.integers(-30, 30), st.integers(-30, 30)), min_size=8, max_size=60, unique=True),
-       order=st.sampled_from(["sort", "zorder", "hilbert"]))  # fmt: skip
+@given(
+    values=st.lists(st.tuples(st.integers(-30, 30), st.integers(-30, 30)), min_size=8, max_size=60, unique=True),
+    order=st.sampled_from(["sort", "zorder", "hilbert"]),
+)
 def test_rows_are_ordered_as_a_rewrite_orders_them(values: list[tuple[int, int]], order: str) -> None:
     rows: list[tuple[object, ...]] = [(a, float(b), None, None, None, None) for a, b in values]
     with tempfile.TemporaryDirectory() as folder:
         table = _table(rows, folder, [])
         model = icebench.LayoutModel(table.scan().to_arrow(), table.metadata)
-        given_order = {"sort": {"sort_order": ["n", "x"]}, "zorder": {"zorder_by": ["n", "x"]},
-                       "hilbert": {"hilbert_by": ["n", "x"]}}[order]  # fmt: skip
+        given_order = {
+            "sort": {"sort_order": ["n", "x"]},
+            "zorder": {"zorder_by": ["n", "x"]},
+            "hilbert": {"hilbert_by": ["n", "x"]},
+        }[order]
         table.maintenance.rewrite_data_files(order, rewrite_all=True, **given_order)  # type: ignore[arg-type]
         layout = model.lay_out(7, **{order: ("n", "x")})  # type: ignore[arg-type]
         rewritten = table.scan().to_arrow()

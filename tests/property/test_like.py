@@ -90,9 +90,11 @@ def test_texts_that_a_pattern_matches(
 @given(wanted=st.text("a%_\\!\u00e9\n", max_size=3))
 @example(wanted="%")
 def test_texts_of_pyarrow_are_no_patterns(
-    function: Callable[..., pc.Expression], holds: Callable[[str, str], bool], wanted: str,
+    function: Callable[..., pc.Expression],
+    holds: Callable[[str, str], bool],
+    wanted: str,
     peers: tuple[icebench.Table, duckdb.DuckDBPyConnection],
-) -> None:  # fmt: skip
+) -> None:
     assert texts_of(peers[0], function(pc.field("s"), wanted)) == sorted(each for each in TEXTS if holds(each, wanted))
 
 

@@ -65,9 +65,13 @@ def listed_manifests(
                 number = number or entry.sequence_number
             entries.append(replace(entry, file_sequence_number=number, data_file=file))
         encoded = encode_manifest(
-            entries, schema=metadata.schema, spec=metadata.spec, format_version=version, content=content,
+            entries,
+            schema=metadata.schema,
+            spec=metadata.spec,
+            format_version=version,
+            content=content,
             snapshot_id=place + 1,
-        )  # fmt: skip
+        )
         location = f"memory://wh/t/metadata/m{place}.avro"
         store.write(location, encoded.data)
         number = 0 if version == 1 else draw(st.integers(1, 9))
@@ -125,9 +129,13 @@ def test_entries_are_those_of_objects(data: st.DataObject) -> None:
     assert len(written) == bool(wanted)
     for each in written:
         as_objects = encode_manifest(
-            wanted, schema=metadata.schema, spec=metadata.spec, format_version=metadata.format_version,
-            content=content, snapshot_id=SNAPSHOT,
-        )  # fmt: skip
+            wanted,
+            schema=metadata.schema,
+            spec=metadata.spec,
+            format_version=metadata.format_version,
+            content=content,
+            snapshot_id=SNAPSHOT,
+        )
         assert replace(each.encoded, data=b"", length=0) == replace(as_objects, data=b"", length=0)
 
 

@@ -20,10 +20,19 @@ from tests.property.test_parquet_footer import TYPES, footer_of, metadata_of, wr
 
 FLAT = st.sampled_from(
     [
-        pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.date32(), pa.timestamp("us"),
-        pa.decimal128(7, 2), pa.decimal128(25, 2), pa.binary(3),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.bool_(),
+        pa.string(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.decimal128(7, 2),
+        pa.decimal128(25, 2),
+        pa.binary(3),
     ]
-)  # fmt: skip
+)
 FORMS = {"BOOLEAN": "<?", "INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d"}
 
 

@@ -30,8 +30,17 @@ from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Row = dict[int, Value | None]
 TRANSFORMS: tuple[Transform, ...] = (
-    Identity(), Year(), Month(), Day(), Hour(), Void(), Truncate(1), Truncate(5), Bucket(1), Bucket(7),
-)  # fmt: skip
+    Identity(),
+    Year(),
+    Month(),
+    Day(),
+    Hour(),
+    Void(),
+    Truncate(1),
+    Truncate(5),
+    Bucket(1),
+    Bucket(7),
+)
 
 
 _BITS = {"int": 31, "date": 31, "long": 63}

@@ -53,8 +53,13 @@ SCHEMAS = tuple(_schema(i, ids) for i, ids in enumerate(ORDER))
 
 def _row(draw: Draw, ids: list[int]) -> Row:
     """A row as it reads with the newest schema: what the file lacks is null or the default."""
-    own = {1: st.sampled_from([None, 0, 1]), 2: st.sampled_from([None, 1, 2]), 3: st.sampled_from([None, 7, 8]),
-           4: st.sampled_from([None, "x"]), 5: st.sampled_from([None, 1.5, float("nan")])}  # fmt: skip
+    own = {
+        1: st.sampled_from([None, 0, 1]),
+        2: st.sampled_from([None, 1, 2]),
+        3: st.sampled_from([None, 7, 8]),
+        4: st.sampled_from([None, "x"]),
+        5: st.sampled_from([None, 1.5, float("nan")]),
+    }
     row = {i: draw(own[i]) if i in ids else DEFAULTS.get(i) for i in COLUMNS}
     return row | {10: "struct" if row[4] is not None else draw(st.sampled_from([None, "struct"])) if 4 in ids else None}
 
@@ -126,11 +131,14 @@ def test_a_filter_on_a_new_column_reads_no_old_file() -> None:
         builder.add_manifest([entry], sequence_number=1, snapshot_id=snapshot.snapshot_id)
     mixed = [
         ManifestEntry(
-            status=EntryStatus.EXISTING, snapshot_id=i, sequence_number=1, file_sequence_number=1,
+            status=EntryStatus.EXISTING,
+            snapshot_id=i,
+            sequence_number=1,
+            file_sequence_number=1,
             data_file=data_file(f"memory://t/mixed-{i}"),
         )
         for i in (0, 1)
-    ]  # fmt: skip
+    ]
     builder.add_manifest(mixed, sequence_number=2)
     metadata = builder.metadata()
     metadata = replace(metadata, snapshots=(old, new, *metadata.snapshots))

@@ -154,9 +154,14 @@ def drawn_tables(draw: Draw) -> Drawn:
             status = draw(st.sampled_from([EntryStatus.ADDED, EntryStatus.ADDED, EntryStatus.DELETED]))
             number, snapshot = draw(st.integers(1, 3)), draw(st.sampled_from([SNAPSHOT_ID, 5]))
             own.append(
-                ManifestEntry(status=status, snapshot_id=snapshot, sequence_number=number, file_sequence_number=number,
-                              data_file=file)
-            )  # fmt: skip
+                ManifestEntry(
+                    status=status,
+                    snapshot_id=snapshot,
+                    sequence_number=number,
+                    file_sequence_number=number,
+                    data_file=file,
+                )
+            )
         builder.add_manifest(own, spec_id=spec.spec_id, sequence_number=3)
         entries += [(ManifestContent.DATA, each) for each in own]
     known = [e.data_file for _, e in entries]
@@ -186,9 +191,14 @@ def _nearest_rank(values: list[int]) -> Quantiles:
         return ordered[max(1, math.ceil(share * len(ordered))) - 1]
 
     return Quantiles(
-        least=ordered[0], p25=at(0.25), median=at(0.5), p75=at(0.75), p95=at(0.95), most=ordered[-1],
+        least=ordered[0],
+        p25=at(0.25),
+        median=at(0.5),
+        p75=at(0.75),
+        p95=at(0.95),
+        most=ordered[-1],
         mean=sum(values) / len(values),
-    )  # fmt: skip
+    )
 
 
 def _assert_histogram(found: Histogram, values: list[int], sizes: list[int]) -> None:

@@ -231,8 +231,16 @@ def test_rows_at_positions_are_those_of_brute_force(*, row_group_rows, piece_row
 def test_damage_within_a_row_group_is_told_and_what_came_before_it_is_right(threads: int, are_large: bool) -> None:
     table = pa.table({"id": range(5000)}, schema=pa.schema([ARROW.field("id")]))
     store = MemoryStore()
-    write(store, PATH, table, use_dictionary=False, compression="none", data_page_size=800, write_batch_size=100,
-          write_page_checksum=True)  # fmt: skip
+    write(
+        store,
+        PATH,
+        table,
+        use_dictionary=False,
+        compression="none",
+        data_page_size=800,
+        write_batch_size=100,
+        write_page_checksum=True,
+    )
     damaged = bytearray(store.read(PATH))
     damaged[damaged.index((4050).to_bytes(8, "little"))] ^= 1
     store.write(PATH, bytes(damaged), overwrite=True)

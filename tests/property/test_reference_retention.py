@@ -46,9 +46,18 @@ from icebench.errors import EngineError
 from tests.unit.engine.commit.tables import SCHEMA, World, data_file, metadata, world
 
 SET_NO_REFERENCE = {
-    Change, ExpireSnapshots, Read, RemoveRef, ReplaceSortOrder, SetLastBatch, UpdateProperties, UpdateSchema,
-    UpdateSpec, UpdateStatistics, UpgradeFormat,
-}  # fmt: skip
+    Change,
+    ExpireSnapshots,
+    Read,
+    RemoveRef,
+    ReplaceSortOrder,
+    SetLastBatch,
+    UpdateProperties,
+    UpdateSchema,
+    UpdateSpec,
+    UpdateStatistics,
+    UpgradeFormat,
+}
 SETTINGS = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
 Settings = Mapping[str, Any]
 """Retention settings by name; None: not set."""
@@ -121,14 +130,15 @@ def settings_of(ref: SnapshotRef) -> Settings:
 
 
 @given(
-    settings=st.fixed_dictionaries({
-        "main": retention(is_tag=False), "b": retention(is_tag=False), "t": retention(is_tag=True)
-    }),
+    settings=st.fixed_dictionaries(
+        {"main": retention(is_tag=False), "b": retention(is_tag=False), "t": retention(is_tag=True)}
+    ),
     moves=st.lists(
         st.tuples(st.sampled_from(sorted(MOVES)), st.sampled_from(BRANCHES), retention(is_tag=False)),
-        min_size=1, max_size=3,
+        min_size=1,
+        max_size=3,
     ),
-)  # fmt: skip
+)
 def test_what_a_change_does_not_name_stays(
     settings: Mapping[str, Settings], moves: Sequence[tuple[str, str, Settings]]
 ) -> None:

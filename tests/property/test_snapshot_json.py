@@ -40,9 +40,16 @@ SNAPSHOTS: st.SearchStrategy[Any] = st.one_of(
     ),
 )
 USUAL = {
-    "snapshot-id": 7, "timestamp-ms": 9, "manifest-list": "s", "summary": {"operation": "append", "a": "b"},
-    "parent-snapshot-id": 6, "sequence-number": 2, "schema-id": 0, "first-row-id": 4, "added-rows": 5,
-}  # fmt: skip
+    "snapshot-id": 7,
+    "timestamp-ms": 9,
+    "manifest-list": "s",
+    "summary": {"operation": "append", "a": "b"},
+    "parent-snapshot-id": 6,
+    "sequence-number": 2,
+    "schema-id": 0,
+    "first-row-id": 4,
+    "added-rows": 5,
+}
 
 
 @given(SNAPSHOTS, st.integers(1, 3))

@@ -30,9 +30,16 @@ from tests.unit.engine.commit.tables import World, data_file, live_files, metada
 STREAMS = ("s", "t")
 BRANCHES = ("main", "audit")
 KINDS = [
-    *["run"] * 6, *["append"] * 3, *["our expiry", "foreign expiry", "rollback"] * 2, "branch", "fast-forward", "tag",
-    "reset", "drop", "lose",
-]  # fmt: skip
+    *["run"] * 6,
+    *["append"] * 3,
+    *["our expiry", "foreign expiry", "rollback"] * 2,
+    "branch",
+    "fast-forward",
+    "tag",
+    "reset",
+    "drop",
+    "lose",
+]
 OWN_KINDS = [*["run"] * 5, *["append"] * 3, *["our expiry"] * 3, "lose"]
 Step = tuple[str, str, str, int]
 

@@ -317,9 +317,11 @@ class TableMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: "main" in self.heads)
     @rule(
-        how=st.sampled_from(["sort", "sort", "zorder", "hilbert"]), fan_in=st.sampled_from("224"), branch=branches,
+        how=st.sampled_from(["sort", "sort", "zorder", "hilbert"]),
+        fan_in=st.sampled_from("224"),
+        branch=branches,
         partial=st.booleans(),
-    )  # fmt: skip
+    )
     def cluster(self, *, how: str, fan_in: str, branch: str, partial: bool) -> None:
         if branch not in self.heads:
             return
@@ -342,8 +344,10 @@ class TableMachine(RuleBasedStateMachine):
             foretold = maintenance.rewrite_position_deletes(rewrite_all=rewrite_all, branch=branch, dry_run=True)
             done = maintenance.rewrite_position_deletes(rewrite_all=rewrite_all, branch=branch)
             assert (foretold.removed_delete_files, foretold.removed_bytes, foretold.snapshot) == (
-                done.removed_delete_files, done.removed_bytes, None,
-            )  # fmt: skip
+                done.removed_delete_files,
+                done.removed_bytes,
+                None,
+            )
             assert foretold.added_delete_files == done.added_delete_files
             return done
 

@@ -73,8 +73,9 @@ def test_byte_strings_of_any_length_hash_by_the_definition(values: list[bytes]) 
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=30)
 MANY = st.builds(
     lambda seed, count: np.random.default_rng(seed).integers(0, 2**64, count, np.uint64),
-    st.integers(0, 2**32), st.sampled_from([1, NOMINAL_ENTRIES - 1, NOMINAL_ENTRIES, NOMINAL_ENTRIES + 1, 30_000]),
-)  # fmt: skip
+    st.integers(0, 2**32),
+    st.sampled_from([1, NOMINAL_ENTRIES - 1, NOMINAL_ENTRIES, NOMINAL_ENTRIES + 1, 30_000]),
+)
 
 
 @settings(max_examples=60)
@@ -122,10 +123,13 @@ ROWS = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["", "a", "b", None
 STEPS = st.lists(
     st.tuples(st.just("append"), ROWS)
     | st.tuples(st.sampled_from(["merge-on-read", "copy-on-write"]), st.integers(0, 9))
-    | st.just(("compute", None)) | st.just(("index", None)) | st.just(("compact", None)) | st.just(("widen", None))
+    | st.just(("compute", None))
+    | st.just(("index", None))
+    | st.just(("compact", None))
+    | st.just(("widen", None))
     | st.just(("rollback", None)),
     max_size=9,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=60)

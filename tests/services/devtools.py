@@ -13,9 +13,16 @@ from select import select
 from typing import Any
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 _SECONDS = 90
 _KEYS = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 """Key -> its Windows virtual key code, which Chromium acts upon."""
@@ -47,8 +54,12 @@ class Page:
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press a key and let it go."""
-        values = {"key": key, "code": key.replace(" ", "Space"), "windowsVirtualKeyCode": _KEYS[key],
-                  "modifiers": _SHIFT if shift else 0}  # fmt: skip
+        values = {
+            "key": key,
+            "code": key.replace(" ", "Space"),
+            "windowsVirtualKeyCode": _KEYS[key],
+            "modifiers": _SHIFT if shift else 0,
+        }
         text = {"type": "keyDown", "text": _TEXTS[key]} if key in _TEXTS else {"type": "rawKeyDown"}
         self._call("Input.dispatchKeyEvent", {**values, **text})
         self._call("Input.dispatchKeyEvent", {**values, "type": "keyUp"})

@@ -68,11 +68,16 @@ _STATISTICS_EVERY = 20
 """Of so many seeds the first has one of these; others have statistics seldom. What known seeds find stays."""
 _INSTEAD = {
     "rewrite": (
-        None, "cluster", "rewrite_position_deletes", "convert_equality_deletes", "convert_equality_deletes", None,
+        None,
+        "cluster",
+        "rewrite_position_deletes",
+        "convert_equality_deletes",
+        "convert_equality_deletes",
+        None,
         "cluster",
     ),
     "sort_order": (None, "compute_table_stats", "compute_partition_stats"),
-}  # fmt: skip
+}
 """Other operations in place of some, by the rows and keys that were drawn before."""
 _NEVER_DRAWN = frozenset(name for names in _INSTEAD.values() for name in names)
 _FAULTS = ("fail", "lose", "die", "die-after", "unsent", "busy", "late", "twice", "stall")

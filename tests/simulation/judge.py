@@ -323,9 +323,10 @@ class Judge:
                 continue
             rest.remove(snapshot)
             _expect(
-                snapshot.get("parent-snapshot-id") == parent_id, "wrong parent",
+                snapshot.get("parent-snapshot-id") == parent_id,
+                "wrong parent",
                 f"{record}: {snapshot.get('parent-snapshot-id')}, not {parent_id}",
-            )  # fmt: skip
+            )
             added = {row.partition for row in self.reader.rows(snapshot) if row.values in step.given}
             effect = kind.effect(rows, step, _base(after, frozenset(added)))
             self._check_rows(snapshot, effect, record, before=before, after=after)
@@ -397,9 +398,10 @@ class Judge:
         for row in rows:
             assert row.row_id is not None
             _expect(
-                row.row_id in known or row.row_id >= new["first-row-id"], "row ids",
+                row.row_id in known or row.row_id >= new["first-row-id"],
+                "row ids",
                 f"{record}: the new row {row} has an id from before",
-            )  # fmt: skip
+            )
 
     def _wanted_references(
         self, refs: dict[str, int], before: Json, line: Sequence[Json], record: Record
@@ -475,9 +477,10 @@ class Judge:
             if record.outcome == "failed" and group not in {"stored", "statistics"}:
                 at_most = 0
             _expect(
-                count <= at_most, "committed though it failed" if at_most == 0 else "committed twice",
+                count <= at_most,
+                "committed though it failed" if at_most == 0 else "committed twice",
                 f"{record}: {record.outcome} ({record.error}), and made {count} versions",
-            )  # fmt: skip
+            )
 
     def _was_done_by_another(self, record: Record) -> bool:
         """Whether tables had the names that a rename or drop is for at some moment while it ran: where its answer is

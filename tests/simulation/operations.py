@@ -101,10 +101,17 @@ class Drawing:
     def filter(self) -> tuple[str, str, Value]:
         """A column, an operator, and a value."""
         rng = self.rng
-        return rng.choice((
-            ("k", "=", rng.choice(self.keys)), ("k", "<", 2), ("k", "=", 4), ("p", "=", 1.0),
-            ("p", "is nan", None), ("p", "is null", None), ("v", ">=", 100),
-        ))  # fmt: skip
+        return rng.choice(
+            (
+                ("k", "=", rng.choice(self.keys)),
+                ("k", "<", 2),
+                ("k", "=", 4),
+                ("p", "=", 1.0),
+                ("p", "is nan", None),
+                ("p", "is null", None),
+                ("v", ">=", 100),
+            )
+        )
 
     def mode(self) -> str:
         """How rows go."""

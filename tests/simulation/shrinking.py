@@ -54,12 +54,14 @@ def steps(result: Result) -> list[str]:
 def told(schedule: Schedule, result: Result) -> str:
     """A failure for people: what went wrong, how it came, and how to see it again."""
     numbered = [f"  {number:2d}. {line}" for number, line in enumerate(steps(result), 1)]
-    return "\n".join([
-        f"seed {schedule.seed}: {result.failure}",
-        f"  table: {schedule.variant}",
-        *numbered,
-        f"  again: python -m tests.simulation --seed {schedule.seed}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"seed {schedule.seed}: {result.failure}",
+            f"  table: {schedule.variant}",
+            *numbered,
+            f"  again: python -m tests.simulation --seed {schedule.seed}",
+        ]
+    )
 
 
 def _size(schedule: Schedule, result: Result) -> tuple[int, int, int, int]:

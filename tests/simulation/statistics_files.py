@@ -89,10 +89,12 @@ def _counted(reader: Reader, snapshot: Json) -> dict[_Key, Counter[str]]:
         file = entry["data_file"]
         names = (
             ("data_file_count", "data_record_count"),
-            ("dv_count" if file["file_format"].lower() == "puffin" else "position_delete_file_count",
-             "position_delete_record_count"),
+            (
+                "dv_count" if file["file_format"].lower() == "puffin" else "position_delete_file_count",
+                "position_delete_record_count",
+            ),
             ("equality_delete_file_count", "equality_delete_record_count"),
-        )[file.get("content") or 0]  # fmt: skip
+        )[file.get("content") or 0]
         counts = counted.setdefault(reader.partition_of(manifest, file), Counter())
         counts.update(dict(zip(names, (1, file["record_count"]), strict=True)))
     return counted

@@ -82,10 +82,13 @@ def test_a_seed_says_the_same_in_every_process() -> None:
         subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(REPOSITORY)},
-            cwd=REPOSITORY, capture_output=True, text=True, check=True,
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for hash_seed in ("1", "2")
-    }  # fmt: skip
+    }
     assert len(told) == 1
 
 
@@ -105,5 +108,9 @@ def simulator(*arguments: str, defect: str | None = None) -> subprocess.Complete
         environment[VARIABLE] = defect
     return subprocess.run(
         [sys.executable, "-m", "tests.simulation", "--processes", "1", *arguments],
-        env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

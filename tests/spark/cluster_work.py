@@ -28,9 +28,11 @@ COLUMNS = ("log_offset", "logged_at", "url", "status", "bytes")
 def main(arguments: list[str]) -> None:
     master, folder = arguments[0], Path(arguments[1])
     conf = {
-        "spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.cores.max": "2",
         "spark.driver.host": "127.0.0.1",
-    }  # fmt: skip
+    }
     settings = SparkSettings(
         master=master, driver_memory="1g", shuffle_partitions=2, extra=(*quick_spark(), *conf.items())
     )

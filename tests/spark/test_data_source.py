@@ -91,12 +91,14 @@ def test_all_types_arrive_as_the_native_scan_gives_them(spark: SparkSession, tmp
             "day": pa.array([0, -700_000, None], pa.date32()),
             "u": pa.array([bytes(range(16)), b"\xff" * 16, None], pa.uuid()),
             "x": pa.array([b"ab", b"cd", None], pa.binary(2)),
-            "s": pa.array([{"a": 1, "x": b"xy"}, {"a": None, "x": None}, None],
-                          pa.struct([("a", pa.int32()), ("x", pa.binary(2))])),
+            "s": pa.array(
+                [{"a": 1, "x": b"xy"}, {"a": None, "x": None}, None],
+                pa.struct([("a", pa.int32()), ("x", pa.binary(2))]),
+            ),
             "l": pa.array([[b"12", None], [], None], pa.list_(pa.binary(2))),
             "m": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int32())),
         }
-    )  # fmt: skip
+    )
     table = open_catalog(tmp_path).create_table("db.t", made.schema)
     table.append(made)
     assert texts(read(spark, tmp_path)) == texts(table.scan().to_spark(spark))

@@ -61,11 +61,18 @@ def of(result: Finished, *key: str) -> Record:
 def test_all_engines_agree_on_everything(result: Finished) -> None:
     assert result.run.failures == ()
     assert {record.engine for record in result.records if record.measurement == "decimals"} == {
-        "icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb", "polars"
-    }  # fmt: skip
+        "icebench",
+        "icebench-spark",
+        "pyiceberg",
+        "iceberg-java",
+        "duckdb",
+        "polars",
+    }
     assert {record.engine for record in result.records if record.measurement == "planning"} == {
-        "icebench", "pyiceberg", "iceberg-java"
-    }  # fmt: skip
+        "icebench",
+        "pyiceberg",
+        "iceberg-java",
+    }
     assert read_run(result.path).complete
 
 

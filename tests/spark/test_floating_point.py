@@ -31,8 +31,13 @@ COLUMNS: dict[str, Callable[[Row], float | None]] = {
     "st.t.x": lambda row: row["st"] and row["st"]["t"] and row["st"]["t"]["x"],
 }
 OPERATORS = {
-    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 Test = tuple[str, Callable[[float], bool]]
 
 

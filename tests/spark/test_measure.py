@@ -119,9 +119,13 @@ def test_upkeep_by_every_engine(where: Surroundings) -> None:
     """Each engine's result is held against what was asked for; none is believed."""
     sizes = {"rows": 2_000, "files": 8, "target_bytes": 100_000, "snapshots": 4, "listed_files": 120, "orphans": 5}
     values = {
-        "name": "tiny", "engines": ["icebench", "icebench-spark", "iceberg-java"], "repetitions": 1, "warmups": 0,
-        "warm_seconds": 0, "workload": {"kind": "maintenance", **sizes},
-    }  # fmt: skip
+        "name": "tiny",
+        "engines": ["icebench", "icebench-spark", "iceberg-java"],
+        "repetitions": 1,
+        "warmups": 0,
+        "warm_seconds": 0,
+        "workload": {"kind": "maintenance", **sizes},
+    }
     found = run_experiment(parse_values(values), where=where)
     assert found.run.failures == ()
     timed = {(r.case, r.engine) for r in found.records if r.metric == "maintenance_time"}
@@ -141,10 +145,15 @@ def test_a_store_that_spark_does_not_reach(
     for name, value in {"type": "hadoop", "warehouse": root, **s3_server.properties}.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name.upper().replace('.', '__').replace('-', '_')}", value)
     values = {
-        "name": "lake", "engines": ["icebench", "icebench-spark", "iceberg-java"], "measurements": ["filtered"],
-        "filters": {"few": "id < 3"}, "repetitions": 1, "warmups": 0, "warm_seconds": 0,
+        "name": "lake",
+        "engines": ["icebench", "icebench-spark", "iceberg-java"],
+        "measurements": ["filtered"],
+        "filters": {"few": "id < 3"},
+        "repetitions": 1,
+        "warmups": 0,
+        "warm_seconds": 0,
         "workload": {"kind": "table", "catalog": "lake", "table": "db.own"},
-    }  # fmt: skip
+    }
     found = run_experiment(parse_values(values), where=where)
     assert found.run.failures == ()
     assert {each.case.engine for each in found.run.measured} == {"icebench"}

@@ -92,19 +92,28 @@ def test_a_scan_of_the_structs_alone(session: SparkSession, tmp_path: Path, kind
 
 
 LEAVES = {
-    "id2": ["id2"], "named": ["named.a", "named.t.x"], "mid": ["mid.a", "mid.t2.x"], "leaf": ["leaf.t.x2"],
-    "items": ["items.a", "items.t2"], "lookup": ["lookup['k'].x2"], "whole2": ["whole2.a", "whole2.t.y"],
+    "id2": ["id2"],
+    "named": ["named.a", "named.t.x"],
+    "mid": ["mid.a", "mid.t2.x"],
+    "leaf": ["leaf.t.x2"],
+    "items": ["items.a", "items.t2"],
+    "lookup": ["lookup['k'].x2"],
+    "whole2": ["whole2.a", "whole2.t.y"],
     "list2": ["list2.a"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
     ("columns", "reused"),
     [
-        (["id2", "named"], False), (["id2", "named", "mid", "leaf"], False), (["named", "items", "lookup"], False),
-        (["id2", "named", "whole2"], False), (["whole2", "named"], True), (["list2", "named"], False),
+        (["id2", "named"], False),
+        (["id2", "named", "mid", "leaf"], False),
+        (["named", "items", "lookup"], False),
+        (["id2", "named", "whole2"], False),
+        (["whole2", "named"], True),
+        (["list2", "named"], False),
     ],
-)  # fmt: skip
+)
 def test_fields_that_a_query_takes_of_renamed_columns(
     spark: SparkSession, tmp_path: Path, columns: list[str], reused: bool
 ) -> None:
@@ -119,9 +128,14 @@ def test_fields_that_a_query_takes_of_renamed_columns(
     table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.table(arrays).schema)
     table.append(pa.table(arrays))
     renames = {
-        "id": "id2", "mid.t": "t2", "leaf.t.x": "x2", "items.element.t": "t2", "lookup.value.x": "x2",
-        "whole": "whole2", "list": "list2",
-    }  # fmt: skip
+        "id": "id2",
+        "mid.t": "t2",
+        "leaf.t.x": "x2",
+        "items.element.t": "t2",
+        "lookup.value.x": "x2",
+        "whole": "whole2",
+        "list": "list2",
+    }
     table.update_schema(lambda s: reduce(lambda made, name: made.rename_column(name, renames[name]), renames, s))
     if reused:
         table.update_schema(lambda s: s.add_column("whole", icebench.LONG).add_column("list", icebench.LONG))

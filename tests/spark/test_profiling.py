@@ -51,9 +51,11 @@ def own_figures(location: str) -> Figures:
         assert table is not None
         assert within is not None
         columns[column.name] = (
-            round(table.average_overlaps, _ROUNDED), table.most_depth,
-            round(within.average_overlaps, _ROUNDED), within.most_depth,
-        )  # fmt: skip
+            round(table.average_overlaps, _ROUNDED),
+            table.most_depth,
+            round(within.average_overlaps, _ROUNDED),
+            within.most_depth,
+        )
     return Figures(
         files=found.files.files,
         records=found.files.records,

@@ -39,9 +39,15 @@ def run_work(master: str, folder: Path, postgres_url: str) -> dict[str, str]:
     command = [sys.executable, "-m", "tests.spark.secret_work", master, str(folder)]
     with (folder / "output").open("wb") as output:
         done = subprocess.run(
-            command, input=json.dumps(given).encode(), stdout=output, stderr=output, cwd=ROOT, env=environment,
-            timeout=1_700, check=False,
-        )  # fmt: skip
+            command,
+            input=json.dumps(given).encode(),
+            stdout=output,
+            stderr=output,
+            cwd=ROOT,
+            env=environment,
+            timeout=1_700,
+            check=False,
+        )
     text = (folder / "output").read_text(errors="replace")
     assert done.returncode == 0, text[-3_000:]
     return found

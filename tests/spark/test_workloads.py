@@ -17,9 +17,16 @@ ENGINES = ("icebench", "icebench-spark", "pyiceberg", "polars", "duckdb")
 
 def run_of(spark: SparkSession, folder: Path, workload: dict[str, Any], **more: Any) -> Run:
     values: dict[str, Any] = {
-        "name": "small", "engines": list(ENGINES), "layouts": ["unpartitioned"], "repetitions": 1, "warmups": 0,
-        "warm_seconds": 0, "workload": workload, "table": {"files": 3}, **more,
-    }  # fmt: skip
+        "name": "small",
+        "engines": list(ENGINES),
+        "layouts": ["unpartitioned"],
+        "repetitions": 1,
+        "warmups": 0,
+        "warm_seconds": 0,
+        "workload": workload,
+        "table": {"files": 3},
+        **more,
+    }
     where = Surroundings(cache=folder / "cache", results=folder / "runs", session=lambda: spark)
     return run_experiment(parse_values(values), where=where).run
 

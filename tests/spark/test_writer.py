@@ -81,8 +81,11 @@ def test_each_task_writes_its_rows_and_tells_of_its_files(spark: SparkSession, t
     rows = [row for own in rows_of(files) for row in own]
     assert [row["id"] for row in rows] == list(range(1000))
     assert rows[5] == {
-        "id": 5, "p": "p2", "at": dt.datetime(1970, 1, 1, 5, tzinfo=dt.UTC), "x": Decimal("1.25"),
-    }  # fmt: skip
+        "id": 5,
+        "p": "p2",
+        "at": dt.datetime(1970, 1, 1, 5, tzinfo=dt.UTC),
+        "x": Decimal("1.25"),
+    }
     for file, own in zip(files, rows_of(files), strict=True):
         assert file.file_size_in_bytes == Path(file.file_path).stat().st_size
         assert file.lower_bounds[1] == min(row["id"] for row in own).to_bytes(8, "little")

@@ -51,10 +51,14 @@ def _data_files(reader: ManifestReader, spec: PartitionSpec) -> list[DataFile]:
     columns: dict[str, list[Any]] = {
         name: reader.number(name).to_pylist()
         for name in (
-            "record_count", "file_size_in_bytes", "sort_order_id", "first_row_id", "content_offset",
+            "record_count",
+            "file_size_in_bytes",
+            "sort_order_id",
+            "first_row_id",
+            "content_offset",
             "content_size_in_bytes",
         )
-    }  # fmt: skip
+    }
     columns["content"] = [_CONTENTS[code] for code in reader.code("content", FileContent).to_pylist()]
     columns["file_path"] = _texts(reader.text("file_path"))
     columns["referenced_data_file"] = _texts(reader.text("referenced_data_file"))

@@ -52,8 +52,14 @@ def plain_snapshot(value: object) -> Snapshot | None:
         return None
     get = value.get
     manifest_list, summary, schema_id = get("manifest-list"), get("summary"), get("schema-id", 0)
-    numbers: Any = (get("snapshot-id"), get("timestamp-ms"), get("parent-snapshot-id", 0), get("sequence-number", 0),
-               get("first-row-id", 0), get("added-rows", 0))  # fmt: skip
+    numbers: Any = (
+        get("snapshot-id"),
+        get("timestamp-ms"),
+        get("parent-snapshot-id", 0),
+        get("sequence-number", 0),
+        get("first-row-id", 0),
+        get("added-rows", 0),
+    )
     if type(manifest_list) is not str or type(summary) is not dict or type(schema_id) is not int or "key-id" in value:
         return None
     if set(map(type, numbers)) != {int} or set(map(type, summary.values())) != {str}:

@@ -13,8 +13,18 @@ from typing import Any
 from icebench.engine.formats.parquet.thrift import read_struct
 
 _CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
-_ENCODINGS = ("plain", "group_var_int", "plain_dictionary", "rle", "bit_packed", "delta_binary_packed",
-              "delta_length_byte_array", "delta_byte_array", "rle_dictionary", "byte_stream_split")  # fmt: skip
+_ENCODINGS = (
+    "plain",
+    "group_var_int",
+    "plain_dictionary",
+    "rle",
+    "bit_packed",
+    "delta_binary_packed",
+    "delta_length_byte_array",
+    "delta_byte_array",
+    "rle_dictionary",
+    "byte_stream_split",
+)
 _ROW_GROUPS, _GROUP_COLUMNS, _CHUNK_META = 4, 1, 3
 _ENCODINGS_FIELD, _CODEC, _UNCOMPRESSED, _COMPRESSED, _ENCODING_STATS = 2, 4, 6, 7, 13
 _PAGE_ENCODING, _PAGE_COUNT = 2, 3

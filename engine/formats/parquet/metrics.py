@@ -22,9 +22,17 @@ from icebench.engine.spec.types import DecimalType, GeospatialType, PrimitiveTyp
 _MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 _LITTLE_ENDIAN = {
-    "int": "<i", "date": "<i", "long": "<q", "time": "<q", "timestamp": "<q", "timestamptz": "<q",
-    "timestamp_ns": "<q", "timestamptz_ns": "<q", "float": "<f", "double": "<d",
-}  # fmt: skip
+    "int": "<i",
+    "date": "<i",
+    "long": "<q",
+    "time": "<q",
+    "timestamp": "<q",
+    "timestamptz": "<q",
+    "timestamp_ns": "<q",
+    "timestamptz_ns": "<q",
+    "float": "<f",
+    "double": "<d",
+}
 _NANOS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 

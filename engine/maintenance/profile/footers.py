@@ -70,9 +70,12 @@ class _Opening:
 
         try:
             with open_source(
-                self.store, stated.location, file_format=stated.file_format, name_mapping=self.name_mapping,
+                self.store,
+                stated.location,
+                file_format=stated.file_format,
+                name_mapping=self.name_mapping,
                 without_ids=self.without_ids,
-            ) as source:  # fmt: skip
+            ) as source:
                 if source.size_bytes != stated.size_bytes:
                     tell("size", f"{source.size_bytes} bytes, and its entry says {stated.size_bytes}")
                 if source.num_rows != stated.records:

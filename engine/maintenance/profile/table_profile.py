@@ -185,7 +185,11 @@ def _order(subject: Subject, snapshot: Snapshot | None, sample_files: int) -> Or
     if not sample_files or snapshot is None:
         return None
     scan = table_scan(
-        subject.metadata, subject.store, snapshot_id=snapshot.snapshot_id, runner=subject.runner, cache=subject.cache,
+        subject.metadata,
+        subject.store,
+        snapshot_id=snapshot.snapshot_id,
+        runner=subject.runner,
+        cache=subject.cache,
         table_name=subject.name,
-    )  # fmt: skip
+    )
     return order_figures(scan.plan(), subject.store, subject.runner, sample_files)

@@ -100,8 +100,11 @@ class PyIceberg:
                 table.manage_snapshots().create_tag(self._id(label, table), name).commit()
             case lang.DropRef(name):
                 remove = table.manage_snapshots()
-                (remove.remove_tag(name) if table.refs()[name].snapshot_ref_type == "tag" else
-                 remove.remove_branch(name)).commit()  # fmt: skip
+                (
+                    remove.remove_tag(name)
+                    if table.refs()[name].snapshot_ref_type == "tag"
+                    else remove.remove_branch(name)
+                ).commit()
             case lang.SetCurrent(label):
                 table.manage_snapshots().set_current_snapshot(self.ids[label]).commit()
             case lang.Rollback(label):

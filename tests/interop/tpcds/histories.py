@@ -36,9 +36,15 @@ HISTORIES = {
 
 EXTRA = "extra"
 _ADDING = {"rows", "positions", "keys"}
-_DATE_KEYS = {"inventory": "inv_date_sk", "store_sales": "ss_sold_date_sk", "catalog_sales": "cs_sold_date_sk",
-              "web_sales": "ws_sold_date_sk", "store_returns": "sr_returned_date_sk",
-              "catalog_returns": "cr_returned_date_sk", "web_returns": "wr_returned_date_sk"}  # fmt: skip
+_DATE_KEYS = {
+    "inventory": "inv_date_sk",
+    "store_sales": "ss_sold_date_sk",
+    "catalog_sales": "cs_sold_date_sk",
+    "web_sales": "ws_sold_date_sk",
+    "store_returns": "sr_returned_date_sk",
+    "catalog_returns": "cr_returned_date_sk",
+    "web_returns": "wr_returned_date_sk",
+}
 _PRIMARY_KEYS = {
     "inventory": ("inv_date_sk", "inv_item_sk", "inv_warehouse_sk"),
     "store_sales": ("ss_item_sk", "ss_ticket_number"),

@@ -110,9 +110,13 @@ def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(
     home = tmp_path / "home"
     home.mkdir()
     environment = {
-        **os.environ, "HOME": str(home), "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org",
-        "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org",
-    }  # fmt: skip
+        **os.environ,
+        "HOME": str(home),
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@example.org",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@example.org",
+    }
 
     def run(*command: str) -> str:
         done = subprocess.run(

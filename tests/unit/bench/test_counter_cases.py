@@ -67,10 +67,19 @@ def test_counts_without_rows_have_no_checksum(now: Baseline) -> None:
 
 def test_the_cases_make_every_stage_work(now: Baseline) -> None:
     for counter in (
-        "manifests_skipped_by_summary", "entries_skipped_by_partition", "entries_skipped_by_metrics",
-        "row_groups_skipped", "delete_files_loaded", "delete_keys_applied", "delete_positions_applied", "rows_deleted",
-        "storage_requests_range_read", "files_written", "parquet_values_decoded", "arrow_bytes_peak",
-    ):  # fmt: skip
+        "manifests_skipped_by_summary",
+        "entries_skipped_by_partition",
+        "entries_skipped_by_metrics",
+        "row_groups_skipped",
+        "delete_files_loaded",
+        "delete_keys_applied",
+        "delete_positions_applied",
+        "rows_deleted",
+        "storage_requests_range_read",
+        "files_written",
+        "parquet_values_decoded",
+        "arrow_bytes_peak",
+    ):
         assert any(case.counters.get(counter, 0) > 0 for case in now.cases.values()), counter
 
 

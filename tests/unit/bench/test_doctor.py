@@ -21,9 +21,13 @@ class Healthy(Machine):
     modules: str = MODULES
     versions: dict[str, str] = field(
         default_factory=lambda: {
-            "pyspark": "4.1.4", "pyarrow": "26.0.1", "numpy": "2.4.6", "numba": "0.68.1", "pyiceberg": "0.12.0",
+            "pyspark": "4.1.4",
+            "pyarrow": "26.0.1",
+            "numpy": "2.4.6",
+            "numba": "0.68.1",
+            "pyiceberg": "0.12.0",
         }
-    )  # fmt: skip
+    )
     required: list[str] = field(
         default_factory=lambda: [
             "pyspark[sql]==4.1.*",
@@ -98,9 +102,18 @@ def test_a_healthy_machine_has_no_complaint_and_says_what_it_is() -> None:
     checks = list(examine(Healthy(), Path("results")))
     assert {check.status for check in checks} == {Status.OK}
     assert [check.subject for check in checks] == [
-        "Java", "Spark", "Packages", "Iceberg jar", "Host name", "Cores", "Memory", "Disk", "Disk writes",
-        "CPU frequency", "Load",
-    ]  # fmt: skip
+        "Java",
+        "Spark",
+        "Packages",
+        "Iceberg jar",
+        "Host name",
+        "Cores",
+        "Memory",
+        "Disk",
+        "Disk writes",
+        "CPU frequency",
+        "Load",
+    ]
     assert all(check.found and not check.advice for check in checks)
 
 

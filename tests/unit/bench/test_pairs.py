@@ -123,8 +123,10 @@ def test_a_dead_case_of_head_fails_and_of_base_is_incomparable_and_the_others_go
     outcome = compare_revisions(pairs, ["dead", "new", "fine"], Baseline())
     assert outcome.exit_code is ExitCode.ERROR
     assert {name: case.stand for name, case in outcome.cases.items()} == {
-        "dead": Stand.FAILED, "new": Stand.INCOMPARABLE, "fine": Stand.PASS,
-    }  # fmt: skip
+        "dead": Stand.FAILED,
+        "new": Stand.INCOMPARABLE,
+        "fine": Stand.PASS,
+    }
     assert outcome.cases["dead"].note == "head: ValueError: gone"
 
 

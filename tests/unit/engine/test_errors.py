@@ -55,8 +55,25 @@ def test_texts_are_shown_without_secrets(text: str, shown: str) -> None:
 
 
 def test_names_of_secrets() -> None:
-    secret = ["token", "credential", "s3.secret-access-key", "s3.session-token", "header.X-Key", "adls.account-key",
-              "adls.auth.shared-key.account.key", "adls.sas-token.account", "rest.client.proxy.password"]  # fmt: skip
-    shown = ["s3.endpoint", "s3.session-token-expires-at-ms", "adls.sas-token-expires-at-ms.a", "scope", "signature-of",
-             "token-exchange-enabled", "token-expires-in-ms", "gcs.oauth2.token-expires-at"]  # fmt: skip
+    secret = [
+        "token",
+        "credential",
+        "s3.secret-access-key",
+        "s3.session-token",
+        "header.X-Key",
+        "adls.account-key",
+        "adls.auth.shared-key.account.key",
+        "adls.sas-token.account",
+        "rest.client.proxy.password",
+    ]
+    shown = [
+        "s3.endpoint",
+        "s3.session-token-expires-at-ms",
+        "adls.sas-token-expires-at-ms.a",
+        "scope",
+        "signature-of",
+        "token-exchange-enabled",
+        "token-expires-in-ms",
+        "gcs.oauth2.token-expires-at",
+    ]
     assert [name for name in [*secret, *shown] if is_secret(name)] == [*secret, "signature-of"]

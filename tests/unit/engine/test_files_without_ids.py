@@ -83,8 +83,9 @@ def test_columns_in_the_tables_order(table: icebench.Table, file_format: FileFor
     add(table, pa.Table.from_pylist(ROWS, SCHEMA), file_format)
     assert table.scan().to_arrow().to_pylist() == ROWS
     assert table.scan("id > 2 and place.y <= -3", columns=["name"]).to_arrow().to_pylist() == [
-        {"name": "n3"}, {"name": "n4"},
-    ]  # fmt: skip
+        {"name": "n3"},
+        {"name": "n4"},
+    ]
     assert table.scan("id = 9").count() == 0
 
 

@@ -22,20 +22,34 @@ import icebench
 from icebench.engine.frames.duckdb_source import ScanDataset
 from icebench.errors import Invalid, NotInstalled, Unsupported
 
-SCHEMA = pa.schema([
-    ("id", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("day", pa.date32()), ("ts", pa.timestamp("us")),
-    ("d", pa.decimal128(9, 2)), ("n", pa.struct([("a", pa.int64()), ("b", pa.string())])), ("u", pa.uuid()),
-    ("e", pa.decimal128(38, 36)),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("x", pa.float64()),
+        ("s", pa.string()),
+        ("day", pa.date32()),
+        ("ts", pa.timestamp("us")),
+        ("d", pa.decimal128(9, 2)),
+        ("n", pa.struct([("a", pa.int64()), ("b", pa.string())])),
+        ("u", pa.uuid()),
+        ("e", pa.decimal128(38, 36)),
+    ]
+)
 
 
 def row(number: int) -> dict[str, Any]:
     moment = dt.datetime.fromisoformat("2020-01-01") + dt.timedelta(days=number)
     return {
-        "id": number, "x": [float("nan"), 1.5, None][number % 3], "s": None if number % 7 == 0 else f"s{number:02}",
-        "day": moment.date(), "ts": moment, "d": Decimal(number).scaleb(-2), "n": {"a": number % 4, "b": "b"},
-        "u": uuid.UUID(int=number).bytes, "e": Decimal(f"{number}.{'1' * 36}"),
-    }  # fmt: skip
+        "id": number,
+        "x": [float("nan"), 1.5, None][number % 3],
+        "s": None if number % 7 == 0 else f"s{number:02}",
+        "day": moment.date(),
+        "ts": moment,
+        "d": Decimal(number).scaleb(-2),
+        "n": {"a": number % 4, "b": "b"},
+        "u": uuid.UUID(int=number).bytes,
+        "e": Decimal(f"{number}.{'1' * 36}"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +79,7 @@ FILTERS: list[tuple[Any, str, int]] = [
     (~(pl.col("id") == 5) & pl.col("s").is_null(), "id != 5 and s is null", 4),
     (pl.col("s").str.len_chars() + pl.col("id") == 10, "length(s) + id = 10", 4),
     (pl.col("n").struct.field("a") == 2, "n.a = 2", 4),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("filter", "text", "files"), FILTERS)

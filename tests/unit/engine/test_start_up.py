@@ -21,9 +21,17 @@ print(plan.files.num_rows, *sorted(name for name in sys.modules if "." not in na
 """
 
 HEAVY = {
-    "numba", "pandas", "pyarrow.acero", "pyarrow.compute", "pyarrow.dataset", "pyarrow.parquet", "pyspark", "scipy",
-    "sqlalchemy", "urllib3",
-}  # fmt: skip
+    "numba",
+    "pandas",
+    "pyarrow.acero",
+    "pyarrow.compute",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "pyspark",
+    "scipy",
+    "sqlalchemy",
+    "urllib3",
+}
 
 
 @pytest.fixture(scope="module")

@@ -30,15 +30,17 @@ from tests.unit.engine.codec.variant_encoder import encode
 
 POINT = b"\x01\x01\x00\x00\x00" + bytes(16)
 GEOMETRY, GEOGRAPHY = GeospatialType("geometry", "srid:4326"), GeospatialType("geography", None, "karney")
-SCHEMA = Schema((
-    NestedField(field_id=1, name="id", type=LONG),
-    NestedField(field_id=2, name="v", type=VARIANT),
-    NestedField(field_id=3, name="g", type=GEOMETRY),
-    NestedField(field_id=4, name="gg", type=GEOGRAPHY),
-    NestedField(field_id=5, name="l", type=list_type(6, VARIANT)),
-    NestedField(field_id=7, name="s", type=StructType((NestedField(field_id=8, name="v", type=VARIANT),))),
-    NestedField(field_id=9, name="m", type=map_type(10, INT, 11, VARIANT)),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        NestedField(field_id=1, name="id", type=LONG),
+        NestedField(field_id=2, name="v", type=VARIANT),
+        NestedField(field_id=3, name="g", type=GEOMETRY),
+        NestedField(field_id=4, name="gg", type=GEOGRAPHY),
+        NestedField(field_id=5, name="l", type=list_type(6, VARIANT)),
+        NestedField(field_id=7, name="s", type=StructType((NestedField(field_id=8, name="v", type=VARIANT),))),
+        NestedField(field_id=9, name="m", type=map_type(10, INT, 11, VARIANT)),
+    )
+)
 REQUIRED = Schema((NestedField(field_id=1, name="v", type=VARIANT, required=True),))
 V3 = {"format-version": "3", "write.delete.mode": "copy-on-write", "write.merge.mode": "copy-on-write"}
 ONE, TWO, NULL = encode({"a": [1, None]}), encode("two"), encode(None)
@@ -95,9 +97,17 @@ def test_metrics_have_no_bounds(table: icebench.Table) -> None:
 
 @pytest.mark.parametrize(
     ("text", "ids"),
-    [("v is null", [2]), ("v is not null", [1, 3]), ("not (v is null) and id > 1", [3]), ("g is null", [2]),
-     ("gg is not null", [2, 3]), ("s.v is null", [2, 3]), ("s.v is not null", [1]), ("s is null", [3])],
-)  # fmt: skip
+    [
+        ("v is null", [2]),
+        ("v is not null", [1, 3]),
+        ("not (v is null) and id > 1", [3]),
+        ("g is null", [2]),
+        ("gg is not null", [2, 3]),
+        ("s.v is null", [2, 3]),
+        ("s.v is not null", [1]),
+        ("s is null", [3]),
+    ],
+)
 def test_tests_for_null(table: icebench.Table, text: str, ids: list[int]) -> None:
     scan = table.scan(filter=text)
     assert sorted(scan.to_arrow().column("id").to_pylist()) == ids
@@ -147,7 +157,7 @@ def identify_by_v(schema: SchemaUpdate) -> None:
         lambda _, t: t.append(pa.table({"v": [{"metadata": None, "value": b"\x00"}]})),
         lambda _, t: t.append(pa.table({"v": [{"metadata": b"\x01\x00\x00", "other": b"\x00"}]})),
     ],
-)  # fmt: skip
+)
 def test_other_uses_are_refused(
     catalog: icebench.Catalog, table: icebench.Table, use: Callable[[icebench.Catalog, icebench.Table], object]
 ) -> None:
@@ -161,10 +171,12 @@ def test_changes_of_rows_and_files(catalog: icebench.Catalog) -> None:
     table = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties=V3)
     table.append(pa.table({"id": [1, 2, 3]}))
     table.update_schema(
-        lambda s: s.add_column("v", VARIANT).add_column("s", StructType((
-            NestedField(field_id=1, name="v", type=VARIANT, required=True),
-        ))).add_column("g", GEOMETRY)
-    )  # fmt: skip
+        lambda s: (
+            s.add_column("v", VARIANT)
+            .add_column("s", StructType((NestedField(field_id=1, name="v", type=VARIANT, required=True),)))
+            .add_column("g", GEOMETRY)
+        )
+    )
     table.append(pa.table({"id": [4], "v": [ONE], "s": [{"v": TWO}], "g": [POINT]}))
     old = [{"id": i, "v": None, "s": None, "g": None} for i in (1, 2, 3)]
     assert rows_of(table) == [*old, {"id": 4, "v": ONE, "s": {"v": TWO}, "g": POINT}]

@@ -161,9 +161,11 @@ def test_the_search_finds_what_trying_everything_finds(table: icebench.Table) ->
 def test_text_that_is_ready_to_run(table: icebench.Table) -> None:
     today = Layout(name="t", partition=(Term(column="day"),))
     layout = Layout(
-        name="l", partition=(Term(column="key", transform="bucket[8]"),), sort=(Term(column="day"),),
+        name="l",
+        partition=(Term(column="key", transform="bucket[8]"),),
+        sort=(Term(column="day"),),
         properties={TARGET_SIZE: "1000"},
-    )  # fmt: skip
+    )
     assert spark_statements(layout, today, "c.db.t") == [
         "ALTER TABLE c.db.t DROP PARTITION FIELD day",
         "ALTER TABLE c.db.t ADD PARTITION FIELD bucket(8, key)",

@@ -17,10 +17,14 @@ from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema(
     [
-        ("day", pa.int32()), ("id", pa.int64()), ("small", pa.int64()), ("price", pa.decimal128(30, 2)),
-        ("note", pa.string()), ("late", pa.int64()),
+        ("day", pa.int32()),
+        ("id", pa.int64()),
+        ("small", pa.int64()),
+        ("price", pa.decimal128(30, 2)),
+        ("note", pa.string()),
+        ("late", pa.int64()),
     ]
-)  # fmt: skip
+)
 SQL = """
 -- weight: 3
 select note from t where id = 5;
@@ -39,12 +43,16 @@ def table(tmp_path: Path) -> icebench.Table:
         made.append(
             pa.table(
                 {
-                    "day": [1] * 100, "id": ids, "small": range(100), "price": [Decimal(i % 100) / 4 for i in ids],
-                    "note": [f"text {i}" for i in ids], "late": ids,
+                    "day": [1] * 100,
+                    "id": ids,
+                    "small": range(100),
+                    "price": [Decimal(i % 100) / 4 for i in ids],
+                    "note": [f"text {i}" for i in ids],
+                    "late": ids,
                 },
                 SCHEMA,
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -57,8 +65,11 @@ def test_partition_fields_are_asked_for_by_their_source_columns(tmp_path: Path) 
         Query(name="c", weight=4.0, ranges=("day",)),
     ]
     assert {name: share for name, share in filtered_shares(made, queries).items() if share} == {
-        "id_bucket": 0.5, "id": 0.5, "small": 0.125, "day": 0.5,
-    }  # fmt: skip
+        "id_bucket": 0.5,
+        "id": 0.5,
+        "small": 0.125,
+        "day": 0.5,
+    }
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -68,8 +79,13 @@ def test_costs_and_use_of_columns(table: icebench.Table, tmp_path: Path, deep: b
     uses, _ = examine_columns(table, queries=path, deep=deep)
     by_name = {use.name: use for use in uses}
     assert {name: (use.read, use.filtered) for name, use in by_name.items()} == {
-        "day": (0, 0), "id": (0.75, 0.75), "small": (0, 0), "price": (0.25, 0), "note": (0.75, 0), "late": (0.25, 0.25),
-    }  # fmt: skip
+        "day": (0, 0),
+        "id": (0.75, 0.75),
+        "small": (0, 0),
+        "price": (0.25, 0),
+        "note": (0.75, 0),
+        "late": (0.25, 0.25),
+    }
     assert by_name["day"].needed == ("partition",)
     sizes = table.inspect.data_files()["readable_metrics"].combine_chunks()
     for name, use in by_name.items():
@@ -85,9 +101,14 @@ def test_what_is_proposed_and_what_is_done(table: icebench.Table, tmp_path: Path
     _, proposals = examine_columns(table, queries=path)
     found = {(each.change, each.column) for each in proposals}
     assert found == {
-        ("metrics", "small"), ("metrics", "price"), ("metrics", "note"), ("order", "late"), ("drop", "small"),
-        ("type", "small"), ("type", "price"),
-    }  # fmt: skip
+        ("metrics", "small"),
+        ("metrics", "price"),
+        ("metrics", "note"),
+        ("order", "late"),
+        ("drop", "small"),
+        ("type", "small"),
+        ("type", "price"),
+    }
     why = {(each.change, each.column): each.why for each in proposals}
     assert why["type", "small"] == "all values are from 0 to 99: int holds them"
     assert why["type", "price"].endswith("decimal(9, 2) holds them")

@@ -10,10 +10,16 @@ import icebench
 from icebench.bench.advise.queries import Query, logged_queries, parse_queries
 from icebench.bench.errors import ConfigError
 
-SCHEMA = pa.schema([
-    ("id", pa.int64()), ("Day", pa.date32()), ("city", pa.string()), ("k", pa.int32()),
-    ("address", pa.struct([("zip", pa.string())])), ("a.b", pa.int64()),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("Day", pa.date32()),
+        ("city", pa.string()),
+        ("k", pa.int32()),
+        ("address", pa.struct([("zip", pa.string())])),
+        ("a.b", pa.int64()),
+    ]
+)
 
 
 @pytest.fixture
@@ -45,15 +51,21 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: iceben
         ("select * from visits", None, ("id", "Day", "city", "k", "address", "a.b")),
         ("select count(*) from visits where address.zip = '1'", "(\"address.zip\" = '1')", ("address",)),
         ('select v."a.b" from visits v where v."A.B" < 1', '("a.b" < 1)', ("a.b",)),
-        ("with visits as (select 1 as id) select v.id from visits v join db.visits w on true where w.k = 1",
-         '("k" = 1)', ("k",)),
+        (
+            "with visits as (select 1 as id) select v.id from visits v join db.visits w on true where w.k = 1",
+            '("k" = 1)',
+            ("k",),
+        ),
         ("insert into o select id from visits where city in ('a', 'b')", "(\"city\" IN ('a', 'b'))", ("id", "city")),
         ("select id from visits v left join dim d on d.k = v.k and v.id = 3 where v.k = 2", '("k" = 2)', ("id", "k")),
-        ("select d.k from dim d left join visits v on d.k = v.k and v.id = 3 where v.city is null", '("id" = 3)',
-         ("id", "city", "k")),
+        (
+            "select d.k from dim d left join visits v on d.k = v.k and v.id = 3 where v.city is null",
+            '("id" = 3)',
+            ("id", "city", "k"),
+        ),
         ("select id from wh.db.visits where exists (select 1 from dim d where d.k = visits.k)", None, ("id", "k")),
     ],
-)  # fmt: skip
+)
 def test_what_is_read(table: icebench.Table, sql: str, filter: str | None, columns: tuple[str, ...]) -> None:
     (query,) = parse_queries(sql, table).queries
     assert (query.filter, query.columns) == (filter, columns)
@@ -93,9 +105,16 @@ def test_what_is_refused(table: icebench.Table) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["[]", "null", "{", '{"location": 1}', '{"location": "x", "filter": "id <", "columns": []}',
-     '{"location": "x", "filter": "true", "columns": 3}', '{"location": "x", "filter": "true", "columns": null}'],
-)  # fmt: skip
+    [
+        "[]",
+        "null",
+        "{",
+        '{"location": 1}',
+        '{"location": "x", "filter": "id <", "columns": []}',
+        '{"location": "x", "filter": "true", "columns": 3}',
+        '{"location": "x", "filter": "true", "columns": null}',
+    ],
+)
 def test_a_line_that_reports_no_scan_is_named(table: icebench.Table, line: str) -> None:
     with pytest.raises(ConfigError, match="line 1 reports no scan"):
         logged_queries([line.replace('"x"', json.dumps(table.location))], table)

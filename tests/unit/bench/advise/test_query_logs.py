@@ -142,17 +142,26 @@ def test_events_of_trino(table: icebench.Table, tmp_path: Path, *, packed: bool)
     assert asked(found) == OF_TRINO
     assert found.others == 2
     assert [(each.query, each.text) for each in found.unused] == [
-        ("q3", '"id" = ?'), ("q5", "selec id from visits"), ("q7", "{'metadata': 3}"), ("q8", '{"cut o'),
-    ]  # fmt: skip
+        ("q3", '"id" = ?'),
+        ("q5", "selec id from visits"),
+        ("q7", "{'metadata': 3}"),
+        ("q8", '{"cut o'),
+    ]
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_exports_of_trinos_table_of_queries(table: icebench.Table, tmp_path: Path, form: str) -> None:
     rows = [
-        {"query_id": each["metadata"]["queryId"], "state": "FINISHED", "user": "ann", "source": None,
-         "query": each["metadata"].get("preparedQuery", each["metadata"]["query"]), "queued_time_ms": 1}
+        {
+            "query_id": each["metadata"]["queryId"],
+            "state": "FINISHED",
+            "user": "ann",
+            "source": None,
+            "query": each["metadata"].get("preparedQuery", each["metadata"]["query"]),
+            "queued_time_ms": 1,
+        }
         for each in TRINO
-    ]  # fmt: skip
+    ]
     log = tmp_path / f"queries.{form}"
     with log.open("w", encoding="utf-8", newline="") as file:
         if form == "csv":

@@ -35,8 +35,10 @@ def test_layouts_of_a_run_that_is_named_in_another_form(tmp_path: Path, capsys: 
     shutil.move(run, named)
     assert exit_code("--results", tmp_path, "compare", "--run", named, "--json") == 0
     assert {row["layout"] for row in json.loads(capsys.readouterr().out)["rows"]} == {
-        "unpartitioned", "monthly", "sorted",
-    }  # fmt: skip
+        "unpartitioned",
+        "monthly",
+        "sorted",
+    }
     assert exit_code("--results", tmp_path, "compare", "--run", named, "--csv") == 0
     assert capsys.readouterr().out.startswith("layout,filter,quantity,")
 

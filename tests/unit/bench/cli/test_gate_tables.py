@@ -57,8 +57,9 @@ def gate(*arguments: str) -> tuple[int, str]:
     options = ["--tables", "mine.toml", *arguments]
     code = run_guarded(
         lambda: int(command.main(options, prog_name="gate", standalone_mode=False, obj=context)),
-        debug=lambda: False, err=out,
-    )  # fmt: skip
+        debug=lambda: False,
+        err=out,
+    )
     return code, out.getvalue()
 
 

@@ -122,8 +122,16 @@ def test_an_unknown_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -
 def test_what_was_asked_for_can_be_typed_again() -> None:
     options = {"--table": "t", "--filter": ("a < 1", "b = 2"), "--scale": None, "--repetitions": 3, "--only": ()}
     assert arguments(None, options) == (
-        "run", "--table", "t", "--filter", "a < 1", "--filter", "b = 2", "--repetitions", "3",
-    )  # fmt: skip
+        "run",
+        "--table",
+        "t",
+        "--filter",
+        "a < 1",
+        "--filter",
+        "b = 2",
+        "--repetitions",
+        "3",
+    )
     assert arguments("quick", {"--scale": 0.05}) == ("run", "quick", "--scale", "0.05")
 
 

@@ -56,7 +56,7 @@ def test_formats_for_programs(table: icebench.Table, capsys: pytest.CaptureFixtu
         ("select map([[1]], [2]) as m", 'm\n"[[[1], 2]]"\n', {"m": [[[1], 2]]}),
         ("select 'infinity'::date as d", f"d\n{FAR}\n", {"d": FAR}),
     ],
-)  # fmt: skip
+)
 def test_rows_that_python_does_not_hold(query: str, csv: str, last: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("sql", query, "--format", "csv") == 0
     assert capsys.readouterr().out == csv

@@ -34,9 +34,15 @@ def test_one_name_for_each_option(given: Mapping[str, str], named: Mapping[str, 
 def test_access_for_duckdb() -> None:
     found = secret_of(Access("s3", {**KEYS, "s3.endpoint": "http://127.0.0.1:9000/", "s3.region": "eu"}))
     assert found == [
-        "TYPE s3", "KEY_ID 'id'", "SECRET 'it''s'", "SESSION_TOKEN 'lent'", "REGION 'eu'",
-        "ENDPOINT '127.0.0.1:9000'", "URL_STYLE 'path'", "USE_SSL false",
-    ]  # fmt: skip
+        "TYPE s3",
+        "KEY_ID 'id'",
+        "SECRET 'it''s'",
+        "SESSION_TOKEN 'lent'",
+        "REGION 'eu'",
+        "ENDPOINT '127.0.0.1:9000'",
+        "URL_STYLE 'path'",
+        "USE_SSL false",
+    ]
     virtual = secret_of(Access("s3", {"s3.endpoint": "minio.example", "s3.path-style-access": "false"}))
     assert virtual[1:] == ["ENDPOINT 'minio.example'", "URL_STYLE 'vhost'", "USE_SSL true"]
     with pytest.raises(EngineMissing, match=r"duckdb has no setting for s3.role-arn"):

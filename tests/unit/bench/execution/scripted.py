@@ -119,9 +119,7 @@ def executor_of(clock: Clock) -> ClockExecutor:
     return ClockExecutor(clock, lambda: None, ClockTree(clock))  # type: ignore[arg-type]
 
 
-def pace_of(
-    repetitions: int = 3, warmups: int = 1, *, warm_seconds: float = 0, case_seconds: float = 1e9
-) -> Pace:  # fmt: skip
+def pace_of(repetitions: int = 3, warmups: int = 1, *, warm_seconds: float = 0, case_seconds: float = 1e9) -> Pace:
     """The same pace for every measurement."""
     return Pace(
         repetitions=dict.fromkeys(MEASUREMENTS, repetitions),

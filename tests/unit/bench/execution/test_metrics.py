@@ -23,8 +23,10 @@ def measured(case: Case, walls: dict[tuple[int, int], float], **evidence: object
 def test_a_case_has_its_wall_time_processor_time_and_memory() -> None:
     found = records_of([measured(replace(CASE, measurement="planning", cache="cold", configuration=""), {(0, 0): 2.0})])
     assert [(r.metric, r.unit, r.samples, r.case) for r in found] == [
-        ("latency_cold", "s", (2.0,), "all"), ("cpu_cold", "s", (1.0,), "all"), ("memory_cold", "bytes", (7.0,), "all"),
-    ]  # fmt: skip
+        ("latency_cold", "s", (2.0,), "all"),
+        ("cpu_cold", "s", (1.0,), "all"),
+        ("memory_cold", "bytes", (7.0,), "all"),
+    ]
 
 
 def test_costs_are_differences_within_a_round_of_one_process() -> None:

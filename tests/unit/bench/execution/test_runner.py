@@ -48,9 +48,11 @@ def trial(name: str, **changes: str) -> Trial:
 
 def pace(repetitions: int = 3, warmups: int = 1, *, warm_seconds: float = 0, case_seconds: float = 1e9) -> Pace:
     return Pace(
-        repetitions={"planning": repetitions}, warmups={"planning": warmups}, warm_seconds=warm_seconds,
+        repetitions={"planning": repetitions},
+        warmups={"planning": warmups},
+        warm_seconds=warm_seconds,
         case_seconds=case_seconds,
-    )  # fmt: skip
+    )
 
 
 class Made:
@@ -60,8 +62,13 @@ class Made:
         self.recorder = Recorder(writer, versions=dict.fromkeys(NAMES, "1"))
         self.executor = executor
         self.runner = Runner(
-            pace=pace, executor=executor, recorder=self.recorder, progress=silent, seed=seed, **more  # type: ignore[arg-type]
-        )  # fmt: skip
+            pace=pace,
+            executor=executor,
+            recorder=self.recorder,
+            progress=silent,
+            seed=seed,
+            **more,  # type: ignore[arg-type]
+        )
 
     def run(self, *trials: Trial) -> dict[str, list[Sample]]:
         for each in trials:
@@ -295,8 +302,10 @@ def test_rounds_are_told(writer: RunWriter) -> None:
     made.runner.progress = lambda _, detail, done, total, share=None: told.append((detail, done, total, share or 0.0))
     made.run(trial("1"), trial("2"))
     assert [each[:3] for each in told] == [
-        ("warming up 2 of 2 cases", 0, 2), ("round 1 of 2, 2 cases", 1, 2), ("round 2 of 2, 2 cases", 2, 2),
-    ]  # fmt: skip
+        ("warming up 2 of 2 cases", 0, 2),
+        ("round 1 of 2, 2 cases", 1, 2),
+        ("round 2 of 2, 2 cases", 2, 2),
+    ]
     assert [each[3] for each in told] == pytest.approx([0, 4 / 5, 1], abs=0.01)
 
 

@@ -24,8 +24,12 @@ OUTCOME = Outcome(
 def test_rows_begin_with_the_worst() -> None:
     assert [row[0] for row in OUTCOME.rows()][-1] == "plan"
     assert OUTCOME.rows()[[row[0] for row in OUTCOME.rows()].index("scan")] == (
-        "scan", "regressed", "1.350", "1.350 to 1.350", "25",
-    )  # fmt: skip
+        "scan",
+        "regressed",
+        "1.350",
+        "1.350 to 1.350",
+        "25",
+    )
 
 
 def test_json_has_all_of_it() -> None:
@@ -37,8 +41,11 @@ def test_json_has_all_of_it() -> None:
 def test_junit_tells_failures_from_errors_and_what_was_not_decided() -> None:
     suite = ET.fromstring(as_junit(OUTCOME))
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "5", "failures": "1", "errors": "2", "skipped": "1",
-    }  # fmt: skip
+        "tests": "5",
+        "failures": "1",
+        "errors": "2",
+        "skipped": "1",
+    }
     assert [e.get("message") for e in suite.iter("error")] == ["head: ValueError: <gone>", "base: KeyError"]
     assert [e.get("message") for e in suite.iter("failure")] == ["1.350 times the base"]
 

@@ -37,9 +37,17 @@ def test_what_is_encoded_is_decoded(entries: list[Entry]) -> None:
 
 @pytest.mark.parametrize(
     "damaged",
-    ["", "{", "[]", "{}", '{"revision": 1}', encode(entry(1)).replace('"log_ratio":0.0', '"log_ratio":"fast"').strip(),
-     encode(entry(1, files=3)).replace(":3}", ":3.5}").strip(), encode(entry(1)).replace('"pairs":3,', "").strip()],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"revision": 1}',
+        encode(entry(1)).replace('"log_ratio":0.0', '"log_ratio":"fast"').strip(),
+        encode(entry(1, files=3)).replace(":3}", ":3.5}").strip(),
+        encode(entry(1)).replace('"pairs":3,', "").strip(),
+    ],
+)
 def test_a_damaged_line_is_named_with_its_number(damaged: str) -> None:
     text = encode(entry(1)) + damaged + "\n" + encode(entry(2))
     with pytest.raises(ConfigError, match=r"^history.jsonl, line 2: damaged"):

@@ -133,14 +133,17 @@ def test_only_what_never_differs_between_runs_is_admissible() -> None:
     assert admissible([close, baseline(a=result(function_calls=10_600))]) == ("a:function_calls",)
 
 
-@pytest.mark.parametrize(("counter", "before", "within", "beyond"), [
-    ("storage_bytes_read", 100_000, 105_000, 105_100),
-    ("manifest_bytes_decoded", 10, 74, 75),
-    ("arrow_bytes_allocated", 100_000, 101_000, 101_100),
-    ("arrow_bytes_peak", 1_000_000, 1_100_000, 1_100_100),
-    ("function_calls", 10_000, 10_100, 10_200),
-    ("parquet_values_decoded", 10_000, 10_000, 10_001),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("counter", "before", "within", "beyond"),
+    [
+        ("storage_bytes_read", 100_000, 105_000, 105_100),
+        ("manifest_bytes_decoded", 10, 74, 75),
+        ("arrow_bytes_allocated", 100_000, 101_000, 101_100),
+        ("arrow_bytes_peak", 1_000_000, 1_100_000, 1_100_100),
+        ("function_calls", 10_000, 10_100, 10_200),
+        ("parquet_values_decoded", 10_000, 10_000, 10_001),
+    ],
+)
 def test_what_repeats_inexactly_has_a_tolerance(counter: str, before: int, within: int, beyond: int) -> None:
     accepted = baseline(a=CaseResult(checksum="c", counters={counter: before}))
     assert judged(accepted, {"a": CaseResult(checksum="c", counters={counter: within})}).findings == ()

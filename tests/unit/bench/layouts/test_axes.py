@@ -64,8 +64,9 @@ def test_keys_of_layouts_are_values_as_they_are() -> None:
     orders: list[object] = [["ss_item_sk"], ["ss_sold_date", "ss_item_sk desc"], []]
     found = experiment({"sort": orders, "layouts": ["sorted"]}).layouts
     assert [layout.name for layout in found[1:3]] == [
-        "sorted (sort=ss_sold_date+ss_item_sk desc)", "sorted (sort=none)",
-    ]  # fmt: skip
+        "sorted (sort=ss_sold_date+ss_item_sk desc)",
+        "sorted (sort=none)",
+    ]
     assert [term.descending for term in found[1].sort] == [False, True]
     assert found[2].sort == ()
     curves = [
@@ -94,8 +95,12 @@ def test_names_say_what_is_unusual_in_plain_words() -> None:
     ]
     found = experiment(axes).layouts
     assert [layout.properties.get("write.parquet.row-group-size-bytes") for layout in found] == [
-        "134217728", "524288", "1000000", "134217728", None,
-    ]  # fmt: skip
+        "134217728",
+        "524288",
+        "1000000",
+        "134217728",
+        None,
+    ]
 
 
 def test_two_properties_that_end_alike_have_their_whole_names() -> None:

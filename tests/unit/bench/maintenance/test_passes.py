@@ -163,8 +163,9 @@ def test_delete_files_that_a_rewrite_leaves_are_not_due(
     if due:
         assert done.result is not None
         assert (done.result["removed_delete_files"], done.result["added_delete_files"]) == (
-            partitions * deletes, partitions,
-        )  # fmt: skip
+            partitions * deletes,
+            partitions,
+        )
     table.set_properties({"somebody": "else"})  # the tag of the snapshot is not why it is not due
     table.append(pa.table({"id": [1000], "part": [0]}))
     assert decide(table, policy, execute=True)["position_deletes"].decision == "skip"

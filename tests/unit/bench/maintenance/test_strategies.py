@@ -18,9 +18,12 @@ from icebench.bench.workloads.events import Events
 
 # A thousandth of a large table: its files, and what opening one costs.
 PROPERTIES = {
-    "format-version": "3", "write.target-file-size-bytes": str(512 << 10), "read.split.open-file-cost": str(4 << 10),
-    "history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "20",
-}  # fmt: skip
+    "format-version": "3",
+    "write.target-file-size-bytes": str(512 << 10),
+    "read.split.open-file-cost": str(4 << 10),
+    "history.expire.max-snapshot-age-ms": "0",
+    "history.expire.min-snapshots-to-keep": "20",
+}
 Keep = Callable[[icebench.Table, int], int]
 """Takes a table after a commit of that number, and gives the bytes of data files that this moved."""
 

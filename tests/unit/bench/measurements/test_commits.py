@@ -38,9 +38,12 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def place(location: str, tmp_path: Path) -> Commits:
     return Commits(
-        case=Case(workload="t", layout="t", measurement="commits"), location=location, files=FILES,
-        engines=("icebench", "pyiceberg"), workspace=tmp_path / "tables",
-    )  # fmt: skip
+        case=Case(workload="t", layout="t", measurement="commits"),
+        location=location,
+        files=FILES,
+        engines=("icebench", "pyiceberg"),
+        workspace=tmp_path / "tables",
+    )
 
 
 @pytest.fixture
@@ -92,9 +95,12 @@ def with_column(name: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> Cal
     ],
 )
 def test_what_is_committed_is_read_back(
-    bench_of: Callable[..., Recorded], place: Commits, reader: str, change: Callable[[pa.Table], pa.Table],
+    bench_of: Callable[..., Recorded],
+    place: Commits,
+    reader: str,
+    change: Callable[[pa.Table], pa.Table],
     reason: str,
-) -> None:  # fmt: skip
+) -> None:
     made = bench_of(Altering(change), *([PyIceberg(CONTEXT)] if reader == "pyiceberg" else []))
     made.measure(replace(place, engines=("icebench",)))
     failure, overtaken = made.failures
@@ -105,9 +111,7 @@ def test_what_is_committed_is_read_back(
     assert not made.records
 
 
-def test_an_engine_that_commits_nothing_is_skipped(
-    bench_of: Callable[..., Recorded], place: Commits
-) -> None:  # fmt: skip
+def test_an_engine_that_commits_nothing_is_skipped(bench_of: Callable[..., Recorded], place: Commits) -> None:
     made = bench_of(ScriptedEngine("reads", Clock(), abilities=frozenset({Ability.SCAN})))
     made.measure(replace(place, engines=("reads",)))
     assert [s.reason for s in made.skipped] == ["reads offers no committing files that are described"]

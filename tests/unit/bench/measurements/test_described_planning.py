@@ -23,10 +23,14 @@ FILTERS = FILES.filters()
 
 def planning(*engines: str, location: str = "m", fresh: bool = False) -> Planning:
     return Planning(
-        case=Case(workload="t", layout="t", measurement="planning"), location=location, filters=FILTERS,
-        truth=DescribedFiles(FILES), engines=engines, fresh=(EVERYTHING, "metric") if fresh else (),
+        case=Case(workload="t", layout="t", measurement="planning"),
+        location=location,
+        filters=FILTERS,
+        truth=DescribedFiles(FILES),
+        engines=engines,
+        fresh=(EVERYTHING, "metric") if fresh else (),
         floorless=("partition",),
-    )  # fmt: skip
+    )
 
 
 def pace(*, warm_seconds: float = 0, case_seconds: float = 100) -> Pace:

@@ -68,9 +68,15 @@ def test_every_state_has_the_rows_of_its_compacted_twin(tmp_path: Path, kind: st
 @pytest.mark.slow
 def test_refreshes_add_rows_and_delete_those_of_some_days(tmp_path: Path) -> None:
     found = run_of(
-        tmp_path, kind="refreshes", scale=0.002, table="store_returns", refreshes=3, share=0.05,
-        deletes=["vectors", "positions"], compact_every=[0, 2],
-    )  # fmt: skip
+        tmp_path,
+        kind="refreshes",
+        scale=0.002,
+        table="store_returns",
+        refreshes=3,
+        share=0.05,
+        deletes=["vectors", "positions"],
+        compact_every=[0, 2],
+    )
     assert {engine for *_, engine in found} == set(ENGINES)
     sales = Refreshes(sales=DatedSales.of(Tpcds(scale=0.002, seed=1), "store_returns"), batches=3, share=0.05)
     for name in ("deletion vectors", "position deletes"):

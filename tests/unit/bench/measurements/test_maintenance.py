@@ -31,10 +31,20 @@ from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine,
 
 TABLES = MaintenanceTables(rows=2_000, files=16, target_bytes=40_000, snapshots=6, listed_files=180, orphans=7)
 VALUES: dict[str, Any] = {
-    "name": "tiny", "engines": ["icebench"], "repetitions": 2, "warm_seconds": 0,
-    "workload": {"kind": "maintenance", "rows": 2_000, "files": 16, "target_bytes": 40_000, "snapshots": 6,
-                 "listed_files": 180, "orphans": 7},
-}  # fmt: skip
+    "name": "tiny",
+    "engines": ["icebench"],
+    "repetitions": 2,
+    "warm_seconds": 0,
+    "workload": {
+        "kind": "maintenance",
+        "rows": 2_000,
+        "files": 16,
+        "target_bytes": 40_000,
+        "snapshots": 6,
+        "listed_files": 180,
+        "orphans": 7,
+    },
+}
 
 
 def no_spark() -> None:
@@ -51,9 +61,12 @@ def bench_of(writer: RunWriter) -> Callable[..., Recorded]:
 
 def measurement(place: Path, *actions: Action, engines: tuple[str, ...] = ("icebench",)) -> Maintenance:
     return Maintenance(
-        case=Case(workload="t", layout="t", measurement="maintenance"), tables=TABLES, actions=actions,
-        engines=engines, workspace=place,
-    )  # fmt: skip
+        case=Case(workload="t", layout="t", measurement="maintenance"),
+        tables=TABLES,
+        actions=actions,
+        engines=engines,
+        workspace=place,
+    )
 
 
 def test_a_run_keeps_equal_copies_and_reports_what_it_took(tmp_path: Path) -> None:
@@ -76,8 +89,7 @@ def test_a_run_keeps_equal_copies_and_reports_what_it_took(tmp_path: Path) -> No
     assert section.charts
 
 
-FRESH = {**VALUES, "repetitions": 1,
-         "workload": {**VALUES["workload"], "fresh": True, "actions": ["binpack", "sort"]}}  # fmt: skip
+FRESH = {**VALUES, "repetitions": 1, "workload": {**VALUES["workload"], "fresh": True, "actions": ["binpack", "sort"]}}
 
 
 def test_fresh_processes_keep_equal_copies_and_tell_their_memory(tmp_path: Path) -> None:
@@ -219,8 +231,9 @@ def test_what_one_action_did_to_a_table_is_not_the_truth_of_the_next(
     made = bench_of(besides(lambda t: t.delete("log_offset = 77", mode="copy-on-write"))())
     made.measure(measurement(tmp_path, "binpack", "sort"))
     assert [f.message for f in made.failures] == [
-        "after binpack the table has other rows or files", "after sort the table has other rows or files",
-    ]  # fmt: skip
+        "after binpack the table has other rows or files",
+        "after sort the table has other rows or files",
+    ]
 
 
 def test_a_later_run_is_looked_at_too(bench_of: Callable[..., Recorded], tmp_path: Path) -> None:
@@ -252,14 +265,13 @@ def test_the_table_is_the_same_again(tmp_path: Path) -> None:
         assert len(table.snapshots) == TABLES.snapshots + 1
 
 
-def test_an_engine_that_keeps_nothing_or_not_all_is_skipped(
-    bench_of: Callable[..., Recorded], tmp_path: Path
-) -> None:  # fmt: skip
+def test_an_engine_that_keeps_nothing_or_not_all_is_skipped(bench_of: Callable[..., Recorded], tmp_path: Path) -> None:
     partly = Icebench(CONTEXT)
     partly.maintains = frozenset({"binpack"})
     reads = ScriptedEngine("reads", Clock(), abilities=frozenset({Ability.SCAN}))
     made = bench_of(partly, reads)
     made.measure(measurement(tmp_path, "rewrite_manifests", engines=("icebench", "reads")))
     assert {s.reason for s in made.skipped} == {
-        "icebench has no rewrite_manifests of its own", "reads offers no upkeep of tables",
-    }  # fmt: skip
+        "icebench has no rewrite_manifests of its own",
+        "reads offers no upkeep of tables",
+    }

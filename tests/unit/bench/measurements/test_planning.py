@@ -17,9 +17,11 @@ FILES = {
     for records, path in enumerate(PATHS, 1)
 }
 PLANNING = Planning(
-    case=Case(workload="w", layout="small", measurement="planning"), location="m", filters={"some": "x = 1"},
+    case=Case(workload="w", layout="small", measurement="planning"),
+    location="m",
+    filters={"some": "x = 1"},
     truth=TableFiles(FILES, lambda name: {"some": {"/t/a": 1}}[name]),
-)  # fmt: skip
+)
 
 
 def test_cold_plans_have_a_fresh_handle_and_warm_ones_do_not(writer: RunWriter) -> None:

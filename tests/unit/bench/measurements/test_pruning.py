@@ -72,8 +72,12 @@ def test_a_plan_is_measured_against_every_row(writer: RunWriter, location: str) 
     assert made.samples("everything", "some", "recall") == [1.0]
     counters = next(r for r in made.records if r.engine == "everything").counters
     assert counters == {
-        "files_planned": 4, "files_total": 4, "files_matching": 2, "files_wasted": 2, "rows_matching": 100
-    }  # fmt: skip
+        "files_planned": 4,
+        "files_total": 4,
+        "files_matching": 2,
+        "files_wasted": 2,
+        "rows_matching": 100,
+    }
 
 
 def test_a_lost_file_is_a_failure(writer: RunWriter, location: str) -> None:

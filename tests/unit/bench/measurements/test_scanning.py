@@ -23,9 +23,7 @@ def rows(*values: int) -> pa.RecordBatch:
 
 TABLES = {"all": rows(1, 2, 3, 4), "some": rows(2, 3, 4), "half": rows(3, 4)}
 SECONDS = {"all": 2.0, "some": 2.5, "half": 4.0}
-WHOLE = Scanning(
-    case=Case(workload="w", layout="small", measurement="decimals"), tables={"": "all"}, columns=("x",)
-)  # fmt: skip
+WHOLE = Scanning(case=Case(workload="w", layout="small", measurement="decimals"), tables={"": "all"}, columns=("x",))
 DELETED = Scanning(
     case=Case(workload="w", layout="small", measurement="deletes"),
     tables={"25%": "some", "50%": "half", "none": "all"},
@@ -165,8 +163,9 @@ def test_what_cannot_be_measured_is_skipped(writer: RunWriter) -> None:
     made = recorded(writer, clock, engine("one", clock, all=rows()), plans)
     made.measure(WHOLE)
     assert [(s.engine, s.reason) for s in made.skipped] == [
-        ("plans", "plans offers no scanning"), ("*", "the table has no rows"),
-    ]  # fmt: skip
+        ("plans", "plans offers no scanning"),
+        ("*", "the table has no rows"),
+    ]
     assert not made.records
     assert not made.failures
 
@@ -258,9 +257,12 @@ def test_an_engine_that_cannot_apply_deletes_keeps_its_other_figures(writer: Run
 def test_tables_that_must_have_the_same_rows(writer: RunWriter, same: bool) -> None:
     clock = Clock()
     scanning = replace(
-        DELETED, case=replace(DELETED.case, measurement="reading"), tables={"none": "all", "other": "some"}, rows={},
+        DELETED,
+        case=replace(DELETED.case, measurement="reading"),
+        tables={"none": "all", "other": "some"},
+        rows={},
         same_rows=same,
-    )  # fmt: skip
+    )
     made = recorded(writer, clock, ScriptedEngine("one", clock, rows=TABLES, seconds=SECONDS))
     made.measure(scanning)
     if same:

@@ -192,6 +192,10 @@ def _deletes() -> Iterator[Measured]:
 
 
 FAILED = Failure(
-    kind="Disagreement", message="57,608 rows against 57,607", engine="pyiceberg", measurement="decimals",
-    layout="sorted", case="scan",
-)  # fmt: skip
+    kind="Disagreement",
+    message="57,608 rows against 57,607",
+    engine="pyiceberg",
+    measurement="decimals",
+    layout="sorted",
+    case="scan",
+)

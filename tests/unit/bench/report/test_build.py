@@ -170,16 +170,27 @@ def test_each_stage_says_what_it_leaves_and_how_much_of_it_for_nothing(report: R
     assert len(set(funnel.columns)) == len(funnel.columns)
     (row,) = (r for r in candidates.rows if (r[0].text, r[1].text) == ("one_item", "sorted"))
     assert [(cell.text, cell.detail) for cell in row[2:]] == [
-        ("icebench and icebench-spark", ""), ("61", "100%"), ("61", "100%"), ("61", "100%"), ("61", "100%"),
-        ("2", "1.67%"), ("2", "1.67%"), ("1", ""),
-    ]  # fmt: skip
+        ("icebench and icebench-spark", ""),
+        ("61", "100%"),
+        ("61", "100%"),
+        ("61", "100%"),
+        ("61", "100%"),
+        ("2", "1.67%"),
+        ("2", "1.67%"),
+        ("1", ""),
+    ]
 
 
 def test_stages_are_left_out_where_delete_files_are_counted_among_them() -> None:
     counters = {
-        "files_total": 9, "files_matching": 1, "files_planned": 2, "entries_decoded": 9, "manifests_in_list": 2,
-        "delete_files_planned": 0, "delete_files_unused": 3,
-    }  # fmt: skip
+        "files_total": 9,
+        "files_matching": 1,
+        "files_planned": 2,
+        "entries_decoded": 9,
+        "manifests_in_list": 2,
+        "delete_files_planned": 0,
+        "delete_files_unused": 3,
+    }
     only = record("pruning", "one_item", "recall", "ratio", [1.0], counters=counters)
     report = build_report(sample_run(records=(only,)), results_file="x")
     assert "Files that each stage leaves" not in " ".join(table.title for table in report.sections[0].switch)
@@ -190,9 +201,15 @@ def test_engines_that_plan_alike_share_a_row_and_others_do_not() -> None:
     report = build_report(sample_run(records=tuple(records)), results_file="x")
     assert {row[2].text for row in report.sections[2].tables[0].rows} == {"all 4 engines"}
     worse = record(
-        "pruning", "one_item", "recall", "ratio", [0.5], engine="pyiceberg", layout="sorted",
+        "pruning",
+        "one_item",
+        "recall",
+        "ratio",
+        [0.5],
+        engine="pyiceberg",
+        layout="sorted",
         counters={"files_total": 61},
-    )  # fmt: skip
+    )
     kept = [r for r in records if r.key != worse.key]
     table = build_report(sample_run(records=(*kept, worse)), results_file="x").sections[2].tables[0]
     rows = {row[2].text: row[-1] for row in table.rows if (row[0].text, row[1].text) == ("one_item", "sorted")}
@@ -236,8 +253,10 @@ def test_the_report_opens_with_layouts_by_filter(report: Report, page: str) -> N
     assert [str(row[0].text) for row in shares.rows] == [str(row[0].text) for row in times.rows] == list(LAYOUTS)
     place = shares.columns.index("one_month")
     assert [(row[place].text, row[place].tone, row[place].heat) for row in shares.rows] == [
-        ("100%", Tone.PLAIN, 1.0), ("1.64%", Tone.BEST, 0.0), ("100%", Tone.PLAIN, 1.0),
-    ]  # fmt: skip
+        ("100%", Tone.PLAIN, 1.0),
+        ("1.64%", Tone.BEST, 0.0),
+        ("100%", Tone.PLAIN, 1.0),
+    ]
     assert times.title == "Time of a cold plan (icebench, median)"
     assert page.index("Layouts by filter") < page.index("Planning latency")
     assert 'style="--heat:36%"' in page
@@ -269,9 +288,12 @@ def test_a_small_difference_is_faint() -> None:
 def test_layouts_are_told_apart_by_what_an_object_store_would_take_and_charge() -> None:
     def counters(files: int) -> dict[str, int]:
         return {
-            "storage_requests_read": 3, "storage_requests_range_read": 3 * files, "files_planned": files,
-            "storage_bytes_read": 90_000_000 * files, "manifest_bytes_decoded": 0,
-        }  # fmt: skip
+            "storage_requests_read": 3,
+            "storage_requests_range_read": 3 * files,
+            "files_planned": files,
+            "storage_bytes_read": 90_000_000 * files,
+            "manifest_bytes_decoded": 0,
+        }
 
     records = [
         record("filtered", "f", "scan_time", "s", [0.5], layout=layout, counters=counters(files))

@@ -32,8 +32,12 @@ def filtered(scale: float = 1.0) -> Run:
     cases = []
     for (layout, name), seconds in SECONDS.items():
         case = Case(workload="w", layout=layout, filter=name, engine="icebench", measurement="filtered", cache="warm")
-        counters = {"storage_bytes_read": BYTES[layout, name], "storage_requests_read": 3, "files_planned": 2,
-                    "storage_requests_range_read": 6}  # fmt: skip
+        counters = {
+            "storage_bytes_read": BYTES[layout, name],
+            "storage_requests_read": 3,
+            "files_planned": 2,
+            "storage_requests_range_read": 6,
+        }
         walls = [scale * seconds * weather for weather in WEATHER]
         cases.append(measured(case, walls, counters=counters, checksum="rows"))
     return sample_run(measured=tuple(cases))
@@ -222,9 +226,5 @@ def test_exports_hold_the_same_figures() -> None:
 def test_names_of_a_run_are_no_markup() -> None:
     table = Table(title="t", columns=("a|b",), rows=((plain("<script>x|y"),),))
     folded = replace(table, title="not shown", folded=True)
-    made = Comparison(
-        title="<b>", findings=(Finding(statement="a\nb"),), tables=(table, folded), notes=("n",), rows=()
-    )  # fmt: skip
-    assert exported(made, "markdown") == (
-        "# &lt;b>\n\n- a b\n\n## t\n\n| a\\|b |\n|---|\n| &lt;script>x\\|y |\n\nn\n"
-    )  # fmt: skip
+    made = Comparison(title="<b>", findings=(Finding(statement="a\nb"),), tables=(table, folded), notes=("n",), rows=())
+    assert exported(made, "markdown") == ("# &lt;b>\n\n- a b\n\n## t\n\n| a\\|b |\n|---|\n| &lt;script>x\\|y |\n\nn\n")

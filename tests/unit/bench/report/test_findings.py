@@ -106,8 +106,10 @@ def test_only_an_interval_within_the_least_effect_makes_equals() -> None:
     )
 
 
-@pytest.mark.parametrize(("processes", "said"), [(1, "have no cost that can be told with icebench (1.01x, 0.8"),
-                                                 (12, "cost less than 5% with icebench.")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("processes", "said"),
+    [(1, "have no cost that can be told with icebench (1.01x, 0.8"), (12, "cost less than 5% with icebench.")],
+)
 def test_deletes_cost_nothing_only_where_the_interval_says_so(processes: int, said: str) -> None:
     base, head = of_processes(processes, none=1.0, some=1.01)
     deletes = [

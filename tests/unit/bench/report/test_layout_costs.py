@@ -44,9 +44,11 @@ def run_of(
         if layout in builds:
             case = Case(workload="w", layout=layout, engine="icebench", measurement="build")
             figures = {
-                "build_seconds": builds[layout], "build_bytes_on_disk": builds[layout] * 1e9,
-                "build_compaction_seconds": builds[layout] - 2, "build_files": 6.0,
-            }  # fmt: skip
+                "build_seconds": builds[layout],
+                "build_bytes_on_disk": builds[layout] * 1e9,
+                "build_compaction_seconds": builds[layout] - 2,
+                "build_files": 6.0,
+            }
             cases.append(measured(case, figures=figures))
     return sample_run(measured=tuple(cases), environment={**ENVIRONMENT, "definition": definition or {}})
 
@@ -67,13 +69,18 @@ def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> Non
     # fast: 20.5 s more to build and 0.5 s less to ask, in the median round of a machine that is 1 % slow. What alike
     # takes less is beyond its interval, which is not enough for a claim.
     assert dict(zip(column(table, "Layout"), column(table, "Pays"), strict=True)) == {
-        "plain": "baseline", "fast": "after 41 queries", "slow": "never", "cheap": "at once", "alike": "cannot be told",
-    }  # fmt: skip
+        "plain": "baseline",
+        "fast": "after 41 queries",
+        "slow": "never",
+        "cheap": "at once",
+        "alike": "cannot be told",
+    }
     assert column(queries, "$ per month")[0] == "0.23 $"
     assert "The time of a query is that of icebench" in queries.note
     assert [f.statement for f in payments(costs, costing)] == [
-        "cheap pays over plain at once.", "fast pays over plain after 41 queries.",
-    ]  # fmt: skip
+        "cheap pays over plain at once.",
+        "fast pays over plain after 41 queries.",
+    ]
 
 
 def test_what_is_asked_more_often_counts_more() -> None:
@@ -136,8 +143,10 @@ def test_the_knob_that_matters_is_named() -> None:
     report = knobs(TRIED, AXES)
     table = section(report, "knobs").tables[0]
     assert column(table, "Knob") == [
-        "compression-codec=snappy", "files=7", "compression-codec=snappy x files=7",
-    ]  # fmt: skip
+        "compression-codec=snappy",
+        "files=7",
+        "compression-codec=snappy x files=7",
+    ]
     assert column(table, "Filtered read") == ["1.01x", "2x", "1.00x"]
     assert [text[:4] for text in column(table, "Build")] == ["1.01", "2.00", "1.00"]
     said = [finding.statement for finding in report.findings]

@@ -88,9 +88,15 @@ def test_the_cases_and_bytes_of_histories_and_generated_rows_are_counted() -> No
 )
 def test_tables_have_as_many_bytes_as_their_rows_take(workload: dict[str, object]) -> None:
     made = parse_values(
-        {"name": "x", "layouts": ["unpartitioned"], "engines": ["icebench"], "filters": {"all": "true"},
-         "measurements": ["planning"], "workload": workload}
-    )  # fmt: skip
+        {
+            "name": "x",
+            "layouts": ["unpartitioned"],
+            "engines": ["icebench"],
+            "filters": {"all": "true"},
+            "measurements": ["planning"],
+            "workload": workload,
+        }
+    )
     (rows,) = (each.rows for each in made.workloads if isinstance(each, RowsWorkload))
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_batches(rows.batches(0, rows.rows)), sink, compression="zstd")

@@ -60,8 +60,13 @@ def test_a_fraction_tells_every_main_effect(axes: int, tried: int) -> None:
 def test_an_interaction_is_told_and_what_cannot_be_told_apart_is_named() -> None:
     full = terms_of(TWO, "full")
     assert [t.name for t in full] == [
-        "a=2", "b=y", "c=q", "a=2 x b=y", "a=2 x c=q", "b=y x c=q",
-    ]  # fmt: skip
+        "a=2",
+        "b=y",
+        "c=q",
+        "a=2 x b=y",
+        "a=2 x c=q",
+        "b=y x c=q",
+    ]
     assert [t.against for t in full[:3]] == ["a=1", "b=x", "c=p"]
     assert [t.is_interaction for t in full] == [False] * 3 + [True] * 3
     values = [math.log(3) if (c["a"], c["b"]) == ("2", "y") else 0.0 for c in combinations_of(TWO, "full")]
@@ -70,8 +75,10 @@ def test_an_interaction_is_told_and_what_cannot_be_told_apart_is_named() -> None
     assert effects["a=2"] == pytest.approx(math.log(3) / 2)
     assert effects["a=2 x c=q"] == pytest.approx(0)
     assert {t.name for t in terms_of(TWO, "fractional")} == {
-        "a=2 (or b=y x c=q)", "b=y (or a=2 x c=q)", "c=q (or a=2 x b=y)",
-    }  # fmt: skip
+        "a=2 (or b=y x c=q)",
+        "b=y (or a=2 x c=q)",
+        "c=q (or a=2 x b=y)",
+    }
 
 
 def test_a_full_design_has_every_combination() -> None:

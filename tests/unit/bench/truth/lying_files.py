@@ -10,15 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROWS = 1000
-SCHEMA = pa.schema([
-    pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}),
-    pa.field("whole", pa.int64(), metadata={"PARQUET:field_id": "2"}),
-    pa.field("real", pa.float64(), metadata={"PARQUET:field_id": "3"}),
-    pa.field("name", pa.string(), metadata={"PARQUET:field_id": "4"}),
-    pa.field("gone", pa.int32(), metadata={"PARQUET:field_id": "5"}),
-    pa.field("coded", pa.int64(), metadata={"PARQUET:field_id": "6"}),
-    pa.field("mixed", pa.int64(), metadata={"PARQUET:field_id": "7"}),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+        pa.field("whole", pa.int64(), metadata={"PARQUET:field_id": "2"}),
+        pa.field("real", pa.float64(), metadata={"PARQUET:field_id": "3"}),
+        pa.field("name", pa.string(), metadata={"PARQUET:field_id": "4"}),
+        pa.field("gone", pa.int32(), metadata={"PARQUET:field_id": "5"}),
+        pa.field("coded", pa.int64(), metadata={"PARQUET:field_id": "6"}),
+        pa.field("mixed", pa.int64(), metadata={"PARQUET:field_id": "7"}),
+    ]
+)
 
 CLAIMED = pa.table(
     {

@@ -19,9 +19,16 @@ def table_of(kind: str) -> TableJson:
 
 def file_of(low: bytes | None, high: bytes | None) -> FileEntry:
     return FileEntry(
-        content=0, path="f", format="parquet", records=9, size_bytes=9, partition={}, spec_id=0,
-        lower_bounds={} if low is None else {1: low}, upper_bounds={} if high is None else {1: high},
-    )  # fmt: skip
+        content=0,
+        path="f",
+        format="parquet",
+        records=9,
+        size_bytes=9,
+        partition={},
+        spec_id=0,
+        lower_bounds={} if low is None else {1: low},
+        upper_bounds={} if high is None else {1: high},
+    )
 
 
 def texts(kind: str, low: bytes, high: bytes) -> list[str]:

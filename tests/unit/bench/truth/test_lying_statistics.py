@@ -24,7 +24,7 @@ def described(path: Path, records: int, **more: Any) -> icebench.DataFile:
     size = path.stat().st_size
     return icebench.DataFile(
         file_path=str(path), file_format="parquet", record_count=records, file_size_in_bytes=size, **more
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,23 @@ from icebench.bench.engines.checksum import checksum_of, decode_checksum
 from icebench.bench.truth.oracle import Answer
 
 GREAT = Decimal("12345678901234567890123456789012345.678")
-SCHEMA = pa.schema([
-    ("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(7, 2)), ("great", pa.decimal128(38, 3)),
-    ("real", pa.float64()), ("moment", pa.timestamp("us", "UTC")), ("exact", pa.timestamp("ns")),
-    ("day", pa.date32()), ("raw", pa.binary()), ("flag", pa.bool_()),
-    ("many", pa.list_(pa.int32())), ("pairs", pa.map_(pa.string(), pa.int32())),
-    ("part", pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.decimal128(7, 2)),
+        ("great", pa.decimal128(38, 3)),
+        ("real", pa.float64()),
+        ("moment", pa.timestamp("us", "UTC")),
+        ("exact", pa.timestamp("ns")),
+        ("day", pa.date32()),
+        ("raw", pa.binary()),
+        ("flag", pa.bool_()),
+        ("many", pa.list_(pa.int32())),
+        ("pairs", pa.map_(pa.string(), pa.int32())),
+        ("part", pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])),
+    ]
+)
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "name": "", "price": Decimal("1.25"), "great": GREAT, "real": math.nan, "moment": 0, "exact": 1,
      "day": 0, "raw": b"", "flag": False, "many": [1, 2], "pairs": [("a", 1), ("b", 2)], "part": {"x": 1, "y": ["a"]}},
@@ -75,9 +85,12 @@ WRONG: dict[str, tuple[pa.Table, pa.Table]] = {
     "signs of two decimals swapped": (TRUE, swapped("great", 0, 1)),
     "zero for a null decimal": (TRUE, changed(2, great=Decimal("0.000"))),
     "a time zone": (TRUE, changed(2, moment=0)),
-    "the time zone of two rows, with equal sums": (TRUE, changed(0, moment=7_200_000_000).set_column(
-        SCHEMA.get_field_index("moment"), "moment",
-        pa.array([7_200_000_000, None, 0, 1], pa.timestamp("us", "UTC")))),
+    "the time zone of two rows, with equal sums": (
+        TRUE,
+        changed(0, moment=7_200_000_000).set_column(
+            SCHEMA.get_field_index("moment"), "moment", pa.array([7_200_000_000, None, 0, 1], pa.timestamp("us", "UTC"))
+        ),
+    ),
     "a day": (TRUE, changed(0, day=1)),
     "false for null": (TRUE, changed(1, flag=False)),
     "null for empty bytes": (TRUE, changed(0, raw=None)),
@@ -86,12 +99,20 @@ WRONG: dict[str, tuple[pa.Table, pa.Table]] = {
     "days as numbers": (TRUE, cast("day", pa.int32(), lambda value: value.toordinal() - 719_163)),
     "microseconds as numbers": (TRUE, cast("moment", pa.int64(), lambda value: int(value.timestamp() * 1_000_000))),
     "nanoseconds as microseconds": (
-        TRUE, TRUE.set_column(SCHEMA.get_field_index("exact"), "exact",
-                              TRUE["exact"].cast(pa.int64()).cast(pa.timestamp("us")))),
+        TRUE,
+        TRUE.set_column(
+            SCHEMA.get_field_index("exact"), "exact", TRUE["exact"].cast(pa.int64()).cast(pa.timestamp("us"))
+        ),
+    ),
     "bits of a float as a number": (
-        TRUE, TRUE.set_column(SCHEMA.get_field_index("real"), "real",
-                              pa.array([0x7FF8000000000000, 0, -4_610_560_118_520_545_280, None], pa.int64()))),
-}  # fmt: skip
+        TRUE,
+        TRUE.set_column(
+            SCHEMA.get_field_index("real"),
+            "real",
+            pa.array([0x7FF8000000000000, 0, -4_610_560_118_520_545_280, None], pa.int64()),
+        ),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -24,7 +24,7 @@ from tests.property.test_harness_truth import equality_deletes
 def a_table(folder: Path, rows: pa.Table, version: int = 3, **more: Any) -> icebench.Table:
     table = icebench.load_catalog(str(folder)).create_table(
         "db.t", rows.schema, properties={"format-version": str(version)}, **more
-    )  # fmt: skip
+    )
     if rows.num_rows:
         table.append(rows)
     return table
@@ -39,10 +39,19 @@ def count(truth: GroundTruth, filter: str) -> int:
     return truth.answer(["id"], filter).rows
 
 
-@pytest.mark.parametrize(("filter", "rows"), [
-    ("f > 5", 3), ("f <= 5", 3), ("f = 0", 2), ("f in (0.0, 7.5)", 3), ("f is nan", 1), ("f is not nan", 6),
-    ("f != 0", 4), ("not f > 5", 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("filter", "rows"),
+    [
+        ("f > 5", 3),
+        ("f <= 5", 3),
+        ("f = 0", 2),
+        ("f in (0.0, 7.5)", 3),
+        ("f is nan", 1),
+        ("f is not nan", 6),
+        ("f != 0", 4),
+        ("not f > 5", 3),
+    ],
+)
 def test_nan_is_above_all_numbers_and_zeros_are_equal(tmp_path: Path, filter: str, rows: int) -> None:
     values = [math.nan, -0.0, 0.0, 7.5, -1.0, math.inf, None]
     table = pa.table({"id": range(7), "f": values})
@@ -52,8 +61,14 @@ def test_nan_is_above_all_numbers_and_zeros_are_equal(tmp_path: Path, filter: st
 
 
 def test_deletes_in_a_partition_of_nan_reach_its_rows(tmp_path: Path) -> None:
-    rows = pa.table({"id": [1, 2, 1], "kind": pa.array([0, 0, 0], pa.int32()), "name": ["a", "b", "c"],
-                     "f": [math.nan, math.nan, 1.0]})  # fmt: skip
+    rows = pa.table(
+        {
+            "id": [1, 2, 1],
+            "kind": pa.array([0, 0, 0], pa.int32()),
+            "name": ["a", "b", "c"],
+            "f": [math.nan, math.nan, 1.0],
+        }
+    )
     table = a_table(tmp_path, rows, version=2, partition_spec=[("f", "identity")])
     delete = equality_deletes(tmp_path, table, {"id": [1]})
     table.add_files([replace(delete, partition=(math.nan,))])
@@ -73,12 +88,18 @@ def test_defaults_of_bytes_are_bytes(tmp_path: Path) -> None:
     assert count(truth, "b > X'00ff' or g < X'0102fe'") == 0
 
 
-@pytest.mark.parametrize("filter", [
-    "t < timestamp '2020-01-01T12:00:00+02:00'", "t < '2020-01-01 12:00:00+02:00'",
-    "t <= '2020-01-01T09:59:59.999999Z'",
-    "t < cast('2020-01-01T12:00:00+02:00' as timestamptz)", "'2020-01-01T12:00:00+02:00' > t",
-    "t between '2020-01-01T00:00:00+00:00' and '2020-01-01T11:59:59+02:00'", "t in ('2020-01-01T11:00:00+02:00')",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "filter",
+    [
+        "t < timestamp '2020-01-01T12:00:00+02:00'",
+        "t < '2020-01-01 12:00:00+02:00'",
+        "t <= '2020-01-01T09:59:59.999999Z'",
+        "t < cast('2020-01-01T12:00:00+02:00' as timestamptz)",
+        "'2020-01-01T12:00:00+02:00' > t",
+        "t between '2020-01-01T00:00:00+00:00' and '2020-01-01T11:59:59+02:00'",
+        "t in ('2020-01-01T11:00:00+02:00')",
+    ],
+)
 def test_zones_of_literals_count(tmp_path: Path, filter: str) -> None:
     moments = np.array(["2020-01-01T09:00", "2020-01-01T10:00", "2020-01-01T11:00"], "datetime64[us]")
     rows = pa.table({"id": [1, 2, 3], "t": pa.array(moments).cast(pa.timestamp("us", "UTC"))})

@@ -28,12 +28,19 @@ def whole(table: str, workload: Tpcds = WORKLOAD) -> pa.Table:
 @pytest.mark.parametrize(
     ("table", "scale", "rows"),
     [
-        ("store_returns", 1, 287_514), ("catalog_sales", 1, 1_441_548), ("catalog_returns", 1, 144_067),
-        ("web_sales", 1, 719_384), ("web_returns", 1, 71_763), ("inventory", 1, 11_745_000),
-        ("inventory", 10, 133_110_000), ("inventory", 100, 399_330_000), ("inventory", 1_000, 783_000_000),
-        ("web_sales", 1_000, 720_000_376), ("catalog_returns", 100_000, 14_400_175_879),
+        ("store_returns", 1, 287_514),
+        ("catalog_sales", 1, 1_441_548),
+        ("catalog_returns", 1, 144_067),
+        ("web_sales", 1, 719_384),
+        ("web_returns", 1, 71_763),
+        ("inventory", 1, 11_745_000),
+        ("inventory", 10, 133_110_000),
+        ("inventory", 100, 399_330_000),
+        ("inventory", 1_000, 783_000_000),
+        ("web_sales", 1_000, 720_000_376),
+        ("catalog_returns", 100_000, 14_400_175_879),
     ],
-)  # fmt: skip
+)
 def test_rows_are_as_many_as_the_specification_says(table: str, scale: float, rows: int) -> None:
     assert row_count(table, scale) == rows
 
@@ -50,8 +57,11 @@ def test_a_return_is_of_one_sale_and_a_sale_is_returned_once(channel: str) -> No
     assert pc.all(pc.less_equal(both[f"{back}_return_quantity"], both[f"{sold}_quantity"])).as_py()
     days = pc.subtract(both[f"{back}_returned_date_sk"], both[f"{sold}_sold_date_sk"]).drop_null()
     assert (pc.min(days).as_py(), pc.max(days).as_py()) == (1, 90)
-    who = (f"{back}_customer_sk", f"{sold}_customer_sk") if channel == "store" else (
-        f"{back}_refunded_customer_sk", f"{sold}_bill_customer_sk")  # fmt: skip
+    who = (
+        (f"{back}_customer_sk", f"{sold}_customer_sk")
+        if channel == "store"
+        else (f"{back}_refunded_customer_sk", f"{sold}_bill_customer_sk")
+    )
     assert pc.all(pc.equal(both[who[0]], both[who[1]])).as_py()
     assert both.column(who[0]).null_count > 0
 

@@ -79,8 +79,10 @@ def test_the_filters_are_of_keys_that_change() -> None:
     keys = Counter(EVENTS.rows(start, stop).column("key").to_pylist())
     hot, _ = keys.most_common(1)[0]
     assert EVENTS.filters == {
-        "one_key": f"key = {hot}", "last_batch": "version >= 70000", "keys_1_percent": "key < 100",
-    }  # fmt: skip
+        "one_key": f"key = {hot}",
+        "last_batch": "version >= 70000",
+        "keys_1_percent": "key < 100",
+    }
 
 
 @given(st.integers(1, 30), st.integers(1, 40), st.integers(0, 2**64))

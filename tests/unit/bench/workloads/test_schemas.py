@@ -23,10 +23,15 @@ def test_wide_decimals_come_last_and_only_in_store_sales() -> None:
 @pytest.mark.parametrize(
     ("table", "columns"),
     [
-        ("store_sales", 23), ("store_returns", 20), ("catalog_sales", 34), ("catalog_returns", 27), ("web_sales", 34),
-        ("web_returns", 24), ("inventory", 4),
+        ("store_sales", 23),
+        ("store_returns", 20),
+        ("catalog_sales", 34),
+        ("catalog_returns", 27),
+        ("web_sales", 34),
+        ("web_returns", 24),
+        ("inventory", 4),
     ],
-)  # fmt: skip
+)
 def test_all_columns_of_the_specification_are_there(table: str, columns: int) -> None:
     assert len(schema(table, wide_decimals=False)) == columns
 

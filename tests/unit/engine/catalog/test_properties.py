@@ -23,8 +23,15 @@ from tests.tidy.source import REPOSITORY
 _PAGE = "docs/guide/catalogs.md"
 _MODULES = ("io", "catalog", "catalog.rest", "catalog.rest.auth", "catalog.glue", "catalog.dynamodb")
 _NAME = re.compile(r"[a-z][a-z0-9]*([.-][a-z0-9-]+)+")
-_NO_PROPERTIES = {"vended-credentials", "namespace-identifier", "table-name", "iceberg.field.id",
-                  "iceberg.field.optional", "iceberg.field.current", "auth.manager"}  # fmt: skip
+_NO_PROPERTIES = {
+    "vended-credentials",
+    "namespace-identifier",
+    "table-name",
+    "iceberg.field.id",
+    "iceberg.field.optional",
+    "iceberg.field.current",
+    "auth.manager",
+}
 
 
 def names_of_pyiceberg() -> list[str]:

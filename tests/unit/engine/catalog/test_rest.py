@@ -77,9 +77,17 @@ class TestStaged:
             sent = o.server.seen[-1].json()
         assert sent["requirements"] == [{"type": "assert-create"}]
         assert [update["action"] for update in sent["updates"]] == [
-            "assign-uuid", "upgrade-format-version", "add-schema", "set-current-schema", "add-spec", "set-default-spec",
-            "add-sort-order", "set-default-sort-order", "set-location", "set-properties",
-        ]  # fmt: skip
+            "assign-uuid",
+            "upgrade-format-version",
+            "add-schema",
+            "set-current-schema",
+            "add-spec",
+            "set-default-spec",
+            "add-sort-order",
+            "set-default-sort-order",
+            "set-location",
+            "set-properties",
+        ]
 
     @pytest.mark.parametrize("reply", [Reply(cut_at=-1), error(500), error(409)])
     def test_one_that_is_there_was_created_whatever_the_answer(self, reply: Reply) -> None:

@@ -164,9 +164,13 @@ def test_a_token_is_exchanged_before_it_ends(refuses: bool) -> None:
     with scripted_server(answer) as server:
         http = HttpClient(server.address, now_ms=lambda: now[0])
         auth = ExchangedToken(
-            http, endpoint=f"{server.address}/token", token=jwt(1_000), ends_at_ms=1_000_000,
-            parameters={"scope": "lake"}, now_ms=lambda: now[0],
-        )  # fmt: skip
+            http,
+            endpoint=f"{server.address}/token",
+            token=jwt(1_000),
+            ends_at_ms=1_000_000,
+            parameters={"scope": "lake"},
+            now_ms=lambda: now[0],
+        )
         for at_ms, token, asked in ((939_999, jwt(1_000), 0), (940_000, jwt(2_000), 1), (1_500_000, jwt(2_000), 1)):
             now[0] = at_ms
             assert auth.header() == f"Bearer {jwt(1_000) if refuses else token}"

@@ -112,10 +112,20 @@ def test_a_manifest_is_decoded_as_always_or_not(
 
 def test_rows_are_counted_while_they_are_decoded(kernels: str, monkeypatch: pytest.MonkeyPatch):
     listed = ManifestFile(
-        manifest_path="m.avro", manifest_length=1, partition_spec_id=0, content=ManifestContent.DATA, sequence_number=1,
-        min_sequence_number=1, added_snapshot_id=1, added_files_count=1, existing_files_count=0, deleted_files_count=0,
-        added_rows_count=1, existing_rows_count=0, deleted_rows_count=0,
-    )  # fmt: skip
+        manifest_path="m.avro",
+        manifest_length=1,
+        partition_spec_id=0,
+        content=ManifestContent.DATA,
+        sequence_number=1,
+        min_sequence_number=1,
+        added_snapshot_id=1,
+        added_files_count=1,
+        existing_files_count=0,
+        deleted_files_count=0,
+        added_rows_count=1,
+        existing_rows_count=0,
+        deleted_rows_count=0,
+    )
     encoded = encode_manifest_list([listed] * 2000, format_version=2, snapshot_id=1)
     monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "8000000")
     assert len(decode_manifest_list(encoded)) == 2000

@@ -63,8 +63,11 @@ def encode_scalar(value: Any) -> bytes:
         case bool():
             return primitive(1 if value else 2)
         case int():
-            kind, form = next((k, f) for k, f, bits in ((3, "b", 7), (4, "h", 15), (5, "i", 31), (6, "q", 63))
-                              if -(1 << bits) <= value < 1 << bits)  # fmt: skip
+            kind, form = next(
+                (k, f)
+                for k, f, bits in ((3, "b", 7), (4, "h", 15), (5, "i", 31), (6, "q", 63))
+                if -(1 << bits) <= value < 1 << bits
+            )
             return primitive(kind, struct.pack("<" + form, value))
         case float():
             return primitive(7, struct.pack("<d", value))

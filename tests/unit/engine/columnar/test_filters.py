@@ -101,12 +101,15 @@ DOUBLES = Column(1, "d", DOUBLE, nullable=True)
     "bound",
     [
         *(BoundCompare(DOUBLES, operator, value) for operator in OPERATORS for value in FLOATS if value is not None),
-        *(BoundIn(DOUBLES, members, negated) for members in ((-0.0, 1.5), (-1.5, 0.0), (1.5, math.inf))
-          for negated in (False, True)),
+        *(
+            BoundIn(DOUBLES, members, negated)
+            for members in ((-0.0, 1.5), (-1.5, 0.0), (1.5, math.inf))
+            for negated in (False, True)
+        ),
         *(test(DOUBLES, negated) for test in (BoundIsNull, BoundIsNaN) for negated in (False, True)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_floats_that_are_special_are_ordered_as_everywhere(bound: BoundPredicate) -> None:
     schema = Schema((NestedField(field_id=1, name="d", type=DOUBLE),))
     batch = pa.RecordBatch.from_arrays([to_arrow_array(DOUBLE, FLOATS)], schema=to_arrow_schema(schema))
@@ -138,7 +141,7 @@ NUMBERS: tuple[Value | None, ...] = (1.0, None, math.nan, 0.0, -0.0)
         (DOUBLE, NUMBERS, "c not in (0.0, 5.0)", [T, N, T, F, F]),
         (DOUBLE, NUMBERS, "c in (1.0, 0.0)", [T, N, F, T, T]),
     ],
-)  # fmt: skip
+)
 def test_null_is_neither_in_a_list_nor_outside_it(
     type_: PrimitiveType, column: tuple[Value | None, ...], text: str, expected: list[bool | None]
 ) -> None:

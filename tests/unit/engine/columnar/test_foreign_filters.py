@@ -44,7 +44,7 @@ SCHEMA = Schema((NestedField(field_id=1, name="zoned", type=TIMESTAMPTZ),))
         (col("s").length().isin([1, col("a")]), "length(s) = 1 or length(s) = a"),
         (col("a").not_null() & (col("ts").month() + col("ts").day() == 3), "a is not null and month(ts) + day(ts) = 3"),
     ],
-)  # fmt: skip
+)
 def test_objects_are_what_their_text_is(made: Any, text: str) -> None:
     assert as_predicate(made, SCHEMA) == parse(text)
 
@@ -67,7 +67,7 @@ def test_objects_are_what_their_text_is(made: Any, text: str) -> None:
         (pyiceberg.AlwaysTrue(), "true"),
         (pyiceberg.Not(pyiceberg.Or(pyiceberg.IsNull("a"), pyiceberg.AlwaysFalse())), "a is not null"),
     ],
-)  # fmt: skip
+)
 def test_filters_of_pyiceberg(made: Any, text: str) -> None:
     found = as_predicate(parse_pyiceberg(made) if isinstance(made, str) else made, SCHEMA)
     expected = parse(text)
@@ -94,7 +94,7 @@ def test_filters_of_pyiceberg(made: Any, text: str) -> None:
         (field("flag") & pc.scalar(True), "flag"),
         (field("it's") == "it's 'so'", "\"it's\" = 'it''s ''so'''"),
     ],
-)  # fmt: skip
+)
 def test_filters_of_pyarrow(made: Any, text: str) -> None:
     assert as_predicate(made, SCHEMA) == parse(text)
 

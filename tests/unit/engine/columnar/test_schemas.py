@@ -108,9 +108,14 @@ def test_refuses_what_iceberg_can_not_hold(arrow: pa.DataType) -> None:
 
 @pytest.mark.parametrize(
     "type_",
-    [VARIANT, GeospatialType("geometry"), GeospatialType("geometry", "srid:4326"),
-     GeospatialType("geometry", "EPSG:3857"), GeospatialType("geography", "EPSG:4267", "karney")],
-)  # fmt: skip
+    [
+        VARIANT,
+        GeospatialType("geometry"),
+        GeospatialType("geometry", "srid:4326"),
+        GeospatialType("geometry", "EPSG:3857"),
+        GeospatialType("geography", "EPSG:4267", "karney"),
+    ],
+)
 def test_extensions_in_field_metadata_tell_the_type(type_: Type) -> None:
     fields = (
         NestedField(field_id=1, name="c", type=type_),
@@ -128,9 +133,12 @@ def test_reference_systems_without_a_code_are_refused() -> None:
 @pytest.mark.parametrize(
     ("precision", "type_"),
     [
-        (9, pa.decimal32(9, 2)), (10, pa.decimal64(10, 2)), (18, pa.decimal64(18, 2)), (19, pa.decimal128(19, 2)),
+        (9, pa.decimal32(9, 2)),
+        (10, pa.decimal64(10, 2)),
+        (18, pa.decimal64(18, 2)),
+        (19, pa.decimal128(19, 2)),
     ],
-)  # fmt: skip
+)
 def test_narrow_decimals_have_the_fewest_bytes_that_hold_them(precision: int, type_: pa.DataType) -> None:
     assert to_arrow_type(DecimalType(precision, 2), narrow=True) == type_
     assert to_arrow_type(DecimalType(precision, 2)) == pa.decimal128(precision, 2)

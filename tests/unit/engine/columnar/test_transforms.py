@@ -27,9 +27,19 @@ from icebench.errors import Invalid, Unsupported
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, same, values
 
 TRANSFORMS: tuple[Transform, ...] = (
-    Identity(), Void(), Year(), Month(), Day(), Hour(), Bucket(1), Bucket(16), Bucket(1000), Truncate(1), Truncate(3),
+    Identity(),
+    Void(),
+    Year(),
+    Month(),
+    Day(),
+    Hour(),
+    Bucket(1),
+    Bucket(16),
+    Bucket(1000),
+    Truncate(1),
+    Truncate(3),
     Truncate(1000),
-)  # fmt: skip
+)
 
 ACCEPTED = [(source, transform) for source in PRIMITIVES for transform in TRANSFORMS if transform.accepts(source)]
 

@@ -42,16 +42,25 @@ OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
 
 def with_ids(file: DataFile, low: int, high: int) -> DataFile:
     return replace(
-        file, lower_bounds={1: encode_value(LONG, low)}, upper_bounds={1: encode_value(LONG, high)},
-        value_counts={1: file.record_count}, null_value_counts={1: 0},
-    )  # fmt: skip
+        file,
+        lower_bounds={1: encode_value(LONG, low)},
+        upper_bounds={1: encode_value(LONG, high)},
+        value_counts={1: file.record_count},
+        null_value_counts={1: 0},
+    )
 
 
 def equality_deletes(name: str, *, spec_id: int = 0, partition: Partition = ()) -> DataFile:
     return DataFile(
-        content=FileContent.EQUALITY_DELETES, file_path=f"memory://wh/t/data/{name}.parquet", file_format="parquet",
-        spec_id=spec_id, partition=partition, record_count=1, file_size_in_bytes=50, equality_ids=(1,),
-    )  # fmt: skip
+        content=FileContent.EQUALITY_DELETES,
+        file_path=f"memory://wh/t/data/{name}.parquet",
+        file_format="parquet",
+        spec_id=spec_id,
+        partition=partition,
+        record_count=1,
+        file_size_in_bytes=50,
+        equality_ids=(1,),
+    )
 
 
 def rewriting(w: World, old: DataFile, filter: Predicate | None = None) -> Overwrite:
@@ -141,10 +150,15 @@ class Carry:
         snapshot_id = staging.new_snapshot_id()
         content = ManifestContent.DELETES
         return stage_snapshot(
-            base, staging, branch="main", snapshot_id=snapshot_id, operation="overwrite", summary={},
+            base,
+            staging,
+            branch="main",
+            snapshot_id=snapshot_id,
+            operation="overwrite",
+            summary={},
             written=write_manifests(carried, base=base, content=content, snapshot_id=snapshot_id, staging=staging),
             kept=[manifest for manifest in manifests if manifest.content is ManifestContent.DATA],
-        )  # fmt: skip
+        )
 
 
 def test_deletes_of_before_that_another_commit_lists_anew_are_no_conflict() -> None:
@@ -204,10 +218,14 @@ def of_doubles() -> World:
     schema = Schema((NestedField(field_id=1, name="id", type=LONG), NestedField(field_id=2, name="f", type=DOUBLE)))
     return world(
         new_table_metadata(
-            schema, partition_spec(schema, [("f", Identity())]), location="memory://wh/t", uuid=uuid.UUID(int=1),
-            now_ms=1_000, format_version=2,
+            schema,
+            partition_spec(schema, [("f", Identity())]),
+            location="memory://wh/t",
+            uuid=uuid.UUID(int=1),
+            now_ms=1_000,
+            format_version=2,
         )
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,9 +281,13 @@ def test_position_deletes_name_their_data_file_in_any_spelling(spelling: str, *,
     commit(w, Append(data_files=[OLD, data_file("other")]))
     change = rewriting(w, OLD)
     deletes = DataFile(
-        content=FileContent.POSITION_DELETES, file_path="memory://wh/t/data/theirs.parquet", file_format="parquet",
-        record_count=1, file_size_in_bytes=50, referenced_data_file=spelling,
-    )  # fmt: skip
+        content=FileContent.POSITION_DELETES,
+        file_path="memory://wh/t/data/theirs.parquet",
+        file_format="parquet",
+        record_count=1,
+        file_size_in_bytes=50,
+        referenced_data_file=spelling,
+    )
     kept = Validation(starting_snapshot_id=101, referenced=[ref_to(OLD)])
     commit(w, RowDelta(delete_files=[deletes], validation=kept))
     if not fails:
@@ -293,15 +315,23 @@ def forget_counts(w: World) -> None:
     assert head.manifest_list is not None
     listed = [
         replace(
-            m, added_files_count=None, existing_files_count=None, deleted_files_count=None, added_rows_count=None,
-            existing_rows_count=None, deleted_rows_count=None,
+            m,
+            added_files_count=None,
+            existing_files_count=None,
+            deleted_files_count=None,
+            added_rows_count=None,
+            existing_rows_count=None,
+            deleted_rows_count=None,
         )
         for m in load_manifests(head, w.store)
-    ]  # fmt: skip
+    ]
     data = encode_manifest_list(
-        listed, format_version=1, snapshot_id=head.snapshot_id, parent_snapshot_id=head.parent_snapshot_id,
+        listed,
+        format_version=1,
+        snapshot_id=head.snapshot_id,
+        parent_snapshot_id=head.parent_snapshot_id,
         sequence_number=0,
-    )  # fmt: skip
+    )
     w.store.delete(head.manifest_list)
     w.store.write(head.manifest_list, data)
     assert all(m.added_files_count is None for m in load_manifests(head, w.store))

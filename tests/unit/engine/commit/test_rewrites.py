@@ -144,8 +144,10 @@ def test_manifests_are_clustered_and_entries_keep_everything(version: int) -> No
     snapshot = w.metadata.snapshots[-1]
     assert snapshot.operation == "replace"
     assert {k: v for k, v in snapshot.summary.items() if k.startswith("manifests")} == {
-        "manifests-created": "1", "manifests-kept": "0", "manifests-replaced": "6"
-    }  # fmt: skip
+        "manifests-created": "1",
+        "manifests-kept": "0",
+        "manifests-replaced": "6",
+    }
     assert snapshot.summary["total-data-files"] == "6"
 
 

@@ -96,10 +96,16 @@ def test_a_range_of_numbers(text: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("s < 'b'", F), ("s = 'bcd'", T | F), ("starts_with(s, 'b')", T), ("starts_with(s, 'c')", F),
-        ("s like 'bc%'", T | F), ("s not like 'a%'", T), ("s not like 'bd%'", T | F), ("s >= 'bc'", T),
+        ("s < 'b'", F),
+        ("s = 'bcd'", T | F),
+        ("starts_with(s, 'b')", T),
+        ("starts_with(s, 'c')", F),
+        ("s like 'bc%'", T | F),
+        ("s not like 'a%'", T),
+        ("s not like 'bd%'", T | F),
+        ("s >= 'bc'", T),
     ],
-)  # fmt: skip
+)
 def test_a_range_of_text(text: str, expected: int) -> None:
     assert outcomes(text, s=between(STRING, "bc", "bz~")) == expected
 

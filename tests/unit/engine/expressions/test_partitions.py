@@ -103,7 +103,7 @@ def outcomes(type_: PrimitiveType, transform: Transform, values: list[Value | No
         (STRING, Bucket(8), [Bucket(8).apply(STRING, "a"), 99], "c in ('a')", [T | F, T | F]),
         (STRING, Bucket(8), [0], "starts_with(c, 'a')", [T | F]),
     ],
-)  # fmt: skip
+)
 def test_what_values_tell(
     type_: PrimitiveType, transform: Transform, values: list[Value | None], text: str, expected: list[int]
 ) -> None:

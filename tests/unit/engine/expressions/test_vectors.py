@@ -75,7 +75,7 @@ def places(type_: PrimitiveType, raw: list[bytes | None], cuts: list[Value]) -> 
         (WIDE, [b"\xff" * 17, b"\x00" * 16 + b"\x05", b"\x7f", b"\x80"], [Decimal("0.5")], [0, 1, 2, 0]),
         (WIDE, [b"\x01" + b"\x00" * 17], [Decimal("0.5")], [None]),
     ],
-)  # fmt: skip
+)
 def test_serialized_bounds(
     type_: PrimitiveType, raw: list[bytes | None], cuts: list[Value], expected: list[int | None]
 ) -> None:

@@ -38,6 +38,9 @@ def test_every_deleted_position_is_a_row(tmp_path: Path, version: int) -> None:
     assert before is not None
     table.delete("id = 0", mode="merge-on-read")
     assert {(files[r["file_path"]], r["pos"]) for r in table.inspect.position_deletes().to_pylist()} == {
-        ("a", 0), ("a", 1), ("a", 3), ("b", 4)
-    }  # fmt: skip
+        ("a", 0),
+        ("a", 1),
+        ("a", 3),
+        ("b", 4),
+    }
     assert table.inspect.position_deletes(before.snapshot_id).num_rows == 3

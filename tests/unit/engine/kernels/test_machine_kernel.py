@@ -68,9 +68,15 @@ def described(path: str, ordinal: int) -> icebench.DataFile:
     bounds = {number + 1: ordinal.to_bytes(4, "little") for number in range(COLUMNS)}
     counts = dict.fromkeys(bounds, 5)
     return icebench.DataFile(
-        file_path=path, file_format="parquet", record_count=5, file_size_in_bytes=900, value_counts=counts,
-        null_value_counts=dict.fromkeys(bounds, 0), lower_bounds=bounds, upper_bounds=bounds,
-    )  # fmt: skip
+        file_path=path,
+        file_format="parquet",
+        record_count=5,
+        file_size_in_bytes=900,
+        value_counts=counts,
+        null_value_counts=dict.fromkeys(bounds, 0),
+        lower_bounds=bounds,
+        upper_bounds=bounds,
+    )
 
 
 def test_kept_code_soon_takes_over(fresh, monkeypatch):

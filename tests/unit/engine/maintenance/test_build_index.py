@@ -147,16 +147,21 @@ def test_other_statistics_stay(table: icebench.Table) -> None:
     table.store.write(location, encoded.data)
     blob = BlobMetadata(type=sketch.type, snapshot_id=1, sequence_number=1, fields=(1,))
     theirs = StatisticsFile(
-        snapshot_id=snapshot.snapshot_id, statistics_path=location, file_size_in_bytes=len(encoded.data),
-        file_footer_size_in_bytes=encoded.footer.size_bytes, blob_metadata=(blob,),
-    )  # fmt: skip
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path=location,
+        file_size_in_bytes=len(encoded.data),
+        file_footer_size_in_bytes=encoded.footer.size_bytes,
+        blob_metadata=(blob,),
+    )
     table._change(UpdateStatistics(table=[theirs]))
     for column in ("id", "s.x", "id"):
         built = table.maintenance.build_index(column)
     (file,) = table.metadata.statistics
     assert [(b.type, b.fields) for b in file.blob_metadata] == [
-        (sketch.type, (1,)), (FILE_INDEX, (table.schema().find("s.x").field_id,)), (FILE_INDEX, (1,)),
-    ]  # fmt: skip
+        (sketch.type, (1,)),
+        (FILE_INDEX, (table.schema().find("s.x").field_id,)),
+        (FILE_INDEX, (1,)),
+    ]
     data = table.store.read(built.statistics_path)
     footer = read_footer(data)
     assert (len(data), footer.size_bytes) == (file.file_size_in_bytes, file.file_footer_size_in_bytes)
@@ -209,9 +214,11 @@ def test_another_file_of_the_same_name_is_kept(table: icebench.Table) -> None:
     location = f"{table.location}/metadata/other.stats"
     table.store.write(location, encoded.data)
     moved = replace(
-        file, statistics_path=location, file_size_in_bytes=len(encoded.data),
+        file,
+        statistics_path=location,
+        file_size_in_bytes=len(encoded.data),
         file_footer_size_in_bytes=encoded.footer.size_bytes,
-    )  # fmt: skip
+    )
     assert planned(reopened(table, statistics=(moved,)), "id = 11") == (4, 0)
 
 

@@ -141,9 +141,7 @@ def of_another_writer(table: icebench.Table) -> None:
     table.store.write(old.statistics_path, encoded.data)
 
 
-@pytest.mark.parametrize(
-    "change", [with_deletes, with_fewer_files, promoted, damaged, deleted, of_another_writer]
-)  # fmt: skip
+@pytest.mark.parametrize("change", [with_deletes, with_fewer_files, promoted, damaged, deleted, of_another_writer])
 def test_all_files_are_read_where_former_sketches_cannot_be_used(
     table: icebench.Table, change: Callable[[icebench.Table], None]
 ) -> None:
@@ -269,9 +267,12 @@ def test_sketches_that_tell_no_number_of_a_column_are_passed_over(
     own = {"snapshot_id": snapshot.snapshot_id, "sequence_number": 1}
     blob = BlobMetadata(type=THETA_SKETCH, fields=fields, properties=properties, **own)
     file = StatisticsFile(
-        snapshot_id=snapshot.snapshot_id, statistics_path="/nowhere", file_size_in_bytes=1,
-        file_footer_size_in_bytes=1, blob_metadata=(blob,),
-    )  # fmt: skip
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path="/nowhere",
+        file_size_in_bytes=1,
+        file_footer_size_in_bytes=1,
+        blob_metadata=(blob,),
+    )
     table.maintenance.table.commit([UpdateStatistics(table=[file])])
     table.refresh()
     assert told(table) == {}

@@ -84,9 +84,12 @@ def test_only_the_last_stays(tmp_path: Path) -> None:
     assert [each.snapshot_id for each in table.snapshots] == [table.metadata.current_snapshot_id]
     assert stored(table) == files_of(table)
     counted = (
-        done.deleted_data_files + done.deleted_position_delete_files + done.deleted_equality_delete_files
-        + done.deleted_manifests + done.deleted_manifest_lists
-    )  # fmt: skip
+        done.deleted_data_files
+        + done.deleted_position_delete_files
+        + done.deleted_equality_delete_files
+        + done.deleted_manifests
+        + done.deleted_manifest_lists
+    )
     assert (counted, done.deleted_data_files, done.not_deleted) == (len(before) - len(stored(table)), 1, ())
     assert ids(table) == [0, 2, 3, 4, 7, 8, 9, 10, 11]
     assert table.maintenance.expire_snapshots(older_than=NEVER) == operation.ExpiredSnapshots()

@@ -89,8 +89,12 @@ class TestTogether:
     def test_no_group_is_too_large(self) -> None:
         files = [file(f"s{i}", 300) for i in range(7)] + [file("l", 5000)]
         assert grouped(files, max_file_group_size_bytes=700, rewrite_all=True) == [
-            ["s0", "s1"], ["s2", "s3"], ["s4", "s5"], ["s6"], ["l"]
-        ]  # fmt: skip
+            ["s0", "s1"],
+            ["s2", "s3"],
+            ["s4", "s5"],
+            ["s6"],
+            ["l"],
+        ]
         assert grouped(files[:4], max_file_group_size_bytes=600, rewrite_all=True) == [["s0", "s1"], ["s2", "s3"]]
 
 
@@ -102,7 +106,7 @@ class TestTogether:
         ([500] * 21, 1071),  # 10.5 files: ten of 1050
         ([980, 980], 1000),
     ],
-)  # fmt: skip
+)
 def test_new_files_have_about_the_same_size(sizes: list[int], expected: int) -> None:
     files = [file(f"f{i}", size) for i, size in enumerate(sizes)]
     (group,) = Selection(target_file_size_bytes=1000, rewrite_all=True).groups(files)

@@ -62,8 +62,9 @@ def test_small_files_become_one_a_partition(tmp_path: Path, version: int) -> Non
     assert done.rewritten_bytes == sum(file["file_size_in_bytes"] for file in old)
     assert done.added_bytes == sum(file["file_size_in_bytes"] for file in table.inspect.files().to_pylist())
     assert [(p.groups, p.groups_total, p.size_bytes_total) for p in told] == [
-        (1, 2, done.rewritten_bytes), (2, 2, done.rewritten_bytes)
-    ]  # fmt: skip
+        (1, 2, done.rewritten_bytes),
+        (2, 2, done.rewritten_bytes),
+    ]
     assert told[-1].size_bytes == done.rewritten_bytes
     (snapshot,) = done.snapshots
     assert snapshot == table.current_snapshot

@@ -185,9 +185,15 @@ def test_files_of_equal_hashes_are_told_apart(
 
 def vector(puffin: str, referenced: str, offset: int = 4) -> icebench.DataFile:
     return icebench.DataFile(
-        content=icebench.FileContent.POSITION_DELETES, file_path=puffin, file_format="puffin", record_count=1,
-        file_size_in_bytes=100, referenced_data_file=referenced, content_offset=offset, content_size_in_bytes=10,
-    )  # fmt: skip
+        content=icebench.FileContent.POSITION_DELETES,
+        file_path=puffin,
+        file_format="puffin",
+        record_count=1,
+        file_size_in_bytes=100,
+        referenced_data_file=referenced,
+        content_offset=offset,
+        content_size_in_bytes=10,
+    )
 
 
 def test_delete_files_and_vectors_are_there_once(tmp_path: Path) -> None:
@@ -292,9 +298,7 @@ class Counts(dict[int, int]):
         (iter([described("e", content=icebench.FileContent.EQUALITY_DELETES)]), Unsupported, "delete files from an"),
     ],
 )
-def test_what_is_refused_leaves_nothing(
-    table: icebench.Table, files: Any, error: type[Exception], reason: str
-) -> None:  # fmt: skip
+def test_what_is_refused_leaves_nothing(table: icebench.Table, files: Any, error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason):
         table.add_files(files)
     assert table.refresh().current_snapshot is None
@@ -316,15 +320,26 @@ def test_ids_of_columns_and_of_partition_fields_do_not_meet(tmp_path: Path) -> N
         bounds = {column: value.to_bytes(8, "little") for column, value in values.items()}
         counts = dict.fromkeys(values, 10)
         return described(
-            path, partition=key, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts,
+            path,
+            partition=key,
+            lower_bounds=bounds,
+            upper_bounds=bounds,
+            value_counts=counts,
             null_value_counts=dict.fromkeys(values, 0),
-        )  # fmt: skip
+        )
 
     table.add_files([one("/a", (1, 5), {1000: 70, 1001: 80, 9_999: 90}), one("/b", (2, 6), {1000: 71, 1001: 81})])
     for text, expected in {
-        "c1 = 1": ["/a"], "c2 = 6": ["/b"], "c1000 = 70": ["/a"], "c1000 = 1": [], "c1001 = 81": ["/b"],
-        "c1001 = 5": [], "c9999 = 90": ["/a", "/b"], "c9999 = 91": ["/b"], "c1 = 1 and c1000 = 71": [],
-    }.items():  # fmt: skip
+        "c1 = 1": ["/a"],
+        "c2 = 6": ["/b"],
+        "c1000 = 70": ["/a"],
+        "c1000 = 1": [],
+        "c1001 = 81": ["/b"],
+        "c1001 = 5": [],
+        "c9999 = 90": ["/a", "/b"],
+        "c9999 = 91": ["/b"],
+        "c1 = 1 and c1000 = 71": [],
+    }.items():
         assert table.scan(filter=text).plan().files.column("file_path").to_pylist() == expected, text
     widened = table.inspect.data_files().select(["partition", "lower_bounds"]).to_pylist(maps_as_pydicts="strict")
     assert [row["partition"] for row in widened] == [{"c1": 1, "c2": 5}, {"c1": 2, "c2": 6}]

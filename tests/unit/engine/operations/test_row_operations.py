@@ -43,8 +43,12 @@ def contents(table: icebench.Table, **which: Any) -> set[Row]:
 
 BEFORE: set[Row] = {(1, "a", 10), (2, "a", 20), (3, "b", 30), (4, "b", 40), (5, None, None)}
 MODES: list[tuple[int, Mode]] = [
-    (1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write"), (3, "merge-on-read")
-]  # fmt: skip
+    (1, "copy-on-write"),
+    (2, "copy-on-write"),
+    (2, "merge-on-read"),
+    (3, "copy-on-write"),
+    (3, "merge-on-read"),
+]
 
 
 def row_ids(table: icebench.Table) -> dict[int, int]:
@@ -164,7 +168,7 @@ class TestUpdate:
             ({"n": lambda rows: pc.cast(rows["id"], pa.string())}, "column 'n' is string"),
             (lambda rows: rows.select(["id"]), "with the columns that it was given"),
         ],
-    )  # fmt: skip
+    )
     def test_what_does_not_fit(self, catalog: icebench.Catalog, assignments: Any, message: str) -> None:
         made = table(catalog)
         before = {info.location for info in made.store.list(made.location)}
@@ -242,8 +246,11 @@ class TestUpsert:
             pa.table({"f": [math.nan, 2.5, math.inf], "n": [10, 20, 30]}, schema=schema), ["f"], "copy-on-write"
         )
         assert {str(row["f"]): row["n"] for row in made.scan().to_arrow().to_pylist()} == {
-            "nan": 10, "1.5": 2, "2.5": 20, "inf": 30,
-        }  # fmt: skip
+            "nan": 10,
+            "1.5": 2,
+            "2.5": 20,
+            "inf": 30,
+        }
         assert made.scan().count() == 4
 
     @pytest.mark.parametrize(
@@ -442,8 +449,9 @@ class TestNestedValues:
         made.update("id = 2", whole, "copy-on-write")
         none = dict.fromkeys(["s", "l", "m", "o"])
         assert made.scan().to_arrow().sort_by("id").to_pylist() == [
-            {**self.ROW, name: value}, {"id": 2, **none, name: value}
-        ]  # fmt: skip
+            {**self.ROW, name: value},
+            {"id": 2, **none, name: value},
+        ]
 
     def test_what_does_not_fit_is_named(self, catalog: icebench.Catalog) -> None:
         made = self.table(catalog)

@@ -74,8 +74,11 @@ def test_what_was_decoded_is_opened_the_next_time(tmp_path: Path) -> None:
     assert same(again.columns(KEY, frozenset(), decode), columns(frozenset()))
     assert decode.asked == [frozenset({1, 2})]
     assert counters.as_dict() == {
-        DISK_CACHE_DAMAGED: 0, DISK_CACHE_FAILURES: 0, DISK_CACHE_HITS: 3, DISK_CACHE_MISSES: 0,
-    }  # fmt: skip
+        DISK_CACHE_DAMAGED: 0,
+        DISK_CACHE_FAILURES: 0,
+        DISK_CACHE_HITS: 3,
+        DISK_CACHE_MISSES: 0,
+    }
 
 
 def test_metrics_are_added_to_those_that_are_there(tmp_path: Path) -> None:
@@ -185,9 +188,13 @@ def test_tables_are_planned_from_disk(tmp_path: Path, place: str) -> None:
     assert first[:2] == again[:2]
     assert (first[2], again[2]) == (6, 0)
     assert again[3].counters.as_dict() == {
-        DISK_CACHE_DAMAGED: 0, DISK_CACHE_FAILURES: 0, DISK_CACHE_HITS: 6, DISK_CACHE_MISSES: 0,
-        MEMORY_CACHE_HITS: 0, MEMORY_CACHE_MISSES: 6,
-    }  # fmt: skip
+        DISK_CACHE_DAMAGED: 0,
+        DISK_CACHE_FAILURES: 0,
+        DISK_CACHE_HITS: 6,
+        DISK_CACHE_MISSES: 0,
+        MEMORY_CACHE_HITS: 0,
+        MEMORY_CACHE_MISSES: 6,
+    }
     assert len(plan(None)[0]) == 4
     assert len(plan("s = 's1'")[0]) == 1
 

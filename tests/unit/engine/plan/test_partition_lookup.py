@@ -35,9 +35,13 @@ def table(types: Sequence[PrimitiveType]) -> TableMetadata:
 
 def manifest(summaries: tuple[PartitionFieldSummary, ...] | None, name: str = "m") -> ManifestFile:
     return ManifestFile(
-        manifest_path=name, manifest_length=1, partition_spec_id=0, content=ManifestContent.DATA,
-        added_snapshot_id=1, partitions=summaries,
-    )  # fmt: skip
+        manifest_path=name,
+        manifest_length=1,
+        partition_spec_id=0,
+        content=ManifestContent.DATA,
+        added_snapshot_id=1,
+        partitions=summaries,
+    )
 
 
 def listing(partitions: Sequence[Partition], metadata: TableMetadata) -> ManifestFile:
@@ -110,9 +114,9 @@ def test_uuids_are_found_in_whichever_order_the_writer_took_them(
 def test_bounds_of_uuids_in_the_order_of_java_may_lie_inside_the_values() -> None:
     """Java compares the second halves as signed numbers, too: these bounds are in order and leave a value out."""
     metadata = table([UUID])
-    least, lower, upper, greatest = (uuid.UUID(int=i) for i in (
-        (1 << 64) + 1, (1 << 64) + (1 << 63), (2 << 64) + 5, (2 << 64) + (1 << 63)
-    ))  # fmt: skip
+    least, lower, upper, greatest = (
+        uuid.UUID(int=i) for i in ((1 << 64) + 1, (1 << 64) + (1 << 63), (2 << 64) + 5, (2 << 64) + (1 << 63))
+    )
     summary = PartitionFieldSummary(
         contains_null=False, lower_bound=encode_value(UUID, lower), upper_bound=encode_value(UUID, upper)
     )

@@ -77,11 +77,18 @@ def test_metrics(filter: str, file: dict[str, Any], *, planned: bool) -> None:
 @pytest.mark.parametrize(
     ("filter", "value", "planned"),
     [
-        ("d is null", None, True), ("d is null", 1.0, False), ("d is null", math.nan, False),
-        ("d is nan", math.nan, True), ("d is nan", 1.0, False), ("d is nan", None, False),
-        ("d > 100", math.nan, True), ("d < 100", math.nan, False), ("d = 1", 1.0, True), ("d = 1", None, False),
+        ("d is null", None, True),
+        ("d is null", 1.0, False),
+        ("d is null", math.nan, False),
+        ("d is nan", math.nan, True),
+        ("d is nan", 1.0, False),
+        ("d is nan", None, False),
+        ("d > 100", math.nan, True),
+        ("d < 100", math.nan, False),
+        ("d = 1", 1.0, True),
+        ("d = 1", None, False),
     ],
-)  # fmt: skip
+)
 def test_partition_values(filter: str, value: float | None, *, planned: bool) -> None:
     assert is_planned(filter, spec=BY_D, partition=(value,)) is planned
 

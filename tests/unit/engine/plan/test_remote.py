@@ -89,9 +89,14 @@ def test_survivors_come_back_as_they_were_without_statistics(data: st.DataObject
         content = draw(st.sampled_from([FileContent.DATA, FileContent.EQUALITY_DELETES, FileContent.POSITION_DELETES]))
         listed = ManifestContent.DATA if content == FileContent.DATA else ManifestContent.DELETES
         manifest = ManifestFile(
-            manifest_path="m", manifest_length=1, partition_spec_id=0, content=listed, sequence_number=7,
-            added_snapshot_id=5, first_row_id=draw(st.sampled_from([None, 100])),
-        )  # fmt: skip
+            manifest_path="m",
+            manifest_length=1,
+            partition_spec_id=0,
+            content=listed,
+            sequence_number=7,
+            added_snapshot_id=5,
+            first_row_id=draw(st.sampled_from([None, 100])),
+        )
         entries = live_entries(manifest, _columns(draw, draw(st.integers(0, 5)), content))
         kept = entries.take(np.flatnonzero(np.array([draw(st.booleans()) for _ in range(len(entries))], np.bool_)))
         manifests.append(manifest)
@@ -211,9 +216,11 @@ def test_requests_of_other_processes_are_counted(builder: TableBuilder) -> None:
 def test_statistics_are_not_sent_back() -> None:
     builder = TableBuilder(SCHEMA, (UNPARTITIONED,))
     metrics: dict[str, Any] = {
-        "value_counts": {1: 10, 2: 10}, "null_value_counts": {1: 0, 2: 0},
-        "lower_bounds": {1: b"\0\0\0\0", 2: b"a"}, "upper_bounds": {1: b"\1\0\0\0", 2: b"z"},
-    }  # fmt: skip
+        "value_counts": {1: 10, 2: 10},
+        "null_value_counts": {1: 0, 2: 0},
+        "lower_bounds": {1: b"\0\0\0\0", 2: b"a"},
+        "upper_bounds": {1: b"\1\0\0\0", 2: b"z"},
+    }
     builder.add_manifest([added(data_file("memory://t/d", **metrics))], sequence_number=1)
     keys = data_file("memory://t/e", content=FileContent.EQUALITY_DELETES, equality_ids=(1,), **metrics)
     made = scan(builder, filter="b = 'c'")

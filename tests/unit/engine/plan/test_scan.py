@@ -164,9 +164,12 @@ def test_a_count_of_no_rows_alone_excludes_no_file(builder: TableBuilder) -> Non
 
 def test_manifests_of_deleted_files_only_are_not_read(builder: TableBuilder) -> None:
     gone = ManifestEntry(
-        status=EntryStatus.DELETED, snapshot_id=1, sequence_number=1, file_sequence_number=1,
+        status=EntryStatus.DELETED,
+        snapshot_id=1,
+        sequence_number=1,
+        file_sequence_number=1,
         data_file=data_file("memory://t/gone"),
-    )  # fmt: skip
+    )
     manifest = builder.add_manifest([gone], sequence_number=3)
     builder.store.delete(manifest.manifest_path)
     assert "gone" not in paths(scan(builder))
@@ -251,10 +254,14 @@ def appended(builder: TableBuilder) -> TableMetadata:
         builder.store.write(path, builder.store.read("memory://t/metadata/snap.avro"))
         made.append(
             Snapshot(
-                snapshot_id=i, parent_snapshot_id=i - 1 or None, sequence_number=i, timestamp_ms=i,
-                manifest_list=path, operation=operation,  # type: ignore[arg-type]
+                snapshot_id=i,
+                parent_snapshot_id=i - 1 or None,
+                sequence_number=i,
+                timestamp_ms=i,
+                manifest_list=path,
+                operation=operation,  # type: ignore[arg-type]
             )
-        )  # fmt: skip
+        )
     return replace(builder.metadata(), snapshots=tuple(made), current_snapshot_id=4, refs={})
 
 

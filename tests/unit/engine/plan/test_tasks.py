@@ -38,8 +38,15 @@ def files(*rows: dict[str, Any]) -> pa.Table:
 
 
 def delete(size: int, part: int | None = None) -> dict[str, Any]:
-    return {"content": 1, "file_path": "d", "file_format": "parquet", "record_count": 1, "file_size_in_bytes": size,
-            "sequence_number": 1, "content_size_in_bytes": part}  # fmt: skip
+    return {
+        "content": 1,
+        "file_path": "d",
+        "file_format": "parquet",
+        "record_count": 1,
+        "file_size_in_bytes": size,
+        "sequence_number": 1,
+        "content_size_in_bytes": part,
+    }
 
 
 def pieces(tasks: list[ScanTask]) -> list[list[tuple[int, int, int]]]:
@@ -49,8 +56,12 @@ def pieces(tasks: list[ScanTask]) -> list[list[tuple[int, int, int]]]:
 def test_splits_by_offsets_and_by_size() -> None:
     found = splits_of(files({"size": 100, "offsets": [4, 40, 80]}, {"size": 100}), split_bytes=60, open_file_cost=0)
     assert list(zip(found.file_index, found.start, found.length_bytes, strict=True)) == [
-        (0, 0, 40), (0, 40, 40), (0, 80, 20), (1, 0, 60), (1, 60, 40),
-    ]  # fmt: skip
+        (0, 0, 40),
+        (0, 40, 40),
+        (0, 80, 20),
+        (1, 0, 60),
+        (1, 60, 40),
+    ]
 
 
 @pytest.mark.parametrize("offsets", [[40, 40], [80, 4], [4, 100], [-1], []])

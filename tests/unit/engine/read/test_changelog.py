@@ -94,8 +94,11 @@ def test_equality_deletes(catalog: icebench.Catalog) -> None:
     stream.commit()
     told = changes(made)
     assert sorted(told) == [
-        ("DELETE", 0, 1, "a"), ("DELETE", 0, 2, "b"), ("INSERT", 0, 1, "A"), ("INSERT", 0, 9, "z"),
-    ]  # fmt: skip
+        ("DELETE", 0, 1, "a"),
+        ("DELETE", 0, 2, "b"),
+        ("INSERT", 0, 1, "A"),
+        ("INSERT", 0, 9, "z"),
+    ]
     stream = made.keyed_stream(["id"])
     stream.delete(rows((2, None)).select(["id"]))  # gone already
     stream.commit()
@@ -243,8 +246,11 @@ def test_nested_columns_are_compared_too(catalog: icebench.Catalog) -> None:
     made.overwrite(pa.Table.from_pylist(changed, schema=nested))
     found = made.changelog_scan(made.snapshots[0].snapshot_id, columns=["id", "s"]).to_arrow()
     assert sorted(zip(found["id"].to_pylist(), found["_change_type"].to_pylist(), strict=True)) == [
-        (2, "DELETE"), (2, "INSERT"), (3, "DELETE"), (3, "INSERT"),
-    ]  # fmt: skip
+        (2, "DELETE"),
+        (2, "INSERT"),
+        (3, "DELETE"),
+        (3, "INSERT"),
+    ]
 
 
 def test_only_row_groups_with_changes_are_decoded(catalog: icebench.Catalog) -> None:

@@ -37,11 +37,15 @@ def add(table: icebench.Table, folder: Path, ids: list[int], *partition: Any) ->
     table.add_files(
         [
             icebench.DataFile(
-                file_path=str(path), file_format="parquet", spec_id=table.spec.spec_id, partition=partition,
-                record_count=len(ids), file_size_in_bytes=path.stat().st_size,
+                file_path=str(path),
+                file_format="parquet",
+                spec_id=table.spec.spec_id,
+                partition=partition,
+                record_count=len(ids),
+                file_size_in_bytes=path.stat().st_size,
             )
         ]
-    )  # fmt: skip
+    )
 
 
 def column(table: icebench.Table, name: str, filter: str | None = None) -> dict[int, Any]:

@@ -35,8 +35,13 @@ def create(schema: Schema = SCHEMA, *args: Any, **options: Any) -> TableMetadata
 def test_ids_are_given_afresh_siblings_before_children() -> None:
     metadata = create()
     assert [(f.field_id, f.name) for f in metadata.schema.walk()] == [
-        (1, "at"), (2, "points"), (4, "element"), (5, "x"), (6, "y"), (3, "id"),
-    ]  # fmt: skip
+        (1, "at"),
+        (2, "points"),
+        (4, "element"),
+        (5, "x"),
+        (6, "y"),
+        (3, "id"),
+    ]
     assert metadata.schema.schema_id == 0
     assert metadata.schema.identifier_field_ids == {3}
     assert metadata.last_column_id == 6

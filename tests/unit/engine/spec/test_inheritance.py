@@ -32,8 +32,11 @@ def manifest(
 def test_added_entries_take_the_numbers_of_their_manifest() -> None:
     (found,) = apply_inheritance([entry(EntryStatus.ADDED)], manifest())
     assert (found.snapshot_id, found.sequence_number, found.file_sequence_number, found.data_file.spec_id) == (
-        5, 7, 7, 3,
-    )  # fmt: skip
+        5,
+        7,
+        7,
+        3,
+    )
 
 
 @pytest.mark.parametrize("status", [EntryStatus.EXISTING, EntryStatus.DELETED])

@@ -49,8 +49,12 @@ def test_a_schema_maps_to_its_own_names() -> None:
     )
     mapping = mapping_of(schema)
     assert mapping.id_by_path == {
-        ("id",): 1, ("points",): 2, ("points", "element"): 3, ("points", "element", "x.y"): 4, ("name",): 5,
-    }  # fmt: skip
+        ("id",): 1,
+        ("points",): 2,
+        ("points", "element"): 3,
+        ("points", "element", "x.y"): 4,
+        ("name",): 5,
+    }
     assert parse_name_mapping(name_mapping_text(mapping)) == mapping
 
 

@@ -198,8 +198,11 @@ def test_columns_that_incoming_rows_lack_become_optional_at_every_depth():
     incoming = Schema((column(1, "point", StructType((column(2, "x", required=True),)), required=True),))
     schema, _ = SchemaUpdate(base, 4).union_by_name(incoming).apply()
     assert {schema.name_of[f.field_id]: f.required for f in schema.walk()} == {
-        "id": False, "point": True, "point.x": True, "point.y": False,
-    }  # fmt: skip
+        "id": False,
+        "point": True,
+        "point.x": True,
+        "point.y": False,
+    }
 
 
 def test_what_is_inside_a_dropped_struct_cannot_be_changed():

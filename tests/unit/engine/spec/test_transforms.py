@@ -129,8 +129,16 @@ def test_calendar_transforms_of_instants(text: str, hour: int, day: int) -> None
 
 
 ALL: list[Transform] = [
-    Identity(), Bucket(7), Truncate(3), Year(), Month(), Day(), Hour(), Void(), UnknownTransform("zorder"),
-]  # fmt: skip
+    Identity(),
+    Bucket(7),
+    Truncate(3),
+    Year(),
+    Month(),
+    Day(),
+    Hour(),
+    Void(),
+    UnknownTransform("zorder"),
+]
 
 
 @pytest.mark.parametrize("transform", ALL, ids=str)

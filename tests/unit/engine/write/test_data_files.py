@@ -181,8 +181,13 @@ def test_a_table_is_sorted_inside_its_files() -> None:
     metadata = metadata_of(table.schema, sort_order=order)
     files = write_data_files(table, metadata=metadata, store=store)
     assert [(r["id"], r["p"]) for r in rows_of(store, files)[0]] == [
-        (25, None), (14, "a"), (11, "b"), (7, None), (3, "a"), (None, "c"),
-    ]  # fmt: skip
+        (25, None),
+        (14, "a"),
+        (11, "b"),
+        (7, None),
+        (3, "a"),
+        (None, "c"),
+    ]
     assert files[0].sort_order_id == 5
     # A stream is not sorted, so its files do not claim to be.
     stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())

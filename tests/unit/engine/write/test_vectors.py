@@ -54,8 +54,11 @@ def test_vectors_share_a_puffin_file_that_describes_them() -> None:
         assert (file.content, file.file_format) == (FileContent.POSITION_DELETES, "puffin")
         assert file.file_size_in_bytes == len(data)
         assert (blob.type, blob.fields, blob.snapshot_id, blob.sequence_number) == (
-            "deletion-vector-v1", (2147483645,), -1, -1,
-        )  # fmt: skip
+            "deletion-vector-v1",
+            (2147483645,),
+            -1,
+            -1,
+        )
         assert blob.compression_codec is None
         assert blob.properties == {
             "referenced-data-file": file.referenced_data_file,

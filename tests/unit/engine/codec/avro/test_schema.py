@@ -64,8 +64,13 @@ def test_a_named_type_is_defined_once():
     types = [f["type"][1] for f in made["fields"]]
     assert types[1::2] == ["decimal_9_2", "uuid_fixed", "fixed_4"]
     assert types[0] == {
-        "type": "fixed", "name": "decimal_9_2", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2,
-    }  # fmt: skip
+        "type": "fixed",
+        "name": "decimal_9_2",
+        "size": 4,
+        "logicalType": "decimal",
+        "precision": 9,
+        "scale": 2,
+    }
 
 
 def test_manifest_entries_of_each_version():
@@ -91,9 +96,14 @@ def test_manifest_lists_of_each_version():
     assert "content" not in names[1]
     assert names[3] == [*names[2], "first_row_id"]
     assert names[2][:7] == [
-        "manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number", "min_sequence_number",
+        "manifest_path",
+        "manifest_length",
+        "partition_spec_id",
+        "content",
+        "sequence_number",
+        "min_sequence_number",
         "added_snapshot_id",
-    ]  # fmt: skip
+    ]
 
 
 def test_variants_are_unsupported():

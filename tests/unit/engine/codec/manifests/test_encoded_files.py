@@ -19,8 +19,12 @@ from icebench.engine.spec.schema import Schema
 def manifest(files: list[DataFile]) -> bytes:
     return encode_manifest(
         [ManifestEntry(status=EntryStatus.ADDED, snapshot_id=1, data_file=file) for file in files],
-        schema=Schema(()), spec=UNPARTITIONED, format_version=3, content=ManifestContent.DATA, snapshot_id=1,
-    ).data  # fmt: skip
+        schema=Schema(()),
+        spec=UNPARTITIONED,
+        format_version=3,
+        content=ManifestContent.DATA,
+        snapshot_id=1,
+    ).data
 
 
 def files(start: int, stop: int) -> list[DataFile]:

@@ -10,10 +10,20 @@ from icebench.engine.codec.metadata_json.objects import JsonObject, parse_json, 
 from icebench.errors import CorruptTable
 
 NODE = JsonObject(
-    {"text": "a", "flag": True, "int": 7, "long": 1 << 40, "list": [1, 2], "objects": [{"a": 1}, {}], "null": None,
-     "texts": ["x"], "map": {"k": "v"}},
-    path="top", location="file.json",
-)  # fmt: skip
+    {
+        "text": "a",
+        "flag": True,
+        "int": 7,
+        "long": 1 << 40,
+        "list": [1, 2],
+        "objects": [{"a": 1}, {}],
+        "null": None,
+        "texts": ["x"],
+        "map": {"k": "v"},
+    },
+    path="top",
+    location="file.json",
+)
 
 
 def test_members_of_each_type():

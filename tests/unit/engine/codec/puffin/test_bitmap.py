@@ -16,9 +16,13 @@ from icebench.errors import CorruptTable, Invalid, TooLarge
 POSITIONS = st.one_of(
     st.sets(st.integers(0, (1 << 63) - 1), max_size=20),
     st.sets(st.integers(0, 200_000), max_size=50),
-    st.builds(lambda start, count, step: set(range(start, start + count * step, step)),
-              st.integers(0, 1 << 35), st.integers(0, 20_000), st.integers(1, 9)),
-)  # fmt: skip
+    st.builds(
+        lambda start, count, step: set(range(start, start + count * step, step)),
+        st.integers(0, 1 << 35),
+        st.integers(0, 20_000),
+        st.integers(1, 9),
+    ),
+)
 
 
 def framed(bitmap: bytes, magic: bytes = MAGIC) -> bytes:

@@ -59,9 +59,13 @@ def chunks(table: pa.Table, dictionary: bool | list[str]) -> dict[str, Any]:
     """By path, the column chunks of an uncompressed file."""
     sink = io.BytesIO()
     writer = pq.ParquetWriter(
-        sink, table.schema, use_dictionary=dictionary, compression="none", store_decimal_as_integer=True,
+        sink,
+        table.schema,
+        use_dictionary=dictionary,
+        compression="none",
+        store_decimal_as_integer=True,
         write_statistics=False,
-    )  # fmt: skip
+    )
     writer.write_table(table)
     writer.close()
     group = writer.writer.metadata.row_group(0)
@@ -73,9 +77,12 @@ def dictionaries(table: pa.Table, properties: Mapping[str, str] = MappingProxyTy
     schema = from_arrow_schema(table.schema)
     store = MemoryStore()
     writer = ParquetFileWriter(
-        store.open_output(PATH), to_arrow_schema(schema), schema, modes={},
+        store.open_output(PATH),
+        to_arrow_schema(schema),
+        schema,
+        modes={},
         options=ParquetOptions.of(properties),
-    )  # fmt: skip
+    )
     for batch in table.cast(to_arrow_schema(schema)).to_batches():
         writer.add(batch)
     writer.close()

@@ -30,11 +30,20 @@ def test_what_a_footer_says_is_found_among_what_it_says_besides() -> None:
     statistics = field(12, 12, field(1, 8, binary(b"\x00")) + field(6, 8, binary(b"x")) + b"\x00")
     histogram = field(1, 6, zigzag(3)) + field(1, 9, b"\x26" + zigzag(1) + zigzag(2)) + b"\x00"
     meta = (
-        field(1, 5, zigzag(2)) + field(1, 9, b"\x25" + zigzag(0) + zigzag(8)) + field(1, 9, b"\x18" + binary(b"a"))
-        + field(1, 5, zigzag(6)) + field(1, 6, zigzag(100)) + field(1, 6, zigzag(9)) + field(1, 6, zigzag(77))
-        + field(1, 9, b"\x1c" + field(1, 8, binary(b"k")) + b"\x00") + field(1, 6, zigzag(40)) + field(2, 6, zigzag(4))
-        + field(1, 12, statistics[1:]) + field(4, 12, histogram) + b"\x00"
-    )  # fmt: skip
+        field(1, 5, zigzag(2))
+        + field(1, 9, b"\x25" + zigzag(0) + zigzag(8))
+        + field(1, 9, b"\x18" + binary(b"a"))
+        + field(1, 5, zigzag(6))
+        + field(1, 6, zigzag(100))
+        + field(1, 6, zigzag(9))
+        + field(1, 6, zigzag(77))
+        + field(1, 9, b"\x1c" + field(1, 8, binary(b"k")) + b"\x00")
+        + field(1, 6, zigzag(40))
+        + field(2, 6, zigzag(4))
+        + field(1, 12, statistics[1:])
+        + field(4, 12, histogram)
+        + b"\x00"
+    )
     group = (
         field(1, 9, b"\x1c" + field(2, 6, zigzag(4)) + field(1, 12, meta) + b"\x00")
         + field(2, 6, zigzag(100))
