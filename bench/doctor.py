@@ -42,7 +42,7 @@ class Check:
 
 
 def examine(machine: Machine, work_directory: Path) -> Iterator[Check]:
-    """All checks, in the order in which a newcomer should mend them; each is made when it is asked for.
+    """All checks, in the order in which to fix what fails; each is made when it is asked for.
 
     Args:
         machine: Where the answers come from.

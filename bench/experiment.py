@@ -137,12 +137,12 @@ class Experiment:
 
     def _sorted(self, names: Sequence[str]) -> Mapping[str, list[str]]:
         """The names by the key of the definition that they are of."""
-        upkeep = [each for each in self.workloads if isinstance(each, MaintenanceWorkload)]
+        maintenance = [each for each in self.workloads if isinstance(each, MaintenanceWorkload)]
         known: dict[str, str] = {
             **{each.name: "workload" for each in self.workloads},
             **{part: "parts" for each in self.workloads if isinstance(each, ReadingWorkload) for part in each.parts},
             **dict.fromkeys((*known_layouts(), *(each.name for each in self.layouts)), "layouts"),
-            **{name: "actions" for each in upkeep for name in each.actions},
+            **{name: "actions" for each in maintenance for name in each.actions},
             **dict.fromkeys(ENGINES, "engines"),
             **dict.fromkeys(MEASUREMENTS, "measurements"),
         }

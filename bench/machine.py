@@ -25,8 +25,7 @@ OBSERVED_SECONDS = 0.5
 
 
 class Machine:
-    """The questions; None means: cannot be told, or is not there. `clock` is in seconds; `sys` is the root of Linux's
-    sysfs."""
+    """The questions; None means unknown, or not there. `clock` is in seconds; `sys` is the root of Linux's sysfs."""
 
     def __init__(self, *, clock: Callable[[], float] = time.perf_counter, sys: Path = Path("/sys")) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""How a run tells what it is doing."""
+"""How a run reports its progress."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ class Progress(Protocol):
 
 
 def silent(phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:
-    """A `Progress` that tells nobody."""
+    """Discards progress."""

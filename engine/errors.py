@@ -131,8 +131,8 @@ class CorruptTable(EngineError):
         self.path = path
         self.needed_by = needed_by
         where = " at ".join(part for part in (location, path) if part)
-        told = f"{where}: {self.reason}" if where else self.reason
-        super().__init__(told + (f" (needed by {needed_by})" if needed_by else ""))
+        message = f"{where}: {self.reason}" if where else self.reason
+        super().__init__(message + (f" (needed by {needed_by})" if needed_by else ""))
 
 
 class TooLarge(CorruptTable):

@@ -51,7 +51,7 @@ class Scan:
         metadata_columns: Columns that readers compute (``_file``, ``_pos``, ...), after those of the table.
         counters: Count planning, reading and storage requests; with None only planning is counted, in
             `ScanPlan.counters`.
-        limit: Stop after so many rows; None for all. `plan` lists the files of all rows.
+        limit: Stop after that many rows; None for all. `plan` lists the files of all rows.
 
     Raises:
         Invalid: A negative limit.
@@ -246,7 +246,7 @@ class Scan:
         return duckdb_source.relation(self, connection)
 
     def sample_files(self, files: int) -> pa.RecordBatchReader:
-        """The rows of so many of the planned files, evenly spread over the plan; of all, where there are fewer. No
+        """The rows of that many of the planned files, evenly spread over the plan; of all, where there are fewer. No
         other file is read. Errors as `to_batches`, and Invalid for less than one file."""
         if files < 1:
             raise Invalid(f"a sample takes at least one file, not {files}")
@@ -258,7 +258,7 @@ class Scan:
 
         Args:
             plan: Of this scan, where there is one already.
-            files: Of so many of the planned files, evenly spread over the plan; by default of all.
+            files: How many of the planned files, evenly spread over the plan; all by default.
 
         Returns:
             ``file_path`` (string), ``row_group`` (int32), ``first_row`` (int64, its position in the file),
@@ -332,7 +332,7 @@ class Scan:
 
 
 def _some_files(plan: ScanPlan, files: int) -> ScanPlan:
-    """So many files of a plan, evenly spread."""
+    """That many files of a plan, evenly spread."""
     step = max(plan.files.num_rows / files, 1)
     chosen = [int(step * place) for place in range(min(files, plan.files.num_rows))]
     part = plan.files.take(pa.array(chosen, pa.int64()))

@@ -177,7 +177,7 @@ class Table(MetadataOperations, RowOperations):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Maintenance operations, which raise Unsupported for a read-only table, and the table's portrait."""
+        """Maintenance operations, which raise Unsupported for a read-only table, and the table's profile."""
         subject = table_profile.Subject(
             name=self.name,
             metadata=self.metadata,
@@ -218,7 +218,7 @@ class Table(MetadataOperations, RowOperations):
             snapshot_id: A snapshot to read.
             ref: A branch or tag to read.
             as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
-            limit: Stop after so many rows, of whichever files come first; None for all.
+            limit: Stop after that many rows, of whichever files come first; None for all.
             case_sensitive: Whether names in filter and columns are.
             runner: Plans and reads in parallel; by default a `LocalRunner` with a thread for each processor, or 8 where
                 that are fewer and the table is in an object store.

@@ -152,8 +152,8 @@ def main(arguments: Sequence[str]) -> int:
             alone, among = (
                 float(np.mean(np.array(equal) <= level)) for level in (FALSE_CLAIMS, FALSE_CLAIMS / IN_A_REPORT)
             )
-            told = ", ".join(f"{ratio}x {share:.2f}" for ratio, share in zip(RATIOS, shares, strict=True))
-            sys.stdout.write(f"  {words}: equal {alone:.4f} alone, {among:.5f} among {IN_A_REPORT}; {told}\n")
+            powers = ", ".join(f"{ratio}x {share:.2f}" for ratio, share in zip(RATIOS, shares, strict=True))
+            sys.stdout.write(f"  {words}: equal {alone:.4f} alone, {among:.5f} among {IN_A_REPORT}; {powers}\n")
             sys.stdout.flush()
             wrong, made = wrong + round(alone * len(equal)), made + len(equal)
     sys.stdout.write(f"\n{wrong} of {made} claims between equals name a winner, each alone in its report\n")

@@ -37,7 +37,7 @@ LAYOUTS = ("sorted", "sorted-twin")
 PAYING = len(LAYOUTS) - 1
 """Claims that a layout pays, which a report is silent of where it is none."""
 
-_COMPARED = re.compile(r"is fastest|takes as long|cannot be told apart")
+_COMPARED = re.compile(r"is fastest|takes as long|no measurable difference")
 _WINNER = re.compile(r"is fastest|pays over")
 
 
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         "--at-once", type=int, default=1, metavar="N", help="runs side by side, which disturb each other"
     )
     parser.add_argument("--results", type=Path, default=REPOSITORY / "results" / "twins", metavar="DIRECTORY")
-    parser.add_argument("--seed", type=int, help="make the one run of this seed, and judge nothing")
+    parser.add_argument("--seed", type=int, help="only make the run of this seed")
     options = parser.parse_args(arguments)
     if options.seed is not None:
         where = Surroundings(cache=REPOSITORY / "datasets" / "cache", results=options.results / str(options.seed))
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     for part in (seeds[:1], seeds[1:]):
         with ThreadPoolExecutor(options.at_once) as pool:
             list(pool.map(lambda seed: _run(seed, options.results), part))
-    return _told([read_run(path) for path in sorted(options.results.glob("*/*.jsonl"))])
+    return _report([read_run(path) for path in sorted(options.results.glob("*/*.jsonl"))])
 
 
 def _run(seed: int, results: Path) -> None:
@@ -111,7 +111,7 @@ def _run(seed: int, results: Path) -> None:
     subprocess.run(command, check=True, cwd=REPOSITORY)
 
 
-def _told(runs: Sequence[Run]) -> int:
+def _report(runs: Sequence[Run]) -> int:
     said = [(run.run_id, claim) for run in runs for claim in claims(run)]
     winners = [(name, claim) for name, claim in said if _WINNER.search(claim)]
     share = stats.binomtest(len(winners), len(said)).proportion_ci(0.95)

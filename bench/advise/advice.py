@@ -33,7 +33,7 @@ class Options:
     """How to look for advice.
 
     Args:
-        minimize: What a layout is judged by: the mean of a query, by weight.
+        minimize: What a layout is rated by: the weighted mean of a query.
         profile: Where the client stands to the store.
         queries_per_day: Of all queries together.
         sample_rows: Rows that are drawn, at most about.
@@ -155,7 +155,7 @@ def advise(
         table: Its current snapshot is read.
         queries: What is asked of it.
         options: How to look.
-        progress: Told each step.
+        progress: Called at each step.
 
     Raises:
         ConfigError: The table has no rows.

@@ -202,7 +202,7 @@ def _keys(order: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _rows_together(estimator: Estimator, layout: Layout) -> float:
-    """Rows of a row group of a layout, where a file has so many."""
+    """Rows per row group of a layout, where a file has that many."""
     own = min(estimator.rows_per_file(layout), estimator.model.rows_per_row_group(layout.properties))
     return min(own, estimator.sample.table_rows)
 

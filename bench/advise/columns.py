@@ -25,7 +25,7 @@ _DEFAULT_INFERRED = 100
 _KEYS = "icebench.clustering.keys"
 _INT = (-(2**31), 2**31 - 1)
 _DIGITS = (9, 18)
-"""Decimals of so many digits are stored in 4 and in 8 bytes."""
+"""Decimals of up to that many digits are stored in 4 and in 8 bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ def examine_columns(
 
 
 def column_uses(table: icebench.Table, profile: icebench.TableProfile, queries: Sequence[Query]) -> list[ColumnUse]:
-    """The primitive columns, the dearest first."""
+    """The primitive columns, most expensive first."""
     total = sum(query.weight for query in queries) or 1.0
     filtered = filtered_shares(table, queries)
     stored = sum(each.statistics_bytes for each in profile.columns) or 1

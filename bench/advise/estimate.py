@@ -4,7 +4,7 @@ The files of a sample have fewer rows than those of the table, and so narrower b
 in a file, bounds of a column that the layout does not order lack about 2/m of their range, and so do the ends of the
 ranges of one that it does: what a query reads approaches its value as a - b/m. Both halves of the sample are laid out
 in as many files, of m/2 rows: the rise from their mean to the estimate of the whole *is* b/m, what is still missing.
-The halves are independent samples besides, whose difference tells how far the estimate is a matter of chance.
+The halves are also independent samples, so their difference measures the sampling error of the estimate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures a revision in turns with the reference, for the history."""
+"""Measures a revision, interleaved with the reference, for the history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def measure(
 ) -> tuple[dict[str, Measured], dict[str, str]]:
     """The cases of a revision, those that it cannot run with their error, and the environment of its processes.
 
-    The ratio is the median of so many pairs of processes, each of which starts with the side that chance says. The last
+    The ratio is the median over `pairs` pairs of processes; the side that starts a pair is drawn at random. The last
     process of the revision counts, too.
 
     Raises:

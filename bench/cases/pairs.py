@@ -45,7 +45,7 @@ class Pairs:
         random: Draws orders and hash seeds.
         deadline: When to stop, by `clock`.
         clock: Monotonic seconds.
-        progress: Told what is done.
+        progress: Called with what is done.
     """
 
     base: Side
@@ -81,7 +81,7 @@ class Pairs:
         return {name: self.cases[name] for name in names}
 
     def _extend(self, logs: dict[str, list[float]], names: Sequence[str], pairs: int, what: str) -> None:
-        """Add pairs until each case has so many, or no time is left."""
+        """Add pairs until each case has enough, or no time is left."""
         while alive := [n for n in names if n not in self.cases and len(logs[n]) < pairs]:
             started = self.clock()
             if started + self._longest > self.deadline:

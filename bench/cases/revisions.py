@@ -181,7 +181,7 @@ def _fill(making: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> 
         for kept in (root / "engine").rglob("__pycache__"):
             place = making / kept.relative_to(root)
             if place.parent.is_dir():
-                # Bytecode is told by size and second of its source: that of another revision may be of the same.
+                # Bytecode is matched to its source by size and second: another revision may have the same.
                 shutil.copytree(kept, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.pyc"))
     (making / "bench").symlink_to(Path(__file__).resolve().parents[1], target_is_directory=True)
     for package in ("engine", "bench"):

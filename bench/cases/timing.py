@@ -104,8 +104,8 @@ def profile(warehouse: str, name: str, clock: Callable[[], float] = time.process
     session = profiler.last_session
     seconds: dict[tuple[str, ...], float] = {}
     for frames, sampled in session.frame_records if session else ():
-        told = [_told(frame) for frame in frames]
-        stack = tuple(told[told.index(_PROFILED) + 1 :])
+        names = [_name_of(frame) for frame in frames]
+        stack = tuple(names[names.index(_PROFILED) + 1 :])
         seconds[stack] = seconds.get(stack, 0.0) + sampled / (runs - _WARM_RUNS)
     return [(stack, own) for stack, own in seconds.items() if stack]
 
@@ -114,7 +114,7 @@ def _sampled(profiler: Profiler) -> float:
     return sum(seconds for _, seconds in profiler.last_session.frame_records) if profiler.last_session else 0.0
 
 
-def _told(frame: str) -> str:
+def _name_of(frame: str) -> str:
     """``room/file.py:function``, or the name of a function that is not Python's."""
     function, path, *_ = frame.partition("\x01")[0].split("\x00")
     return function if path.startswith("<") else f"{'/'.join(Path(path).parts[-2:])}:{function}"

@@ -45,7 +45,7 @@ _LOG = click.Path(exists=True, path_type=Path)
     type=click.FloatRange(min=0, min_open=True),
     default=_DEFAULT.queries_per_day,
     show_default=True,
-    help="All together, to tell when a change pays.",
+    help="All together; shows when a change pays off.",
 )
 @click.option("--sample-rows", type=click.IntRange(min=100), default=_DEFAULT.sample_rows, show_default=True)
 @click.option(
@@ -59,7 +59,9 @@ _LOG = click.Path(exists=True, path_type=Path)
 @click.option(
     "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page with plots."
 )
-@click.option("--lines", type=click.IntRange(min=10), default=_LINES, show_default=True, help="Print at most so many.")
+@click.option(
+    "--lines", type=click.IntRange(min=10), default=_LINES, show_default=True, help="Print at most that many."
+)
 @pass_context
 def advise_command(
     context: Context,
@@ -81,7 +83,7 @@ def advise_command(
     html: Path | None,
     lines: int,
 ) -> int:
-    """Tell which layout would serve a table's queries, what the change costs, and when it pays.
+    """Recommend a layout for a table's queries: what the change costs, and when it pays off.
 
     PLACE is the table's directory or one of its metadata.json files; or, with TABLE, a catalog. With --catalog, PLACE
     is the table's name there. Layouts are modelled on a sample of the rows, and the best built from it in a temporary

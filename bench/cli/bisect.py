@@ -41,10 +41,10 @@ def bisect(context: Context, good: str, bad: str, budget: str, patterns: tuple[s
     chosen = [word for pattern in patterns for word in ("--case", pattern)]
     results = str((context.places.results / "bisect").absolute())
     icebench = str(Path(sys.executable).with_name("icebench"))
-    judge = [icebench, "--results", results, "gate", "--base", first, "--budget", budget]
-    found = first_bad(root, first, last, [*judge, *chosen])
+    gate = [icebench, "--results", results, "gate", "--base", first, "--budget", budget]
+    found = first_bad(root, first, last, [*gate, *chosen])
     if found is None:
-        context.terminal.out.print("inconclusive: the commits that are left could not be judged")
+        context.terminal.out.print("inconclusive: the commits that are left could not be measured")
         return ExitCode.INCONCLUSIVE
     shown = ["git", "-C", str(root), "show", "--no-patch", "--format=%h %an, %as: %s", found]
     subject = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.strip()
@@ -52,7 +52,7 @@ def bisect(context: Context, good: str, bad: str, budget: str, patterns: tuple[s
     return ExitCode.PASS
 
 
-def first_bad(root: Path, good: str, bad: str, judge: Sequence[str]) -> str | None:
+def first_bad(root: Path, good: str, bad: str, gate: Sequence[str]) -> str | None:
     """The first commit that a command calls a regression; None where it could not say.
 
     The checkout is not touched: git looks for the commit in a clone without files.
@@ -61,7 +61,7 @@ def first_bad(root: Path, good: str, bad: str, judge: Sequence[str]) -> str | No
         root: The checkout, in which the command runs.
         good: A commit that is known to be good.
         bad: A later one that is known to be bad.
-        judge: The command; it gets ``--head COMMIT`` and exits as `icebench gate` does.
+        gate: The command; it gets ``--head COMMIT`` and exits as `icebench gate` does.
 
     Raises:
         BisectFailed: With what git said.
@@ -73,9 +73,9 @@ def first_bad(root: Path, good: str, bad: str, judge: Sequence[str]) -> str | No
         start = [*git, "bisect", "start", "--no-checkout", bad, good, "--"]
         _done(subprocess.run(start, capture_output=True, text=True, check=False))
         head = f"$(git -C {shlex.quote(folder)} rev-parse BISECT_HEAD)"
-        # git takes 125 for a commit that cannot be judged, and any other for bad.
+        # git takes 125 for a commit that cannot be tested, and any other for bad.
         script = (
-            f"cd {shlex.quote(str(root))} && {shlex.join(judge)} --head {head}; "
+            f"cd {shlex.quote(str(root))} && {shlex.join(gate)} --head {head}; "
             f"case $? in {ExitCode.PASS:d}) exit 0;; {ExitCode.REGRESSION:d}) exit 1;; *) exit 125;; esac"
         )
         run = subprocess.run(

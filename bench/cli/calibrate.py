@@ -95,12 +95,12 @@ def decide(
     made: Mapping[str, Decisions] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Mapping[str, Decisions]:
-    """Make so many decisions of each kind, in turn, so that all kinds see the same machine.
+    """Make that many decisions of each kind, interleaved so that drift of the machine affects all kinds equally.
 
     Args:
         counts: How many of each kind.
         pairs_of: Pairs of a kind, for the decision of a number.
-        keep: Told after each decision.
+        keep: Called after each decision.
         made: Decisions that count already; they keep their numbers, and only what is missing is made.
         clock: Monotonic seconds.
     """

@@ -28,17 +28,17 @@ def dataset(context: Context, *, scale: float, seed: int, directory: Path) -> in
     settings = SparkSettings.from_environment(iceberg_warehouse=str(directory.resolve()))
     with RunProgress(context.terminal.err) as progress:
 
-        def tell(step: str) -> None:
+        def show(step: str) -> None:
             progress("dataset", step, STEPS.index(step), len(STEPS))
 
-        tell(START)
+        show(START)
         made = write_store_sales(
             spark_session(settings),
             directory.resolve(),
             catalog=settings.iceberg_catalog,
             scale=scale,
             seed=seed,
-            progress=tell,
+            progress=show,
         )
     context.terminal.out.print(
         f"{made.path}: {made.rows:,} rows, {made.deleted_rows:,} deleted by position-delete files", soft_wrap=True

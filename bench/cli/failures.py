@@ -1,4 +1,4 @@
-"""How the program ends when something went wrong: one line for what the user can mend, a traceback for our own bugs."""
+"""How the program ends when something went wrong: one line for what the user can fix, a traceback for our own bugs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
 
 
 def explain(error: Exception) -> str | None:
-    """One line for an error that the user can mend: what, where, what to do; None for a bug."""
+    """One line for an error that the user can fix: what, where, what to do; None for a bug."""
     match error:
         case EngineError() | BenchError():
             return _one_line(str(error))

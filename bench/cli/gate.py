@@ -106,13 +106,13 @@ def gate(
         with context.terminal.err.status("counting the work of the cases"):
             if accepting:
                 return move_baseline(path, allow, out, runs, again)
-            return judge(path, run, out, again)
+            return check(path, run, out, again)
     except (ConfigError, Unbuildable) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
 
 
-def judge(path: Path, run: Callable[[], Baseline], out: Console, again: str = "icebench gate") -> int:
+def check(path: Path, run: Callable[[], Baseline], out: Console, again: str = "icebench gate") -> int:
     """Print how what `run` counts differs from the baseline at `path`; give the exit code. `again` is the command.
 
     Raises:

@@ -80,7 +80,7 @@ def history(
 
 @history.command("record")
 @click.argument("revisions", default="HEAD", metavar="[REV | REV..REV]")
-@click.option("--most", type=click.IntRange(min=1), help="Of a range: so many revisions, evenly spread.")
+@click.option("--most", type=click.IntRange(min=1), help="Of a range: that many revisions, evenly spread.")
 @click.option("--pairs", default=3, type=click.IntRange(min=1), help="Pairs of processes.", show_default=True)
 @click.option("--reference", metavar="REV", help="The frozen revision to measure against.  [default: the file's own]")
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
@@ -88,7 +88,7 @@ def history(
 def record(
     context: Context, *, revisions: str, most: int | None, pairs: int, reference: str | None, patterns: tuple[str, ...]
 ) -> int:
-    """Measure revisions in turns with a frozen one, and append them to the history; those in it are passed over.
+    """Measure revisions, each interleaved with a fixed baseline, and append them to the history; skip those in it.
 
     Of a range, the revisions that changed the engine or its packages.
     """
@@ -112,7 +112,7 @@ def record(
 
                 entry = _recorded(revision, base, warehouse, names, pairs=pairs, progress=progress)
                 append(path, entry)
-                _tell(context, entry)
+                _print_entry(context, entry)
     except (ConfigError, Unbuildable) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
@@ -214,7 +214,7 @@ def _chosen(revisions: str, most: int | None, root: Path) -> list[str]:
     return [found[round((number + 1) * len(found) / most) - 1] for number in range(most)]
 
 
-def _tell(context: Context, entry: Entry) -> None:
+def _print_entry(context: Context, entry: Entry) -> None:
     out = context.terminal.out
     failed = [name for name, case in entry.cases.items() if case.error]
     said = entry.error or f"{len(entry.cases) - len(failed)} cases" + (f", {len(failed)} cannot run" if failed else "")

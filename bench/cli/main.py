@@ -39,7 +39,9 @@ COMMANDS = {
     ),
     "sql": Entry("icebench.bench.cli.sql", "sql", "Answer a query over tables, with the work of their plans."),
     "advise": Entry(
-        "icebench.bench.cli.advise", "advise_command", "Tell which layout serves a table's queries, and when it pays."
+        "icebench.bench.cli.advise",
+        "advise_command",
+        "Recommend a layout for a table's queries.",
     ),
     "maintain": Entry(
         "icebench.bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."
@@ -53,7 +55,7 @@ COMMANDS = {
         "icebench.bench.cli.history", "history", "Show how work and time changed over revisions; record them."
     ),
     "calibrate": Entry(
-        "icebench.bench.cli.calibrate", "calibrate", "Tell how often the gate is wrong on this machine."
+        "icebench.bench.cli.calibrate", "calibrate", "Measure how often the gate is wrong on this machine."
     ),
     "doctor": Entry(
         "icebench.bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."

@@ -1,6 +1,6 @@
 """`icebench maintain`: a table's maintenance from the command line.
 
-What forgets or deletes only tells what it would, unless it is told to.
+Commands that expire snapshots or delete files default to a dry run.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _of_table(command: Command, *, or_place: bool = False) -> Command:
 @click.option("--min-input-files", type=click.IntRange(min=1), help="Fewer files than this are left; 5 by default.")
 @click.option("--rewrite-all", is_flag=True, help="Also files that are of a good size.")
 @click.option("--sort", "sorting", is_flag=True, help="Sort the rows by the table's own sort order.")
-@click.option("--delete-file-threshold", type=click.IntRange(min=1), help="Also files with so many delete files.")
+@click.option("--delete-file-threshold", type=click.IntRange(min=1), help="Also files with that many delete files.")
 @click.option("--remove-dangling-deletes", is_flag=True, help="Remove delete files that concern no data file any more.")
 @click.option("--new-sequence-number", is_flag=True, help="New files are newer than deletes of the files they replace.")
 @pass_context
@@ -104,7 +104,7 @@ def rewrite_data_files(
             progress=lambda at: shown("rewrite", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
             **{key: value for key, value in options.items() if value is not None},
         )
-    _tell(context, done)
+    _print_result(context, done)
     for group in done.failed:
         context.terminal.err.print(f"not rewritten: {len(group.file_paths)} files: {group.error}", markup=False)
     return 1 if done.failed else 0
@@ -114,9 +114,9 @@ def rewrite_data_files(
 @_of_table
 @click.option("--strategy", type=click.Choice(["sort", "zorder", "hilbert"]), help="Declare it in the table first.")
 @click.option("--key", "keys", metavar="NAME", multiple=True, help="Declare this column as a key first. Repeatable.")
-@click.option("--max-bytes", type=click.IntRange(min=1), help="Rewrite so many bytes of data files at most.")
+@click.option("--max-bytes", type=click.IntRange(min=1), help="Rewrite at most that many bytes of data files.")
 @click.option("--branch", default="main", show_default=True, help="Where.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be merged; nothing is declared, either.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be merged; nothing is declared, either.")
 @pass_context
 def cluster(
     context: Context,
@@ -145,7 +145,7 @@ def cluster(
             branch=branch,
             progress=lambda at: shown("cluster", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
         )
-    _tell(context, done)
+    _print_result(context, done)
     return 0
 
 
@@ -165,7 +165,7 @@ def run(
 ) -> int:
     """Do what is due, by a policy: the most gain per byte first, within its budget of bytes, seconds and dollars.
 
-    What is due follows from the table's portrait. Nothing is kept between passes: one that was interrupted is finished
+    What is due follows from the table's profile. Nothing is kept between passes: one that was interrupted is finished
     by the next.
     """
     policy = Policy.load(path)
@@ -203,7 +203,7 @@ def columns(
     execute: bool,
     as_json: bool,
 ) -> int:
-    """Tell what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
+    """Show what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
 
     Queries come from SQL, from scan reports, or as names of columns. Dropping a column and narrowing its type are only
     proposed.
@@ -237,7 +237,7 @@ def columns(
 @_of_table
 @click.option("--min-input-files", type=click.IntRange(min=1), default=5, show_default=True, help="Of a partition.")
 @click.option("--rewrite-all", is_flag=True, help="Files of any size and number.")
-@click.option("--dry-run", is_flag=True, help="Only count what would go and come.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be removed and added.")
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
 def rewrite_position_deletes(
@@ -246,7 +246,7 @@ def rewrite_position_deletes(
     """Put small position-delete files together; in format version 3 make them deletion vectors."""
     rewrite = table.maintenance.rewrite_position_deletes
     done = rewrite(min_input_files=min_input_files, rewrite_all=rewrite_all, dry_run=dry_run, branch=branch)
-    _tell(context, done)
+    _print_result(context, done)
     return 0
 
 
@@ -256,7 +256,7 @@ def rewrite_position_deletes(
 @pass_context
 def convert_equality_deletes(context: Context, *, table: icebench.Table, branch: str) -> int:
     """Delete by position what equality deletes delete, and remove these."""
-    _tell(context, table.maintenance.convert_equality_deletes(branch=branch))
+    _print_result(context, table.maintenance.convert_equality_deletes(branch=branch))
     return 0
 
 
@@ -335,14 +335,14 @@ def rewrite_table_path(
     )
     _line(context, "latest version", done.latest_version)
     _line(context, "list of files", str(done.file_list_location))
-    _tell(context, done)
+    _print_result(context, done)
     return 0
 
 
 @maintain.command("expire-snapshots")
 @_of_table
 @click.option("--older-than", metavar="TIME", help="Snapshots from before; the table's own limit by default.")
-@click.option("--retain-last", type=click.IntRange(min=1), help="So many of each branch stay whatever their age.")
+@click.option("--retain-last", type=click.IntRange(min=1), help="Keep that many of each branch, whatever their age.")
 @click.option("--delete", is_flag=True, help="Do it: without this the snapshots are only listed.")
 @pass_context
 def expire_snapshots(
@@ -353,10 +353,10 @@ def expire_snapshots(
     retain_last: int | None,
     delete: bool,
 ) -> int:
-    """Forget old snapshots and delete the files that only they need."""
+    """Expire old snapshots and delete the files that only they need."""
     done = table.maintenance.expire_snapshots(older_than=older_than, retain_last=retain_last, dry_run=not delete)
-    _tell(context, done)
-    _only_told(context, done.snapshot_ids, deletes=delete)
+    _print_result(context, done)
+    _hint_at_delete(context, done.snapshot_ids, deletes=delete)
     if done.error is not None:
         context.terminal.err.print(f"no file was deleted: {done.error}", markup=False)
     return 1 if done.error is not None or done.not_deleted else 0
@@ -374,13 +374,13 @@ def remove_orphan_files(
     older_than: str | None,
     delete: bool,
 ) -> int:
-    """Remove files of the table's directories that nothing in the table leads to.
+    """Remove orphan files: files in the table's directories that no snapshot or metadata file refers to.
 
     A file that a writer is about to commit is an orphan until then: a TIME nearer than the longest write loses data.
     """
     done = table.maintenance.remove_orphan_files(older_than=older_than, dry_run=not delete)
-    _tell(context, done)
-    _only_told(context, done.locations, deletes=delete)
+    _print_result(context, done)
+    _hint_at_delete(context, done.locations, deletes=delete)
     return 1 if done.not_deleted else 0
 
 
@@ -392,8 +392,8 @@ def _append_to_log(
         file.write(json.dumps(entry) + "\n")
 
 
-def _tell(context: Context, done: object) -> None:
-    """What was done, a line a figure: numbers as they are, of lists how long they are and what they begin with."""
+def _print_result(context: Context, done: object) -> None:
+    """Print what was done, one figure per line: of lists, the length and the first entries."""
     for field in fields(done):  # type: ignore[arg-type]
         value = getattr(done, field.name)
         label = field.name.replace("_", " ")
@@ -413,6 +413,6 @@ def _line(context: Context, label: str, value: str) -> None:
     context.terminal.out.print(f"{label:<32}{value}".rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
-def _only_told(context: Context, found: Sequence[object], *, deletes: bool) -> None:
+def _hint_at_delete(context: Context, found: Sequence[object], *, deletes: bool) -> None:
     if found and not deletes:
         context.terminal.err.print("nothing was changed; --delete does it")

@@ -1,4 +1,4 @@
-"""`icebench profile`: the portrait of a table."""
+"""`icebench profile`: the profile of a table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import click
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import catalog_options, open_table
 from icebench.bench.cli.places import write_whole
-from icebench.bench.report.profile import mendings, profile_report
-from icebench.bench.report.profile_console import portrait
+from icebench.bench.report.profile import fix_commands, profile_report
+from icebench.bench.report.profile_console import profile_lines
 
 LINES = 40
 
@@ -24,7 +24,7 @@ LINES = 40
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--deep", is_flag=True, help="Open all data files: storage by column, and files unlike their entries.")
 @click.option(
-    "--sample", type=click.IntRange(min=1), help="Read so many files, to see if they are in their sort order."
+    "--sample", type=click.IntRange(min=1), help="Read that many files, to see if they are in their sort order."
 )
 @click.option(
     "--queries",
@@ -36,7 +36,7 @@ LINES = 40
 @click.option(
     "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page with plots."
 )
-@click.option("--lines", type=click.IntRange(min=10), default=LINES, show_default=True, help="Print at most so many.")
+@click.option("--lines", type=click.IntRange(min=10), default=LINES, show_default=True, help="Print at most that many.")
 @pass_context
 def profile(
     context: Context,
@@ -77,11 +77,11 @@ def profile(
         write_whole(html, render(profile_report(found, place, filtered)))
         out.print(str(html), markup=False, soft_wrap=True)
     if as_json:
-        commands = [asdict(each) for each in mendings(found, place)]
+        commands = [asdict(each) for each in fix_commands(found, place)]
         out.print(
             json.dumps({**found.to_dict(), "commands": commands, "filtered": filtered}), markup=False, soft_wrap=True
         )
     elif html is None:
-        for part in portrait(found, place, out, lines=lines, filtered=filtered):
+        for part in profile_lines(found, place, out, lines=lines, filtered=filtered):
             out.print(part)
     return 0

@@ -68,7 +68,7 @@ class RunProgress:
 
     def _left(self, now: float, share: float) -> str:
         """How long the rest of the phase will take, by its speed so far; nothing where that is a matter of seconds, or
-        where too little is done to tell."""
+        where too little is done to estimate it."""
         start, before = self._began
         seconds, done = now - start, share - before
         if seconds < _FEWEST_SECONDS or done < _LEAST_SHARE:

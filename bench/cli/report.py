@@ -103,7 +103,7 @@ def print_report(context: Context, made: Report) -> None:
 
 
 def print_verdict(context: Context, made: Report, *, lines: int) -> None:
-    """The answer on the terminal, in so many lines at most."""
+    """The answer on the terminal, in a limited number of lines."""
     for part in verdict(made, context.terminal.out, lines=lines):
         context.terminal.out.print(part)
 

@@ -30,7 +30,9 @@ _NULL = "NULL"
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--column", "columns", multiple=True, metavar="NAME", help="Only this column. Repeatable.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), help=f"Print so many rows; {SHOWN_ROWS} by default, all with --json."
+    "--limit",
+    type=click.IntRange(min=1),
+    help=f"Print at most that many rows; {SHOWN_ROWS} by default, all with --json.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print an object a row, for other programs.")
 @pass_context

@@ -20,7 +20,7 @@ class Costing:
         profile: Where the client stands to the object store.
         weights: How often each filter is asked, in any unit: all alike where there are none, else one that is not named
             never.
-        baseline: The layout that others are held against.
+        baseline: The layout that others are compared with.
     """
 
     profile: Profile = SAME_REGION

@@ -3,7 +3,7 @@
 The store answers a request after `latency_seconds`, then sends at most `connection_bytes_per_second`; all answers
 together come at most as fast as the client's network. Some requests wait for the answer of another (a manifest list
 names the manifests): they are *phases*, one after the other. Within a phase, *stages* run side by side as a pipeline,
-each with some requests in flight. Sources of the constants, and how well the seconds hold against a server with such
+each with some requests in flight. Sources of the constants, and how well the seconds agree with a server with such
 delays, are in docs/design/object-store-costs.md.
 """
 

@@ -13,7 +13,7 @@ scanning
     From an opened table to the last value of the asked columns delivered: Arrow engines iterate over record batches and
     drop each, Spark engines write to Spark's ``noop`` sink. Planning and the application of deletes are included.
     Nothing is counted or summed inside the timed region.
-upkeep
+maintenance
     From the name of a table to the last commit, and the last file deleted.
 committing
     From descriptions of files in the form in which the engine takes them, and an open empty table, to a snapshot with
@@ -42,10 +42,10 @@ class Ability(Enum):
     """What an engine can be asked for."""
 
     PLAN = "planning"
-    COUNT_PLAN = "planning that tells the number of files"
+    COUNT_PLAN = "planning that reports only the number of files"
     SCAN = "scanning"
     COMMIT = "committing files that are described"
-    MAINTAIN = "upkeep of tables"
+    MAINTAIN = "maintenance of tables"
 
 
 class EngineMissing(Exception):

@@ -28,8 +28,8 @@ class Polars:
     """Polars in this process, with all its threads, streaming. It keeps the bytes of manifests (64 MB, its default) for
     the life of the process, so its scans plan from memory.
 
-    Polars shows no list of planned files. `plan` asks it to explain the query, for which it plans the scan, and the
-    explanation tells how many files there are.
+    Polars shows no list of planned files. `plan` asks it to explain the query: it then plans the scan, and the
+    explanation says how many files there are.
     """
 
     name = "polars"

@@ -22,7 +22,7 @@ class Conditions:
     def since(self) -> dict[str, float]:
         """``load`` (runnable processes, mean of a minute), ``steal`` (share of processor time that the host took),
         ``throttled_seconds`` (that a quota held this control group back) and ``thermal_throttles`` (times that a
-        processor slowed down for heat); what the system does not tell is left out."""
+        processor slowed down for heat); what the system does not report is left out."""
         found = {"load": os.getloadavg()[0]}
         now = psutil.cpu_times()
         if hasattr(now, "steal"):

@@ -77,7 +77,7 @@ class SectionText:
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
-    """A finding: who is fastest, by how much, and who cannot be told apart.
+    """A finding: which engine is fastest, by how much, and between which there is no measurable difference.
 
     Args:
         what: What they do; the sentence begins with it.

@@ -18,7 +18,7 @@ _COSTS: tuple[tuple[str, Value], ...] = (
 
 
 def records_of(measured: Iterable[Measured]) -> tuple[Record, ...]:
-    """The series of every case: costs of its samples, costs held against its base's, rates, and counted figures."""
+    """The series of every case: costs of its samples, costs compared with its base's, rates, and counted figures."""
     found = {each.case: each for each in measured}
     return tuple(record for each in found.values() for record in _of_case(each, found))
 

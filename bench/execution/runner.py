@@ -1,4 +1,4 @@
-"""Runs trials in turn, so that all of them see the same weather.
+"""Interleaves trials, so that drift of the machine affects all of them equally.
 
 A machine's speed drifts: other programs, clock frequency, garbage, caches. Running all repetitions of one case before
 the next would read the drift as a difference. Here each round runs every trial once, in an order drawn anew, so that a
@@ -148,7 +148,7 @@ class Runner:
         pace: How often and how long.
         executor: Runs and measures.
         recorder: Takes samples and failures.
-        progress: Told every round.
+        progress: Called every round.
         seed: Draws the order of every round.
         process: The number of this process in its run.
         processes: How many the definition has. Numbers that are equal modulo it are attempts at the same one: a process
@@ -212,13 +212,13 @@ class Runner:
         """Run each until its processor time falls no more."""
         runs: dict[Case, list[Cost]] = {case: [] for case in alive if not self._is_over(case, there[case])}
         waiting = [case for case in runs if not self._is_warm(alive[case], runs[case])]
-        told = -1
+        shown = -1
         while waiting:
             warm = len(runs) - len(waiting)
-            if warm != told:
+            if warm != shown:
                 detail = f"warming up {len(waiting)} of {len(runs)} cases"
                 self.progress(workload, detail, warm, len(runs), work.share(alive, waiting))
-            told = warm
+            shown = warm
             random.shuffle(waiting)
             for case in waiting:
                 if (cost := self._attempt(alive, case)) is not None:

@@ -34,7 +34,7 @@ class Trial:
         evidence: What checking it found.
         prepare: Does what must not be timed and gives what must; called before every run. None where there is nothing
             to time, as all was counted.
-        seconds: How long a run takes, where checking it told.
+        seconds: How long a run takes, where its check measured that.
         after: Checks what a run left behind, when the clock has stopped; gives further figures by metric.
     """
 
@@ -62,7 +62,7 @@ class Recording(Protocol):
 class Bench:
     """What every measurement works with. `engines` are those that could be made, by name; `resources` are let go when
     the workload's last round is over; `truth` gives what is in the table of a metadata file, and may raise NoTruth;
-    `bytes_read` tells how much was read so far where that engine works, None where the system does not tell."""
+    `bytes_read` is how much was read so far where that engine runs, None where the system does not report it."""
 
     engines: Mapping[str, AnyEngine]
     recorder: Recording

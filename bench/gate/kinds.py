@@ -15,7 +15,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """How a change of a counter is judged."""
+    """How a change of a counter is classified."""
 
     WORK = "work"
     """Less is better; any increase fails."""

@@ -72,12 +72,12 @@ class Outcome:
         """Case, verdict, ratio, bounds, pairs; the worst first."""
         order = list(reversed(Stand))
         return [
-            (name, case.stand.value, *_told(case.ratio))
+            (name, case.stand.value, *_ratio_cells(case.ratio))
             for name, case in sorted(self.cases.items(), key=lambda item: (order.index(item[1].stand), item[0]))
         ]
 
 
-def _told(ratio: Ratio | None) -> tuple[str, str, str]:
+def _ratio_cells(ratio: Ratio | None) -> tuple[str, str, str]:
     if ratio is None:
         return "", "", ""
     return f"{ratio.estimate:.3f}", f"{ratio.low:.3f} to {ratio.high:.3f}", str(ratio.pairs)

@@ -33,7 +33,7 @@ class Entry:
         number: How many commits lead to it, itself included, by which revisions are ordered.
         date: When it was committed, ISO 8601 in UTC.
         subject: The first line of its message.
-        reference: The full commit id of the revision that was measured in turns with it.
+        reference: The full commit id of the revision that it was interleaved with.
         pairs: How many pairs of processes.
         environment: The processor, the interpreter and the libraries that it was measured with.
         cases: By name.

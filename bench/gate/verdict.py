@@ -110,7 +110,7 @@ class Verdict:
 
 
 def compare(baseline: Baseline, now: Baseline) -> Verdict:
-    """Judge what the cases counted. In another environment than that of the baseline, exact counters only.
+    """Compare what the cases counted. In another environment than that of the baseline, exact counters only.
 
     A counter that one case lacks and another has counts as 0 there, so work that appears in a case for the first time
     is an increase; a counter that no case of the baseline (or of this run) has is new (or missing).
@@ -131,7 +131,7 @@ def compare(baseline: Baseline, now: Baseline) -> Verdict:
         if accepted is None:
             findings.append(Finding(Change.NEW_CASE, name))
             continue
-        compared += sum(comparison.judges(counter) for counter in accepted.counters.keys() & result.counters.keys())
+        compared += sum(comparison.compares(counter) for counter in accepted.counters.keys() & result.counters.keys())
         findings.extend(comparison.differences(name, accepted, result))
     order = list(Change)
     findings.sort(key=lambda f: (order.index(f.change), f.name))
@@ -148,7 +148,7 @@ class _Comparison:
     known_now: frozenset[str]
     exact_only: bool
 
-    def judges(self, counter: str) -> bool:
+    def compares(self, counter: str) -> bool:
         return not (self.exact_only and tolerance_of(counter))
 
     def differences(self, name: str, accepted: CaseResult, result: CaseResult) -> Iterator[Finding]:
@@ -160,7 +160,7 @@ class _Comparison:
                 yield Finding(Change.NEW_COUNTER, name, counter, None, count)
             elif counter not in self.known_now:
                 yield Finding(Change.MISSING_COUNTER, name, counter, before, None)
-            elif self.judges(counter) and not is_within(counter, before, count):
+            elif self.compares(counter) and not is_within(counter, before, count):
                 yield Finding(_change(counter, before, count), name, counter, before, count)
 
 

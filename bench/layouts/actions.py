@@ -1,4 +1,4 @@
-"""What upkeep does to a table, by name, and by which columns it arranges rows: as workloads and engines agree on it."""
+"""Maintenance actions by name, and the columns by which they arrange rows; workloads and engines share them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Axes:
                 continue
             if "." not in name:
                 one_of(name, (*_KEYS, _VERSION), "axis (a table property has a dot in its name)", values.at(name))
-            own = {_told(name, value): value for _, value in values.items(name)}
+            own = {_label_of(name, value): value for _, value in values.items(name)}
             if len(own) < 2:
                 raise ConfigError("an axis needs two values or more, all different", path=values.at(name))
             found[name] = own
@@ -101,7 +101,7 @@ class Axes:
         return {name: short if list(last.values()).count(short) == 1 else name for name, short in last.items()}
 
 
-def _told(axis: str, value: Value) -> str:
+def _label_of(axis: str, value: Value) -> str:
     """A value in names: a number of bytes in the largest unit that it is a multiple of."""
     if axis.endswith("-bytes") and isinstance(value, int) and value > 0:
         for unit, bits in _UNITS:

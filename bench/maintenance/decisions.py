@@ -1,4 +1,4 @@
-"""What is due on a table, by its portrait: the gain and the work of each action, in bytes, and why."""
+"""What is due on a table, by its profile: the gain and the work of each action, in bytes, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import icebench
 from icebench.bench.maintenance.policy import Policy
 from icebench.errors import Invalid
 
-TAG = "icebench.upkeep"
+TAG = "icebench.maintenance"
 """The snapshot property that names the action."""
 _CLUSTERING = "icebench.clustering."
 _MOVED = 2
@@ -23,7 +23,7 @@ class Candidate:
 
     Args:
         action: Its name in policies.
-        why: Figures of the portrait.
+        why: Figures of the profile.
         gain_bytes: Reads, opens included, or storage that it saves until the next pass.
         work_bytes: That it reads and writes.
         call: The method of `table.maintenance`.
@@ -50,7 +50,7 @@ def find_candidates(
 ) -> list[Candidate]:
     """The actions of the policy that would change something and are not `decided`, the most gain per byte first.
 
-    What was done in one of the newest snapshots, since when only upkeep has changed the table, is not due again.
+    An action in one of the newest snapshots is not due again while only maintenance has changed the table since.
     """
     finished = _actions_since_others(table)
     policy = replace(policy, actions=policy.actions - set(decided))
@@ -70,7 +70,7 @@ def find_candidates(
 
 
 def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
-    """The reasons that the portrait gives."""
+    """Candidates for the reasons in the profile."""
     manifests = profile.manifests.size_bytes
     work = {
         "small-files": ("compaction", profile.files.compaction_bytes),
@@ -206,7 +206,7 @@ def _open_cost(table: icebench.Table) -> int:
 
 
 def _actions_since_others(table: icebench.Table) -> set[str]:
-    """Actions whose snapshots are the newest, up to the first that is not of upkeep."""
+    """Actions of the newest snapshots, up to the first that is not a maintenance snapshot."""
     found: set[str] = set()
     at = table.current_snapshot
     while at is not None and TAG in at.summary:

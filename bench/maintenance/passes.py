@@ -1,4 +1,4 @@
-"""A pass of upkeep: the most gain per byte first, within the budget, each decision in the log.
+"""A maintenance pass: the most gain per byte first, within the budget, each decision in the log.
 
 Nothing is kept between passes: what is due follows from the table alone, so that the next pass finishes what was
 interrupted.
@@ -59,10 +59,11 @@ class _Spent:
 def run_pass(
     table: icebench.Table, policy: Policy, *, execute: bool, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Decision]:
-    """Decide, and do it if asked to; decisions are told as they are made.
+    """Decide, and carry it out if asked to; yields decisions as they are made.
 
     Raises:
-        EngineError: The portrait could not be drawn; what an action raises is its decision, but for an unknown commit.
+        EngineError: The table could not be profiled. What an action raises goes into its decision, but for an unknown
+            commit.
     """
     spent, tried = _Spent(), set[str]()
     while True:

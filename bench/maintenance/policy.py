@@ -1,4 +1,4 @@
-"""Policies: what upkeep may do and use, from TOML."""
+"""Policies: what maintenance may do and use, from TOML."""
 
 from __future__ import annotations
 

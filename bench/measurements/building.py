@@ -1,4 +1,4 @@
-"""What building a table took: told by the builder, which kept it with the table; nothing is built again."""
+"""What building a table took, as its builder recorded it with the table; nothing is built again."""
 
 from __future__ import annotations
 

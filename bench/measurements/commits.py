@@ -93,7 +93,7 @@ class Commits:
 
 @dataclass(frozen=True, kw_only=True)
 class _Checks:
-    """What committed tables are held against: the files, the same one by one, and who may read them back."""
+    """What committed tables are checked against: the files, the same one by one, and who may read them back."""
 
     files: MetadataFiles
     described: list[icebench.DataFile]

@@ -1,6 +1,6 @@
 """Tables as streams of changes, or refreshes, leave them, with and without compaction: what reading them adds.
 
-A state of the table is held against the same state compacted: the same rows without what the batches left behind, so
+A state of the table is compared with the same state compacted: the same rows without what the batches left behind, so
 that a difference is the cost of small files, deletes and manifests. All states of a history are scanned in the same
 rounds, whenever they were made: a drifting machine does not look like a table that degrades.
 """
@@ -62,8 +62,8 @@ def histories(
         EngineError: This project's engine could not write a table.
     """
     events = workload.events
-    upkeep: tuple[int | str, ...] = (*workload.compact_every, *workload.policies)
-    made = [(kind, kept) for kind in workload.deletes for kept in upkeep]
+    maintained: tuple[int | str, ...] = (*workload.compact_every, *workload.policies)
+    made = [(kind, kept) for kind in workload.deletes for kept in maintained]
     for done, (kind, kept) in enumerate(made):
         how = f"kept by policy {Path(kept).stem}" if isinstance(kept, str) else f"compacted every {kept}"
         name = f"{DELETE_TITLES[kind]}, {how if kept else 'never compacted'}"

@@ -1,8 +1,8 @@
-"""Upkeep of equal copies of the same tables: what each engine takes for it, and what it writes.
+"""Maintenance of equal copies of the same tables: what each engine takes for it, and what it writes.
 
 Every run has the table as it was before the first one, in the same place, for metadata name files by whole paths. What
-a run left behind is held against what was asked for when the clock has stopped: rows, files, sizes, order, and which
-files are on disk. Nothing of that is told by an engine.
+a run left behind is checked against what was asked for when the clock has stopped: rows, files, sizes, order, and which
+files are on disk. No engine is trusted for any of that.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _maintaining(own: Maintaining, kept: KeptTable) -> Callable[[], object]:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptTable:
-    """A table before upkeep, to be had again and again.
+    """A table before maintenance: a restorable copy.
 
     Args:
         tables: Which.

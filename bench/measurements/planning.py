@@ -41,10 +41,10 @@ _FRESH = (EVERYTHING, "metric")
 
 
 class Truth(Protocol):
-    """What plans of a table are held against."""
+    """What plans of a table are checked against."""
 
     abilities: ClassVar[tuple[Ability, ...]]
-    """Of which a planner must have one to be held against it."""
+    """A planner must have one of these to be checked."""
 
     def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
         """What the plan did.
@@ -136,7 +136,7 @@ class Planning:
         case: The table's, whatever the filter, cache and engine.
         location: Its metadata file.
         filters: Name -> SQL text.
-        truth: What plans are held against.
+        truth: What plans are checked against.
         engines: Names of those that are measured; None for all.
         fresh: Filters that fresh processes plan, `EVERYTHING` for none.
         floorless: Filters under which engines skip manifests, so that inflating all of them is no floor.
@@ -182,8 +182,8 @@ class Planning:
             prepare=partial(_cold, opened),
             seconds=seconds,
         )
-        # An engine that tells only the number of files (Polars) answers a question that it was asked before from the
-        # answer; one for which one plan is too long keeps nothing that would make the next one shorter.
+        # An engine that reports only the number of files (Polars) answers a repeated question from its former answer;
+        # one for which one plan is too long keeps nothing that would make the next one shorter.
         if Ability.PLAN not in engine.abilities or seconds >= bench.pace.case_seconds:
             return [cold]
         return [cold, replace(cold, case=replace(cold.case, cache="warm"), prepare=partial(_warm, opened))]

@@ -1,4 +1,4 @@
-"""Plans held against the table's files."""
+"""Checks plans against the table's files."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class _Kind(MeasurementKind):
         title="Reading in Arrow",
         explanation=(
             "From an opened table to the last value delivered as Arrow batches, in this process. The tables of a group "
-            "were scanned in turn, and a difference is one between scans of the same round. Every engine was seen to "
+            "were interleaved, and a difference is one between scans of the same round. Every engine was seen to "
             "deliver the same rows first; one that cannot read a kind of table is left out."
         ),
         metrics=(

@@ -1,4 +1,4 @@
-"""Scans: every row of some columns delivered, of one table or of several that are held against each other.
+"""Scans: every row of some columns delivered, of one table or of several that are compared.
 
 With it are measured a table's decimals, what deletes cost, what a filter leaves, and the matrices of reading.
 """
@@ -35,7 +35,7 @@ class Scanning:
         columns: What is scanned.
         filters: Name -> SQL text; `EVERYTHING` has none.
         engines: Names of those that can read these tables; None for all.
-        base: The configuration that the others are held against; None where only engines are compared.
+        base: The configuration that the others are compared with; None where only engines are compared.
         same_rows: Whether every configuration must deliver the rows of the base.
         rows: Configuration -> how many rows it must deliver without a filter, where that is known.
         counters: Configuration -> what is known of its table, to be recorded with each scan.
@@ -68,7 +68,7 @@ class Scanning:
         wanted = [(name, text) for name, text in self.filters.items()]
         for done, (name, text) in enumerate(wanted):
             base: Delivered = {}
-            # The base comes first, whatever its place: the others are held against it.
+            # The base comes first, whatever its place: the others are compared with it.
             for configuration in sorted(self.tables, key=lambda each: each != self.base):
                 case = replace(self.case, configuration=configuration, filter=name, cache="warm")
                 bench.progress(case.measurement, f"{case.layout}: {case.label}, checking rows", done, len(wanted))
@@ -122,7 +122,7 @@ class Scanning:
             truth = bench.truth(location) if self.truth is None else self.truth(case.configuration)
             answer = truth.answer(self.columns, text)
         except NoTruth as reason:
-            bench.recorder.skip(case.of("oracle"), f"engines are held against each other only: {reason}")
+            bench.recorder.skip(case.of("oracle"), f"engines are only compared with each other: {reason}")
             return _unanimous(bench.recorder, case, found, disputed=isinstance(reason, Disputed))
         except BenchError as error:
             bench.recorder.fail(case.of("oracle"), error)
@@ -130,7 +130,7 @@ class Scanning:
         faults = {engine: fault for engine, own in found.items() if (fault := answer.fault_of(own)) is not None}
         for engine, fault in faults.items():
             try:
-                more = "" if self.truth is None else self._told_by_files(bench, location, text, found[engine])
+                more = "" if self.truth is None else self._verdict_of_files(bench, location, text, found[engine])
             except Disputed as dispute:
                 bench.recorder.skip(
                     case.of(engine), f"delivers other rows ({fault}), and is not known wrong: {dispute}"
@@ -139,7 +139,7 @@ class Scanning:
                 bench.recorder.fail(case.of(engine), WrongAnswer(f"delivers wrong rows: {fault}{more}"))
         return set(found) - set(faults)
 
-    def _told_by_files(self, bench: Bench, location: str, text: str | None, found: Checksum) -> str:
+    def _verdict_of_files(self, bench: Bench, location: str, text: str | None, found: Checksum) -> str:
         """What the table's own files say of a fault: whether the writer made it, or which of them a reader lacks.
 
         Raises:
@@ -150,7 +150,7 @@ class Scanning:
         except Disputed:
             raise
         except (NoTruth, BenchError) as error:
-            return f" (the table's files tell no more: {error})"
+            return f" (the table's files say no more: {error})"
         return f" ({'as the files of the table have them' if fault is None else f'of the table: {fault}'})"
 
     def _trial(self, case: Case, opened: Opened, checksum: Checksum, base: tuple[Opened, Checksum] | None) -> Trial:

@@ -100,7 +100,7 @@ planning begins: its process is the driver; Spark's virtual machine and workers 
 
 
 def start_of_rise() -> int | None:
-    """Resident bytes now, from which the peak is counted from now on; None where the system does not tell."""
+    """Resident bytes now, from which the peak is counted from now on; None where the system does not report it."""
     try:
         return restart_peak()
     except OSError:

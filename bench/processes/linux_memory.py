@@ -1,4 +1,4 @@
-"""Resident memory of a process and its peak, as Linux tells it; imports nothing that a measured process would not."""
+"""Resident memory of a process and its peak, as Linux reports it; imports nothing that a measured process would not."""
 
 from __future__ import annotations
 

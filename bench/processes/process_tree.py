@@ -41,7 +41,7 @@ class ProcessTree:
 
     def stop(self) -> tuple[float, int | None]:
         """Processor seconds since `start`, and how far resident memory rose above what it was then, at its peak; None
-        where the system does not tell."""
+        where the system does not report it."""
         own = self._own_seconds() + _reaped()
         children = psutil.Process().children(recursive=True) if self._in_java else []
         seconds = max(0.0, own + _cpu_of(children) - self._cpu)
@@ -53,7 +53,7 @@ class ProcessTree:
 
 def bytes_read(*, in_java: bool) -> int | None:
     """How much this process has read so far, from whatever; with its children where an engine works in a Java virtual
-    machine. None where the system does not tell."""
+    machine. None where the system does not report it."""
     own = psutil.Process()
     if not hasattr(own, "io_counters"):
         return None
@@ -83,7 +83,7 @@ def _reaped() -> float:
 
 
 def _restarted_peaks(pids: list[int]) -> dict[int, int] | None:
-    """Resident bytes by process, whose peaks are counted from now on; None where the system does not tell."""
+    """Resident bytes by process, whose peaks are counted from now on; None where the system does not report it."""
     found = {}
     for pid in pids:
         try:

@@ -53,7 +53,7 @@ class Evidence:
         checksum: Identifies the rows that were delivered.
         detail: What names stand for.
         figures: Shares of counts, such as recall.
-        base: The case that it is held against in the same round; None without one.
+        base: The case that it is compared with in the same round; None without one.
     """
 
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Evidence:
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """What one execution took: seconds by the clock, seconds of all processors, the rise of resident bytes at its peak
-    (None where the system does not tell), and further figures by metric."""
+    (None where the system does not report it), and further figures by metric."""
 
     wall: float
     cpu: float

@@ -80,7 +80,7 @@ def _change(effect: Effect) -> str:
 def advice_lines(
     advice: Advice, table: icebench.Table, place: Place, console: Console, *, lines: int
 ) -> Iterator[RenderableType]:
-    """What to print, in so many lines at most: the best layout whole, then the others as far as there is room."""
+    """What to print, in at most `lines` lines: the best layout in full, then the others as far as there is room."""
     unit = _UNITS[advice.options.minimize]
     parts: list[RenderableType] = [
         Text(
@@ -90,12 +90,12 @@ def advice_lines(
         )
     ]
     unused = advice.queries.unused
-    told = [f"not used: {left.query}: {left.text}: {left.reason}" for left in unused[:_SHOWN_UNUSED]]
+    notes = [f"not used: {left.query}: {left.text}: {left.reason}" for left in unused[:_SHOWN_UNUSED]]
     if len(unused) > _SHOWN_UNUSED:
-        told.append(f"not used: {len(unused) - _SHOWN_UNUSED} more conditions (--json lists them)")
+        notes.append(f"not used: {len(unused) - _SHOWN_UNUSED} more conditions (--json lists them)")
     if advice.queries.others:
-        told.append(f"left out: {advice.queries.others} statements that do not read the table")
-    parts += [Text(line, style="dim", overflow="ellipsis") for line in told]
+        notes.append(f"left out: {advice.queries.others} statements that do not read the table")
+    parts += [Text(line, style="dim", overflow="ellipsis") for line in notes]
     if not advice.recommendations:
         parts.append(Text("No layout that was tried is better than today's."))
     blocks: list[list[RenderableType]] = []

@@ -78,7 +78,7 @@ def least_sure(p_values: Sequence[float]) -> float:
 
 
 def reach(effects: Iterable[Effect]) -> str:
-    """What effects of which none is claimed may be."""
+    """The range of effects of which none is significant."""
     lows, highs = zip(*((effect.low, effect.high) for effect in effects), strict=True)
     return f"their intervals reach from {min(lows):.2f} to {max(highs):.2f}"
 
@@ -110,21 +110,21 @@ class _Race:
     evidence: str
 
     def finding(self, least_sure: float) -> Finding:
-        """Who is fastest, who is slower by how much, who takes as long, and who cannot be told apart."""
+        """Which is fastest, which are slower by how much, which take as long, and which are inconclusive."""
         names = dict.fromkeys(name for pair in self.effects for name in pair)
         first, *others = sorted(names, key=self._pace)
-        told = [(name, to) for name in others if (to := self._effect(first, name)) is not None]
-        slower = [self.slower.format(name, times(to.ratio)) for name, to in told if to.p_value <= least_sure]
-        equal = [name for name, to in told if to.is_equal]
-        unsure = _unsure(told, least_sure)
+        measured = [(name, to) for name in others if (to := self._effect(first, name)) is not None]
+        slower = [self.slower.format(name, times(to.ratio)) for name, to in measured if to.p_value <= least_sure]
+        equal = [name for name, to in measured if to.is_equal]
+        unsure = _unsure(measured, least_sure)
         said = [f"is fastest {self.preposition} {first}; {listed(slower)}"] if slower else []
         said += [f"takes as long {self.preposition} {listed([first, *equal])}, within {WITHIN}"] if equal else []
         if unsure and not said:
-            statement = f"{self.what}: {listed([first, *unsure])} cannot be told apart"
+            statement = f"{self.what}: no measurable difference between {listed([first, *unsure])}"
         else:
-            said += [f"{listed(unsure)} cannot be told apart from {first}"] if unsure else []
+            said += [f"no measurable difference between {first} and {listed(unsure)}"] if unsure else []
             statement = f"{self.what} {'; '.join(said)}"
-        return Finding(statement=f"{statement}.", evidence=f"{self.evidence}: {_intervals(told)}.")
+        return Finding(statement=f"{statement}.", evidence=f"{self.evidence}: {_intervals(measured)}.")
 
     def _effect(self, base: str, head: str) -> Effect | None:
         if (base, head) in self.effects:
@@ -155,22 +155,22 @@ class _Added:
         unsure = _unsure(ranked, least_sure)
         said = [f"make a scan longer by {listed(longer)}"] if longer else []
         said += [f"cost less than {WITHIN} with {listed(equal)}"] if equal else []
-        said += [f"have no cost that can be told with {listed(unsure)}"] if unsure else []
-        evidence = f"Times the scan without {self.what.lower()}, pooled over layouts: {_intervals(ranked)}."
+        said += [f"have no measurable cost with {listed(unsure)}"] if unsure else []
+        evidence = f"Ratio to the scan without {self.what.lower()}, pooled over layouts: {_intervals(ranked)}."
         return Finding(statement=f"{self.what} ({self.case}) {'; they '.join(said)}.", evidence=evidence)
 
 
-def _unsure(told: Iterable[tuple[str, Effect]], least_sure: float) -> list[str]:
-    """Those of whom nothing is claimed, with what they may be: ``b (1.65x, 1.19 to 2.30)``."""
+def _unsure(measured: Iterable[tuple[str, Effect]], least_sure: float) -> list[str]:
+    """The inconclusive ones, with their intervals: ``b (1.65x, 1.19 to 2.30)``."""
     return [
         f"{name} ({times(to.ratio)}, {to.low:.2f} to {to.high:.2f})"
-        for name, to in told
+        for name, to in measured
         if to.p_value > least_sure and not to.is_equal
     ]
 
 
-def _intervals(told: Iterable[tuple[str, Effect]]) -> str:
-    return "; ".join(f"{name} {times(to.ratio)} (95% interval {to.low:.2f} to {to.high:.2f})" for name, to in told)
+def _intervals(measured: Iterable[tuple[str, Effect]]) -> str:
+    return "; ".join(f"{name} {times(to.ratio)} (95% interval {to.low:.2f} to {to.high:.2f})" for name, to in measured)
 
 
 def _layouts_by_scan(scans: Records, what: str) -> Iterator[_Race]:

@@ -59,11 +59,11 @@ def _graph(title: str, frame: Frame, other: Frame, scale: float, *, coloured: bo
         if depth == len(rows):
             rows.append([])
         beside = other.seconds if other else 0.0
-        told = f"{frame.function}: {quantity(frame.seconds, 's')}, {frame.seconds / scale:.1%}"
+        label = f"{frame.function}: {quantity(frame.seconds, 's')}, {frame.seconds / scale:.1%}"
         rows[depth].append(
             Box(
                 function=frame.function,
-                title=f"{told}; the other side {quantity(beside, 's')}",
+                title=f"{label}; the other side {quantity(beside, 's')}",
                 left=round(100 * left / scale, 3),
                 width=round(100 * frame.seconds / scale, 3),
                 heat=round(max(-100.0, min(100.0, 400 * (frame.seconds - beside) / scale))) if coloured else 0,

@@ -31,7 +31,7 @@ _EXPLANATION = (
     "the same rounds, pooled over filters, with 95% intervals over rounds and processes. A table is built once, and "
     "bytes are counted: they have no interval."
 )
-Told = dict[str, Effect | float]
+Effects = dict[str, Effect | float]
 """Name of a quantity -> its ratio, with an interval or without."""
 
 
@@ -40,14 +40,14 @@ def knobs_section(records: Records, axes: Axes) -> tuple[Section, tuple[Finding,
     if not axes.values:
         return None
     terms, names = terms_of(axes.levels, axes.design), axes.combinations()
-    found: dict[str, list[tuple[Term, Told]]] = {}
+    found: dict[str, list[tuple[Term, Effects]]] = {}
     for layout in axes.layouts or _bases(records.names("layout")):
         tried = [axes.name_of(layout, combination) for combination in names]
         if set(tried) <= set(records.names("layout")):
-            found[layout] = [(term, _told(records, tried, term)) for term in terms]
+            found[layout] = [(term, _effects_of(records, tried, term)) for term in terms]
     if not found:
         return None
-    columns = list(dict.fromkeys(words for own in found.values() for _, told in own for words in told))
+    columns = list(dict.fromkeys(words for own in found.values() for _, effects in own for words in effects))
     section = Section(
         key="knobs",
         title="Which knob matters",
@@ -63,8 +63,8 @@ def _bases(layouts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(layout.partition(" (")[0] for layout in layouts))
 
 
-def _told(records: Records, tried: Sequence[str], term: Term) -> Told:
-    found: Told = {}
+def _effects_of(records: Records, tried: Sequence[str], term: Term) -> Effects:
+    found: Effects = {}
     for measurement, metric, words in _METRICS:
         own = records.where(measurement=measurement, metric=metric).competing
         for engine in own.engines[:1]:
@@ -93,11 +93,11 @@ def _complete(records: Records, tried: Sequence[str]) -> Iterator[list[Record]]:
             yield [record for record in own if record is not None]
 
 
-def _counted(layout: str, own: Sequence[tuple[Term, Told]]) -> Iterator[Finding]:
+def _counted(layout: str, own: Sequence[tuple[Term, Effects]]) -> Iterator[Finding]:
     """For each exact quantity, which knobs change it by more than equals may differ, the largest effect first."""
     counted: dict[str, dict[Term, float]] = {}
-    for term, told in own:
-        for words, effect in told.items():
+    for term, effects in own:
+        for words, effect in effects.items():
             if isinstance(effect, float) and words != _TIMED_ONCE and abs(np.log(effect)) > LEAST_EFFECT:
                 counted.setdefault(words, {})[term] = effect
     for words, ratios in counted.items():
@@ -106,13 +106,13 @@ def _counted(layout: str, own: Sequence[tuple[Term, Told]]) -> Iterator[Finding]
         yield Finding(statement=f"{words} on {layout}: {listed(said)}.", evidence="Counted, not timed.")
 
 
-def _table(layout: str, own: Sequence[tuple[Term, Told]], columns: Sequence[str]) -> Table:
+def _table(layout: str, own: Sequence[tuple[Term, Effects]], columns: Sequence[str]) -> Table:
     rows = tuple(
         (
             plain(term.name, f"against {term.against}" if term.against else "interaction"),
-            *(_cell(told.get(name)) for name in columns),
+            *(_cell(effects.get(name)) for name in columns),
         )
-        for term, told in own
+        for term, effects in own
     )
     return Table(title=f"Effects on {layout}", columns=("Knob", *columns), rows=rows)
 
@@ -126,8 +126,8 @@ def _cell(effect: Effect | float | None) -> Cell:
     return Cell(text=times(effect.ratio), detail=f"[{effect.low:.2f}, {effect.high:.2f}]", tone=tone)
 
 
-def _charts(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[DotChart]:
-    timed = [point.series for own in found.values() for _, told in own for point in _points(told)]
+def _charts(found: dict[str, list[tuple[Term, Effects]]]) -> Iterator[DotChart]:
+    timed = [point.series for own in found.values() for _, effects in own for point in _points(effects)]
     series = tuple(dict.fromkeys(timed))
     if not series:
         return
@@ -135,7 +135,9 @@ def _charts(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[DotChart]:
         DotPanel(
             title=layout,
             rows=tuple(
-                DotRow(label=term.name, points=tuple(_points(told))) for term, told in own if any(_points(told))
+                DotRow(label=term.name, points=tuple(_points(effects)))
+                for term, effects in own
+                if any(_points(effects))
             ),
         )
         for layout, own in found.items()
@@ -149,31 +151,31 @@ def _charts(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[DotChart]:
     )
 
 
-def _points(told: Told) -> Iterator[Point]:
-    for name, effect in told.items():
+def _points(effects: Effects) -> Iterator[Point]:
+    for name, effect in effects.items():
         if isinstance(effect, Effect):
             yield Point(series=name, value=effect.ratio, low=effect.low, high=effect.high)
 
 
-def _findings(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[Finding]:
+def _findings(found: dict[str, list[tuple[Term, Effects]]]) -> Iterator[Finding]:
     """What was counted; then what is claimed of time, the largest first: all such effects are corrected together."""
     for layout, own in found.items():
-        yield from _counted(layout, [(term, told) for term, told in own if not term.is_interaction])
-    effects = [
+        yield from _counted(layout, [(term, effects) for term, effects in own if not term.is_interaction])
+    timed = [
         (layout, term, words, effect)
         for layout, own in found.items()
-        for term, told in own
-        for words, effect in told.items()
+        for term, effects in own
+        for words, effect in effects.items()
         if isinstance(effect, Effect)
     ]
-    sure = least_sure([effect.p_value for *_, effect in effects])
-    claimed = sorted((own for own in effects if own[3].p_value <= sure), key=lambda own: -abs(np.log(own[3].ratio)))
+    sure = least_sure([effect.p_value for *_, effect in timed])
+    claimed = sorted((own for own in timed if own[3].p_value <= sure), key=lambda own: -abs(np.log(own[3].ratio)))
     for layout, term, words, effect in claimed:
         against = f" as with {term.against}" if term.against else "; the one changes the other's effect"
         yield Finding(
             statement=f"{words} on {layout}: {times(effect.ratio)} with {term.name}{against}.",
             evidence=f"95% interval {effect.low:.2f} to {effect.high:.2f}.",
         )
-    if effects and not claimed:
-        told = reach(effect for *_, effect in effects)
-        yield Finding(statement=f"No knob that was varied has an effect on time that can be told: {told}.")
+    if timed and not claimed:
+        bounds = reach(effect for *_, effect in timed)
+        yield Finding(statement=f"No knob that was varied has a measurable effect on time: {bounds}.")

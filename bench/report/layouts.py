@@ -16,7 +16,7 @@ from icebench.bench.report.quantities import quantity
 NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "From S3", "dollars": "$ per 1,000"}
 """Quantity -> its short name."""
 READ = "storage_bytes_read"
-"""The counter of bytes, where an engine tells it."""
+"""The counter of bytes read, of engines that report it."""
 _TIMED = {("filtered", "scan_time"): "Time of the filtered read", ("planning", "latency_cold"): "Time of a cold plan"}
 _DARKEST = 2.0
 _OF_MODEL = ("s3", "dollars")

@@ -40,7 +40,7 @@ class Cell:
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows of cells under column names. A `folded` one is to look things up: closed in HTML, left out in a terminal.
-    `short` names it among others that it takes turns with."""
+    `short` names it among the others of a switch."""
 
     title: str
     columns: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Colours by role. Charts are drawn with stand-ins, which become CSS variables, so one drawing serves light and dark.
 
-The series colours are told apart by the common kinds of colour blindness, and every series has a marker of its own, so
-that nothing depends on colour alone.
+The series colours remain distinct under the common kinds of colour blindness, and every series has its own marker, so
+nothing depends on colour alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The portrait of a table as a report: what mends it first, then drawn and in figures."""
+"""The profile of a table as a report: recommended actions, best first, then charts and tables."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mending:
-    """The commands that mend a reason: with icebench, empty if it has none, and in Spark SQL for Iceberg Java."""
+class Fix:
+    """The commands that fix a reason: with icebench, empty if it has none, and in Spark SQL for Iceberg Java."""
 
     command: str
     sql: str
 
 
-def mendings(profile: icebench.TableProfile, place: Place) -> tuple[Mending, ...]:
+def fix_commands(profile: icebench.TableProfile, place: Place) -> tuple[Fix, ...]:
     """The commands for each reason, in order."""
     return tuple(
-        Mending(
+        Fix(
             command=_command(each.action, dict(each.arguments), place),
             sql=spark_sql(each.action, dict(each.arguments), place.table),
         )
@@ -100,10 +100,10 @@ def spark_sql(action: str, arguments: _Arguments, table: str) -> str:
 
 
 def profile_report(profile: icebench.TableProfile, place: Place, filtered: Mapping[str, float] = NOTHING) -> Report:
-    """The report of a portrait; `filtered` has the share of queries that filter by a column or partition field."""
+    """The report of a profile; `filtered` has the share of queries that filter by a column or partition field."""
     when = dt.datetime.fromtimestamp(profile.profiled_at_ms / 1000, dt.UTC)
     return Report(
-        title=f"Portrait of {profile.name}",
+        title=f"Profile of {profile.name}",
         subtitle=headline(profile),
         source=f"{profile.name} at {when:%Y-%m-%d %H:%M} UTC",
         findings=tuple(_findings(profile, place)),
@@ -131,8 +131,8 @@ def headline(profile: icebench.TableProfile) -> str:
 
 
 def _findings(profile: icebench.TableProfile, place: Place) -> Iterator[Finding]:
-    for reason, mending in zip(profile.reasons, mendings(profile, place), strict=True):
-        command = f"{mending.command}; in Spark: {mending.sql}" if mending.command else f"In Spark: {mending.sql}"
+    for reason, fix in zip(profile.reasons, fix_commands(profile, place), strict=True):
+        command = f"{fix.command}; in Spark: {fix.sql}" if fix.command else f"In Spark: {fix.sql}"
         statement = f"{reason.statement[:1].upper()}{reason.statement[1:]}"
         yield Finding(
             statement=f"{statement}: costs {quantity(reason.cost_bytes, 'bytes')}.",
@@ -375,9 +375,9 @@ def _overlap(profile: icebench.TableProfile) -> Section:
 
 
 def _statistics(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Section:
-    dear = sorted(profile.columns, key=lambda column: -column.statistics_bytes)
-    total = sum(column.statistics_bytes for column in dear)
-    data = max(1, sum(column.data_bytes for column in dear))
+    ranked = sorted(profile.columns, key=lambda column: -column.statistics_bytes)
+    total = sum(column.statistics_bytes for column in ranked)
+    data = max(1, sum(column.data_bytes for column in ranked))
     rows = [
         (
             plain(c.name, "" if c.is_current else "dropped"),
@@ -393,7 +393,7 @@ def _statistics(profile: icebench.TableProfile, filtered: Mapping[str, float]) -
                 *_asked(c.name, filtered),
             ),
         )
-        for c in dear
+        for c in ranked
     ]
     bars = [
         Bar(
@@ -404,7 +404,7 @@ def _statistics(profile: icebench.TableProfile, filtered: Mapping[str, float]) -
                 Share(kind="counts", value=(c.statistics_bytes - c.bounds_bytes) / 1024),
             ),
         )
-        for c in dear[:_DRAWN_COLUMNS]
+        for c in ranked[:_DRAWN_COLUMNS]
     ]
     columns = (
         "column",
@@ -428,7 +428,7 @@ def _statistics(profile: icebench.TableProfile, filtered: Mapping[str, float]) -
                 caption="Bytes of statistics by column, before compression.",
                 axis="KB",
                 kinds=("bounds", "counts"),
-                panels=(BarPanel(title="Dearest columns", bars=tuple(bars)),),
+                panels=(BarPanel(title="Most expensive columns", bars=tuple(bars)),),
             ),
         ),
         tables=(Table(title="All columns", columns=columns, rows=tuple(rows), folded=len(rows) > _DRAWN_COLUMNS),),

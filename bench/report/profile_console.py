@@ -1,4 +1,4 @@
-"""The portrait of a table in a terminal, in so many lines at most: figures first, then what costs, dearest first."""
+"""The profile of a table in a terminal, in at most N lines: figures first, then what costs, most expensive first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 import icebench
-from icebench.bench.report.profile import NOTHING, Place, age, bins, headline, mendings
+from icebench.bench.report.profile import NOTHING, Place, age, bins, fix_commands, headline
 from icebench.bench.report.quantities import digits, quantity
 
 _BAR = 24
@@ -20,7 +20,7 @@ _LAST_LINES = 2
 """Of what is left out, in a narrow terminal."""
 
 
-def portrait(
+def profile_lines(
     profile: icebench.TableProfile,
     place: Place,
     console: Console,
@@ -28,12 +28,12 @@ def portrait(
     lines: int,
     filtered: Mapping[str, float] = NOTHING,
 ) -> Iterator[RenderableType]:
-    """What to print. Columns of the table are left out first, then the cheapest reasons; the last line says so.
-    `filtered` has the share of queries that filter by a column or partition field."""
+    """What to print, in at most `lines` lines. Columns are left out first, then the cheapest reasons, as the last line
+    says. `filtered` has the share of queries that filter by a column or partition field."""
     title = Text(f"{profile.name}: {headline(profile)}", style="bold")
     opening: list[RenderableType] = [title, _summary(profile, filtered), _histogram(profile)]
     left = lines - 1 - _LAST_LINES - sum(_height(console, part) for part in opening)
-    reasons = [_reason(number, *found) for number, found in enumerate(_told(profile, place), 1)]
+    reasons = [_reason(number, *found) for number, found in enumerate(_fixes(profile, place), 1)]
     columns = _columns_by_depth(profile, filtered)
     room = _height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS], filtered)) if columns else 0
     shown: list[RenderableType] = []
@@ -49,7 +49,7 @@ def portrait(
     if most:
         yield _column_grid(profile, columns[:most], filtered)
     yield Text(
-        "Costs in bytes, dearest first; an open counts as 4 MB"
+        "Costs in bytes, most expensive first; an open counts as 4 MB"
         if reasons
         else "Nothing costs more than 1 % of a read of the table.",
         style="bold",
@@ -106,9 +106,9 @@ def _facts(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Ite
     retained = f"about {quantity(history.retained_bytes, 'bytes')} are only in history"
     yield "History", f"{snapshots}, the oldest {age(history.oldest_age_ms)} old; {retained}"
     if profile.table_statistics is not None:
-        told = sum(column.distinct_values is not None for column in profile.columns)
+        counted = sum(column.distinct_values is not None for column in profile.columns)
         changed = digits(100 * profile.table_statistics.changed_share)
-        yield "Statistics", f"distinct values of {told:,} columns; {changed} % of the rows changed since"
+        yield "Statistics", f"distinct values of {counted:,} columns; {changed} % of the rows changed since"
     if profile.partition_statistics is not None:
         changed = digits(100 * profile.partition_statistics.changed_share)
         yield "", f"of partitions; {changed} % of the rows changed since"
@@ -171,13 +171,13 @@ def _column_grid(profile: icebench.TableProfile, places: list[int], filtered: Ma
     return grid
 
 
-def _told(profile: icebench.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
-    """Of each reason the statement, the gain and a command."""
-    for reason, mending in zip(profile.reasons, mendings(profile, place), strict=True):
+def _fixes(profile: icebench.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
+    """The statement, the gain and a command of each reason."""
+    for reason, fix in zip(profile.reasons, fix_commands(profile, place), strict=True):
         yield (
             f"{reason.statement}: costs {quantity(reason.cost_bytes, 'bytes')}",
             reason.gain,
-            mending.command or mending.sql,
+            fix.command or fix.sql,
         )
 
 

@@ -192,7 +192,7 @@ def _candidates(records: Records) -> Table | None:
         rows=rows,
         note="The smaller figure is the false-positive rate there: of the files without a match, how many are still "
         "candidates. The last stage leaves what is planned. Where a table has delete files, those that a stage skips "
-        "are among what it leaves out, so they are no longer told from data files: such rows are left out.",
+        "are among what it leaves out and can no longer be distinguished from data files: such rows are left out.",
     )
 
 

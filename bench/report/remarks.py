@@ -103,7 +103,7 @@ def _matches_nothing(record: Record) -> bool:
 
 def is_timed(record: Record) -> bool:
     """Whether the record's samples come from a clock: only those have noise. A difference of two, which may be next to
-    nothing, has no share of itself to scatter by; its scan tells the noise. A table is built once."""
+    nothing, has no relative scatter; the noise is that of its scan. A table is built once."""
     kind = kind_of(record.measurement)
     clocked = record.unit in {"s", "ms", "us", "µs", "ns"} or record.unit.endswith("/s")
     return clocked and kind.timed and record.metric not in kind.differences

@@ -38,7 +38,7 @@ def build_history(entries: Sequence[Entry], series: Sequence[Series], *, command
                 key="overview",
                 title="Processor time of all cases",
                 explanation="Each point is a revision: its processor time divided by that of the reference, which was "
-                "measured in turns with it; the median of several pairs of processes. Below 1 is faster than the "
+                "interleaved with it; the median of several pairs of processes. Below 1 is faster than the "
                 "reference. Thick lines are levels; dotted ones are change points.",
                 charts=(overview,),
                 opening=True,
@@ -86,9 +86,9 @@ def print_history(out: Console, series: Sequence[Series], *, long: bool) -> None
         counted = [(change, each) for change, each in changes if each.quantity != TIME]
         for change, each in changes if long else [it for it in changes if it[1].quantity == TIME]:
             before, now = _values(change, each)
-            told = f"  {each.case}: {each.quantity} {before} -> {now} ({change.size})"
-            told += f", confidence {_percent(change, each)}" if each.quantity == TIME else ""
-            out.print(f"{told}, since {change.after.revision[:9]}", markup=False, soft_wrap=True)
+            line = f"  {each.case}: {each.quantity} {before} -> {now} ({change.size})"
+            line += f", confidence {_percent(change, each)}" if each.quantity == TIME else ""
+            out.print(f"{line}, since {change.after.revision[:9]}", markup=False, soft_wrap=True)
         if counted and not long:
             more = sum(change.now > change.before for change, _ in counted)
             cases = len({each.case for _, each in counted})
@@ -150,8 +150,8 @@ def _panel(each: Series, places: dict[str, int], title: str) -> SeriesPanel:
 
 
 def _values(change: Change, each: Series) -> tuple[str, str]:
-    told = times if each.quantity == TIME else digits
-    return told(change.before), told(change.now)
+    shown = times if each.quantity == TIME else digits
+    return shown(change.before), shown(change.now)
 
 
 def _percent(change: Change, each: Series) -> str:

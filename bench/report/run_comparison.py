@@ -30,7 +30,7 @@ _ROWS = 8
 _CAUTION = (
     "Two runs share no rounds. An interval is over the rounds and processes of both, and over 10% (assumed) that a "
     "machine's speed differs by from hour to hour; engines that did not change show by how much it did. What is less "
-    "than about 1.5x can only be told within one run."
+    "than about 1.5x can only be measured within one run."
 )
 
 
@@ -133,8 +133,8 @@ def _counted(pairs: Sequence[tuple[Record, Record]]) -> Iterator[Finding]:
         for name in base.counters.keys() & head.counters.keys():
             seen.add((head.engine, name, where))
             if base.counters[name] != head.counters[name]:
-                told = f"{base.counters[name]:,} to {head.counters[name]:,} in {where[0]}, {where[1]}"
-                changed.setdefault((head.engine, name), {})[where] = told
+                counts = f"{base.counters[name]:,} to {head.counters[name]:,} in {where[0]}, {where[1]}"
+                changed.setdefault((head.engine, name), {})[where] = counts
     for (engine, name), cases in sorted(changed.items()):
         shown = list(cases.values())[:_SHOWN]
         more = f", and {count(len(cases) - _SHOWN, 'more case')}" if len(cases) > _SHOWN else ""
@@ -152,7 +152,7 @@ def _timed(effects: Mapping[tuple[str, str, str], Effect], sure: float) -> Itera
                 f"(95% interval {effect.low:.2f} to {effect.high:.2f})."
             )
     if effects and sure < 0:
-        yield Finding(statement=f"No time differs by more than two runs can tell: {reach(effects.values())}.")
+        yield Finding(statement=f"No measurable difference in time between the two runs: {reach(effects.values())}.")
 
 
 def _pooled(
@@ -164,7 +164,7 @@ def _pooled(
     rows = []
     for name, effect in sorted(effects.items(), key=lambda own: (own[1].p_value > sure, -abs(math.log(own[1].ratio)))):
         differs = effect.p_value <= sure
-        claim = ("longer" if effect.ratio > 1 else "shorter") if differs else "cannot be told apart"
+        claim = ("longer" if effect.ratio > 1 else "shorter") if differs else "no measurable difference"
         interval = f"{effect.low:.2f} to {effect.high:.2f}"
         tone = Tone.DOUBTFUL if differs else Tone.PLAIN
         cases = Cell(text=str(len(groups[name])))
@@ -199,8 +199,8 @@ def _versions(base: Run, head: Run) -> Iterator[str]:
     """What changed of what is compared."""
     for part in ("engines", "git"):
         was, now = (_flat(run.environment.get(part) or {}) for run in (base, head))
-        if told := [f"{path} {one} -> {other}" for path, one, other in _changes(was, now)]:
-            yield f"{part.capitalize()}: {listed(told)}."
+        if changes := [f"{path} {one} -> {other}" for path, one, other in _changes(was, now)]:
+            yield f"{part.capitalize()}: {listed(changes)}."
 
 
 def _rows(timed: Sequence[tuple[Record, Record]]) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from icebench.bench.report.quantities import interval, quantity, signed_percent,
 from icebench.bench.report.remarks import is_noisy
 
 OWN = "icebench"
-"""The engine that is held against the others."""
+"""The engine that the others are compared with."""
 
 NOT_MEASURED = Cell(text="-", detail="not measured")
 _LEFT_BEHIND = ("data_files", "data_bytes", "delete_files", "delete_records", "manifests")
@@ -125,7 +125,7 @@ def added_costs(costs: Records, scans: Records, *, title: str, case_name: str, b
         scans: Of the metric that they are about, for the small print.
         title: Of the table.
         case_name: What a case is here.
-        base: What the cases are held against, in words.
+        base: What the cases are compared with, in words.
     """
     engines = costs.engines
     rows = []

@@ -58,7 +58,7 @@ def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
 
     Args:
         experiment: What is to be run.
-        runs: Files of runs on this machine, the oldest first. One that cannot be read tells nothing.
+        runs: Files of runs on this machine, the oldest first. One that cannot be read is left out.
     """
     counted = _counted(experiment)
     for path in reversed(list(runs)):

@@ -54,7 +54,7 @@ class Surroundings:
     Args:
         cache: Directory of generated tables.
         results: Directory of run files.
-        progress: Told every step.
+        progress: Called at every step.
         session: Gives the Spark session; None starts one by the definition.
         executor: Runs and measures.
         clock: Monotonic seconds, for what checking takes.

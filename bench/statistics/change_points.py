@@ -20,7 +20,7 @@ from icebench.bench.statistics.claims import Floats
 
 PENALTY = 3.0
 LEAST = math.log(1.03)
-"""Smaller changes are not told."""
+"""Smaller changes are not reported."""
 _SHORTEST = 2
 _FEWEST = 6
 _LEAST_NOISE = 1e-4

@@ -63,7 +63,7 @@ _RUN_DEVIATION = 0.1
 
 All are assumed, not fitted to runs; docs/design/measuring.md has how often they mislead."""
 _FEWEST_PAIRS = 6
-"""Fewer often agree by chance: the variance is the mean of what pairs tell and of what the two would tell unpaired."""
+"""Fewer often agree by chance: the variance is then the mean of the paired and the unpaired estimate."""
 _STALL = 3 / 0.6745
 """Three standard deviations, in median absolute deviations."""
 _OF_ESTIMATE = math.pi / 3
@@ -103,7 +103,7 @@ class Effect:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the whole interval is within `LEAST_EFFECT`. Two that cannot be told apart need not be equal."""
+        """Whether the whole interval is within `LEAST_EFFECT`. No measurable difference does not imply this."""
         return max(-math.log(self.low), math.log(self.high)) <= LEAST_EFFECT
 
     @property
@@ -129,7 +129,7 @@ def effect_of(cases: Sequence[tuple[Series, Series]]) -> Effect:
     """The pooled effect over cases, each a base and a head.
 
     Args:
-        cases: At least one; of series that share no round, all samples of one are held against all of the other.
+        cases: At least one; of series that share no round, all samples of one are compared with all of the other.
 
     Raises:
         ValueError: No cases, or a sample is not positive.
@@ -141,8 +141,8 @@ def effect_of(cases: Sequence[tuple[Series, Series]]) -> Effect:
 
 
 def contrast_of(cases: Sequence[Sequence[Series]], weights: Sequence[float]) -> Effect | None:
-    """The pooled ratio that a contrast of several competitors tells: the product of what each takes to the power of its
-    weight, in the rounds that all of them have. Weights of -1 and 1 give what `effect_of` gives.
+    """The pooled ratio that a contrast of several competitors estimates: the product of what each takes to the power of
+    its weight, in the rounds that all of them have. Weights of -1 and 1 give what `effect_of` gives.
 
     Args:
         cases: Of each, a series of every competitor.

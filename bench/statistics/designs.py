@@ -1,8 +1,8 @@
-"""Which combinations of several axes are tried, and which of them each effect is told by.
+"""Which combinations of several axes are tried, and which of them estimate each effect.
 
 A *term* is a main effect (an axis at one of its other values, against its first) or an interaction of two axes. It is
-told by a contrast: a weight for each combination, so that the weighted sum of the logarithms of what combinations take
-is the logarithm of a ratio. Montgomery, "Design and Analysis of Experiments", chapters 6 and 8.
+estimated by a contrast: a weight for each combination, so that the weighted sum of the logarithms of their times is
+the logarithm of a ratio. Montgomery, "Design and Analysis of Experiments", chapters 6 and 8.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Combination = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """An effect, and how it is told.
+    """An effect, and how it is estimated.
 
     Args:
-        name: ``files=7`` or ``codec=zstd x files=7``, with others that the same combinations tell.
+        name: ``files=7`` or ``codec=zstd x files=7``, with others that the same combinations estimate.
         against: What the main effect is against; empty for an interaction.
         weights: One for each combination.
     """
@@ -64,19 +64,19 @@ def combinations_of(axes: Mapping[str, Sequence[str]], design: str) -> list[dict
             if len(axes) < 3 or any(len(values) != 2 for values in axes.values()):
                 raise ValueError("a fractional design needs three axes or more, of two values each")
             signs = _fraction(len(axes))
-            # The half with the usual values in it: mirrored, a fraction tells the same.
+            # The half with the usual values in it: mirrored, a fraction estimates the same.
             signs = signs * signs[0] * -1
             return [{name: axes[name][int(sign > 0)] for name, sign in zip(axes, row, strict=True)} for row in signs]
     raise ValueError(f"no design {design!r}")
 
 
 def terms_of(axes: Mapping[str, Sequence[str]], design: str) -> list[Term]:
-    """Every main effect and interaction that the design tells; of those that it does not tell apart, one for all."""
+    """Every main effect and interaction that the design estimates; one for all that are aliased."""
     tried = combinations_of(axes, design)
     found = [*_main_effects(axes, tried, design)]
     if design != "one-at-a-time":
         found += _interactions(axes, tried)
-    return _told_apart(found)
+    return _without_aliases(found)
 
 
 def _fraction(count: int) -> NDArray[np.float64]:
@@ -117,8 +117,8 @@ def _mean(tried: Sequence[Combination], wanted: Combination) -> NDArray[np.float
     return has / has.sum()
 
 
-def _told_apart(terms: Sequence[Term]) -> list[Term]:
-    """An interaction that the same combinations tell as a term before it is named with that."""
+def _without_aliases(terms: Sequence[Term]) -> list[Term]:
+    """An interaction that is aliased with a term before it is named with that."""
     found: list[Term] = []
     for term in terms:
         same = next((i for i, other in enumerate(found) if _are_aliases(term, other)), None)

@@ -88,7 +88,7 @@ def find_or_build(
         request: What is wanted.
         cache: Where tables are kept.
         spark: Gives the session; called only when something has to be built.
-        progress: Told every table.
+        progress: Called for every table.
 
     Raises:
         DatasetFailed: The disk refused, or a table is not what its layout claims.

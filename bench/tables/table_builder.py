@@ -69,7 +69,7 @@ def build_table(
 ) -> dict[str, Any]:
     """Build the table in a catalog in an empty directory; its metadata file and its cost as JSON values.
 
-    How large so many files are is known when they are written: a table of too many or too few is built again. Its cost
+    The size of files is known only when they are written: a table of too many or too few is built again. Its cost
     is that of the last time.
 
     Args:
@@ -158,7 +158,7 @@ def _build(
 
 
 def _properties(layout: Layout, raw: RawFiles, enlarged: float) -> dict[str, str]:
-    """Those of the table. For rows that stay as they arrived they say how large so many files are: as large as the raw
+    """Those of the table. For rows that stay as they arrived they set the size of that many files: as large as the raw
     files, as far as the codec goes."""
     if layout.files is None or layout.partition or layout.sort or layout.curve:
         return dict(layout.properties)

@@ -1,4 +1,4 @@
-"""Whether a table has the shape that its layout claims, told from its metadata, manifests, footers and rows.
+"""Whether a table has the shape that its layout claims, read from its metadata, manifests, footers and rows.
 
 It is read by other code than wrote it (`icebench.bench.truth`, pyarrow), before anything of the table is timed.
 """

@@ -135,7 +135,7 @@ def metadata_file(path: str) -> str:
     if not versions:
         raise ConfigError("no metadata/*.metadata.json: not an Iceberg table", path=path)
     hinted = _hinted(system, f"{folder}/version-hint.text", versions)
-    # Of two files of one version, one lost the race to commit; their times tell which came later.
+    # Of two files of one version, one lost the race to commit; their modification times show which came later.
     times = {f.base_name: f.mtime_ns for f in files}
     newest = hinted or max(versions, key=lambda name: (versions[name], times[name]))
     base = path.rstrip("/") if folder == inner else f"{path.rstrip('/')}/metadata"

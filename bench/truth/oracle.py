@@ -1,9 +1,9 @@
 """The oracle: DuckDB over a workload's raw Parquet files, with deletes by their definition.
 
-It shares no code with any engine: what layouts, writers, deletes and readers made of the rows is held against it. Only
-the checksum of the rows is formed as that of the engines' rows. Filters are evaluated on tables of DuckDB's own that
-have all rows, and a second time by `icebench.bench.truth.second_opinion`. `icebench.bench.truth.rows`
-answers likewise for tables of which nothing else is known.
+It shares no code with any engine: what layouts, writers, deletes and readers made of the rows is checked against it.
+Only the checksum of the rows is formed as that of the engines' rows. Filters are evaluated on DuckDB tables that have
+all rows, and a second time by `icebench.bench.truth.second_opinion`. `icebench.bench.truth.rows` answers likewise for
+tables of which nothing else is known.
 """
 
 from __future__ import annotations

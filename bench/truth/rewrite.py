@@ -1,4 +1,4 @@
-"""Copies of a table's metadata, changed so that every engine can read what none can be told to do by itself.
+"""Copies of a table's metadata, changed so that every engine can read what none has an option for.
 
 `without_deletes` is the current snapshot with its delete manifests left out: the same data files, nothing to apply.
 `relocated` is the current snapshot of a table that was copied to another place without rewriting its metadata, as every

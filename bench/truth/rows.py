@@ -1,4 +1,4 @@
-"""What a table holds, found by reading every row of every file: the judge of plans and of delivered rows.
+"""What a table holds, found by reading every row of every file: the reference for plans and delivered rows.
 
 DuckDB reads all rows of the Parquet files into tables of its own, and evaluates filters there: see
 `icebench.bench.truth.sql`. Which rows are deleted follows the specification's own words ("Scan planning"), one

@@ -41,7 +41,7 @@ class SecondOpinion:
 
     @classmethod
     def of(cls, filter: str, columns: Mapping[str, tuple[str, str]], *, files: int) -> SecondOpinion:
-        """The opinion of a filter on one of so many files; raises as
+        """The opinion of a filter on one of `files` files; raises as
         `icebench.bench.truth.filters.to_duckdb`."""
         paths = references(resolved(filter, columns))
         found = {path: sql_of(path, columns) for path in paths}

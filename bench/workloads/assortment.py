@@ -6,7 +6,7 @@ long as no arc is longer than 1/16 of the circle, no two lines of a ticket meet 
 remembered or redrawn. This is systematic sampling (Madow 1949). Without skew all arcs are equal; with skew s the arcs
 are proportional to 1/rank**s, cut at 1/16: an item that is on every ticket of sixteen lines can sell no more.
 
-Items lie on the circle in random order, so neither what is bought together nor the item's number tells its rank.
+Items lie on the circle in random order, so neither what is bought together nor the item's number reveals its rank.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Assortment:
 
 @functools.lru_cache(maxsize=4)
 def assortment(seed: int, item_rows: int, skew: float) -> Assortment:
-    """The assortment for an item table of so many rows; costs a sort of the items, then is kept for the process."""
+    """The assortment for an item table of `item_rows` rows; costs a sort of the items, then is kept for the process."""
     count = key_count(item_rows)
     order = shuffled(seed, "store_sales.assortment", count)
     row_by_slot = np.stack([row_valid_in(order, era, item_rows) for era in range(ERAS)])
     if skew == 0:
         return Assortment(row_by_slot, None)
-    # An order of its own for ranks: the item's number must not tell how well it sells.
+    # Ranks have their own order: the item's number must not reveal how well it sells.
     rank_of_slot = shuffled(seed, "store_sales.rank", count)
     return Assortment(row_by_slot, np.cumsum(zipf_arcs(count, skew, _LONGEST_ARC)[rank_of_slot]))

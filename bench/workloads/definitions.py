@@ -63,7 +63,7 @@ class Workload:
         return None
 
     def tables_made(self, layouts: int) -> int:
-        """How many tables are made of it in so many layouts, raw files among them."""
+        """How many tables are made of it in that many layouts, raw files among them."""
         return 0
 
     def subjects(self) -> Iterator[object]:
@@ -320,7 +320,7 @@ class EventsWorkload(Workload):
         events: The changes.
         deletes: How rows are deleted, names out of `DELETE_KINDS`; each makes a history of its own.
         compact_every: After how many batches a history is compacted; 0 is never.
-        policies: Files of policies of upkeep, or ``default``; each keeps a further history after every batch.
+        policies: Files of maintenance policies, or ``default``; each maintains a further history after every batch.
         measured: The batches after which the table is scanned.
     """
 
@@ -404,7 +404,7 @@ class EventsWorkload(Workload):
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceWorkload(Workload):
-    """Tables that need upkeep, and what is done for it; `fresh`: each time in a process of its own."""
+    """Tables that need maintenance, and the actions; `fresh`: each time in its own process."""
 
     kind: str = "maintenance"
 

@@ -19,7 +19,7 @@ from icebench.bench.workloads.tpcds import Tpcds
 
 TABLE = "tpcds.store_sales"
 GENERATE, WRITE, DELETE = "generating with dsdgen", "writing with Iceberg Java", "deleting with Iceberg Java"
-"""The steps, in order, as `progress` is told of them."""
+"""The steps, in order, as they are passed to `progress`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ def write_store_sales(
         catalog: The catalog's name in SQL.
         scale: TPC-DS scale factor; 1 is 2,880,404 rows.
         seed: Chooses the date ranges to delete, as TPC-DS's data maintenance does (about 0.43 % of the rows).
-        progress: Told of each step.
+        progress: Called at each step.
     """
     warehouse.mkdir(parents=True, exist_ok=True)
     staged = warehouse / "dsdgen-store_sales.parquet"  # Spark would not see a name that begins with a dot

@@ -1,4 +1,4 @@
-"""Tables that need upkeep, each in a directory catalog of its own: rows in small files, a long history, many files.
+"""Tables that need maintenance, each in its own directory catalog: rows in small files, a long history, many files.
 
 They are what a stream of small appends, a year without expiry, and failed writers leave behind.
 """

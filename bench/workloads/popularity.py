@@ -1,4 +1,4 @@
-"""Popularity by Zipf's law: few things come often, most seldom, and a thing's number does not tell its rank."""
+"""Popularity by Zipf's law: few things come often, most seldom, and a thing's number does not reveal its rank."""
 
 from __future__ import annotations
 

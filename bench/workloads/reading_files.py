@@ -24,7 +24,7 @@ CELL_COLUMNS = 4
 INTEGER_COLUMNS = 12
 DELETE_COLUMNS = 6
 KEYS = KEY, PLACE = "key", "place"
-"""Columns that together, and the first alone, tell rows apart."""
+"""Columns that together, and the first alone, identify rows."""
 
 _SCALE = 2
 _DISTINCT = 1_000

@@ -32,7 +32,7 @@ _FIRST_ROW = np.array([1, 2, 4], np.int32)
 
 
 def key_count(rows: int) -> int:
-    """How many things (business keys) a dimension of so many rows holds."""
+    """How many things (business keys) a dimension of that many rows holds."""
     sixes, left = divmod(rows, _ROWS_OF_SIX)
     return sixes * _KEYS_OF_SIX + int(np.count_nonzero(_REVISION[:left] == 0))
 

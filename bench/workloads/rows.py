@@ -36,7 +36,7 @@ class KeyRange:
         return f"{self.column} >= {self.start} and {self.column} < {self.stop}"
 
     def split(self, parts: int) -> list[KeyRange]:
-        """The same keys in so many ranges, or one a key where there are fewer keys."""
+        """The same keys in that many ranges, or one range per key where there are fewer keys."""
         parts = max(1, min(parts, self.stop - self.start))
         bounds = [self.start + (self.stop - self.start) * part // parts for part in range(parts + 1)]
         return [KeyRange(column=self.column, start=first, stop=stop) for first, stop in pairwise(bounds)]

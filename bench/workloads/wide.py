@@ -39,7 +39,7 @@ KINDS: tuple[pa.DataType, ...] = (
     pa.map_(pa.string(), pa.int64()),
     pa.list_(_PLACE),
 )
-"""Types of the columns, in turn."""
+"""Types of the columns, cyclically."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Wide(Rows):
         return tuple(f"c{n}" for n in range(1, self.columns + 1) if n % len(KINDS) != len(KINDS) - 1)
 
     def spread(self, selected: int) -> tuple[str, ...]:
-        """So many of those, from all over the table and of all kinds."""
+        """That many of those, from all over the table and of all kinds."""
         steps = range(len(self.scannable) // selected, 0, -1)
         step = next(step for step in steps if math.gcd(step, len(KINDS) - 1) == 1)
         return self.scannable[: selected * step : step]

@@ -214,7 +214,7 @@ class GlueCatalog(MetastoreCatalog):
     def _update(self, identifier: Identifier, table: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         """Replace a table as it was read; raises CatalogBusy where it was changed since."""
         if not table.get("VersionId"):
-            raise Unsupported(f"{dotted(identifier)}: the service tells no version of the table, so it cannot compare")
+            raise Unsupported(f"{dotted(identifier)}: the service returns no version of the table to compare with")
         self._glue.change(
             "update_table",
             DatabaseName=identifier[0],
@@ -299,7 +299,7 @@ def _database_input(name: str, database: Database) -> dict[str, Any]:
 
 
 def _input(present: Mapping[str, Any], state: TableState, base: TableState | None) -> dict[str, Any]:
-    """What Glue is told of a table, but for its name."""
+    """The table as Glue stores it, without its name."""
     metadata = state.metadata
     described = {"Columns": _columns(metadata), "Location": metadata.location}
     elsewhere = [place for each in (DATA_PATH, METADATA_PATH) if (place := each.of(metadata.properties))]

@@ -1,7 +1,7 @@
 """A catalog in a Hive metastore, as Iceberg Java's and PyIceberg's HiveCatalog keep it.
 
 A commit replaces the metastore's table under the metastore's exclusive lock, after looking that it is still at the
-base; and it tells the metastore what it expects, which those that know of it (HIVE-26882) compare in the transaction.
+base; and it sends the expected parameters, which metastores with HIVE-26882 compare in the transaction.
 Neither alone would do: a metastore that does not know of it ignores what is expected, a lock ends where its holder is
 slow, and other writers hold the lock only, or expect only (``engine.hive.lock-enabled``).
 """

@@ -51,7 +51,7 @@ class Metastore:
     Args:
         uri: ``thrift://host:9083``; of several, with commas between, the first one that answers is used.
         ugi: ``user`` or ``user:group,group``, for a metastore that takes its clients' word.
-        waiting: Waits for locks; its clock tells how long a connection is idle.
+        waiting: Waits for locks; its clock measures how long a connection is idle.
         new_id: Names requests for locks.
 
     Raises:

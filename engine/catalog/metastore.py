@@ -60,7 +60,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """A database, as its properties tell: `location` is where new tables go."""
+    """A database, by its properties: `location` is where new tables go."""
 
     location: str | None = None
     comment: str | None = None
@@ -223,7 +223,7 @@ class MetastoreCatalog(PointerCatalog):
     def _check_alone(self, identifier: Identifier, state: TableState) -> None:
         """Refuse a directory in which another table of the database has files, or that is within such a one."""
         location = state.metadata.location
-        # A table of another format tells its directory only.
+        # Of a table of another format, only the directory is known.
         rows = (
             (f"{identifier[0]}.{table.name}", table.parameters.get(LOCATION) or f"{table.location}/-")
             for table in self._tables(identifier[0])

@@ -25,7 +25,7 @@ _UUID = re.compile(r'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
 def overlapping(tables: Iterable[tuple[str, str]], location: str) -> str | None:
     """The name of a table or view that has its files in a directory, or has that directory in its own.
 
-    What a catalog tells of a table's directory is where its metadata file is: ``metadata/`` below it, unless
+    A catalog says of a table's directory only where its metadata file is: ``metadata/`` below it, unless
     ``write.metadata.path`` says otherwise, where only that directory is known. All tables are looked at: prefixes of
     text do not find other spellings.
 
@@ -36,7 +36,7 @@ def overlapping(tables: Iterable[tuple[str, str]], location: str) -> str | None:
     segments = path_of(location).split("/")
     for name, metadata_location in tables:
         directory = metadata_location.rpartition("/")[0].removesuffix("/metadata")
-        # Normalising is dear: most tables have nothing in common, in whatever spelling.
+        # Normalising is expensive: most tables have nothing in common, in whatever spelling.
         last = directory.rpartition("/")[2]
         if segments[-1] not in metadata_location and last not in segments and last not in _UNTIDY:
             continue

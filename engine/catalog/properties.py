@@ -64,7 +64,7 @@ def check_properties(given: Mapping[str, str], read: Iterable[str] = (), *, subj
     """Refuse what nobody reads.
 
     Args:
-        given: By name; names, never values, are told.
+        given: By name; messages have the names, never the values.
         read: Names that the catalog itself reads, beside those of storage; a prefix ends with a dot.
         subject: Whose properties, for messages.
 
@@ -76,8 +76,8 @@ def check_properties(given: Mapping[str, str], read: Iterable[str] = (), *, subj
         if _is_among(name, known) or _SAYS_NOTHING.get(name) == value.lower():
             continue
         if _is_among(name, _TUNING):
-            told = f"property {name} of {subject} is ignored: it tunes other engines"
-            warnings.warn(told, IgnoredPropertyWarning, stacklevel=3)
+            ignored = f"property {name} of {subject} is ignored: it tunes other engines"
+            warnings.warn(ignored, IgnoredPropertyWarning, stacklevel=3)
             continue
         near = get_close_matches(name, known, n=1, cutoff=0.85)
         hint = f"did you mean {near[0]}?" if near else "nothing reads it; leave it out if it does not matter"

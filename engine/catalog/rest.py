@@ -2,7 +2,7 @@
 
 The server writes metadata files and decides commits; the client sends requirements and updates. A commit is sent once.
 Its answer is one of: success; 409, another commit came first; any other 4xx, it was refused; and everything else (5xx,
-a timeout, a broken connection, an unreadable answer), after which only the table itself can tell: `Unknown`. A 409 too
+a timeout, a broken connection, an unreadable answer) is `Unknown`: only the table itself shows the outcome. A 409 too
 may come from the commit's own success, where a gateway sent the request twice; `icebench.engine.commit.commit_loop`
 looks for the snapshot before it tries again.
 """
@@ -236,7 +236,7 @@ class RestCatalog:
         try:
             loaded = table_from_json(answer.json())
         except EngineError as error:
-            # It was committed, to all appearances, and what came back cannot be read: the table will tell.
+            # Apparently committed, but the answer cannot be read: the table will show.
             return Unknown(cause=error)
         check_confirmed(updates, loaded.metadata, subject=request.subject)
         return Committed(TableState(metadata=loaded.metadata, metadata_location=loaded.metadata_location))

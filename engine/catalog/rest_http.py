@@ -202,7 +202,7 @@ class HttpClient:
                 lost = AnswerLost(f"{method} {self.secrets.hidden(url)}: HTTP {answer.status}")
             elif answer.status != _TOO_MANY_REQUESTS:
                 return answer
-            self._wait_as_told(answer)
+            self._wait_retry_after(answer)
         if answer is not None:
             return answer
         if lost is not None and not is_safe:
@@ -245,10 +245,10 @@ class HttpClient:
         text = str(error).rpartition(">: ")[2] or type(error).__name__
         return self.secrets.hidden(text.splitlines()[0])
 
-    def _wait_as_told(self, answer: Answer) -> None:
-        told = answer.header("retry-after") or ""
-        if told.isdecimal():
-            self._waiting.sleep(min(float(told), _LONGEST_RETRY_AFTER_SECONDS))
+    def _wait_retry_after(self, answer: Answer) -> None:
+        seconds = answer.header("retry-after") or ""
+        if seconds.isdecimal():
+            self._waiting.sleep(min(float(seconds), _LONGEST_RETRY_AFTER_SECONDS))
 
 
 def decoded_or_none(answer: Answer) -> JsonObject | None:

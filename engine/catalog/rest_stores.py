@@ -54,8 +54,8 @@ class Vended:
     def ends_at_ms(self) -> int | None:
         """The earliest expiry of the credentials; None if unknown."""
         named = [item for each in self._each() for item in each.items() if _is_any(item[0], _ENDS_AT)]
-        told = [int(value) for _, value in named if value.isdecimal()]
-        return min(told, default=None)
+        expiries = [int(value) for _, value in named if value.isdecimal()]
+        return min(expiries, default=None)
 
     @property
     def lends(self) -> bool:

@@ -144,7 +144,7 @@ def _open_sqlite(url: URL) -> Engine:
     if "timeout" not in url.query:
         arguments["timeout"] = _BUSY_SECONDS
     if not url.database or url.database == ":memory:":
-        # Every connection to it would be a database of its own: there is one, and threads take turns.
+        # Every connection to it would be a database of its own: there is one, which threads share under a lock.
         return create_engine(url, connect_args=arguments, poolclass=QueuePool, pool_size=1, max_overflow=0)
     if not url.database.startswith("file:"):
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)

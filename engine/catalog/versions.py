@@ -90,7 +90,7 @@ def _newest_unique(directory: str, store: Store) -> list[str]:
 
 def _ambiguous(candidates: list[str]) -> Invalid:
     names = " or ".join(sorted(candidates))
-    return Invalid(f"which metadata file is the current one cannot be told; load one of them by its name: {names}")
+    return Invalid(f"the current metadata file is ambiguous; load one of them by its name: {names}")
 
 
 def _names(directory: str, store: Store) -> list[str]:

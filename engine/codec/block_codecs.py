@@ -106,7 +106,7 @@ def _inflate_deflate(block: Buffer, largest: int, limit: int) -> Buffer:
         try:
             return deflate.deflate_decompress(block, guess)
         except (deflate.DeflateError, ValueError, MemoryError) as error:
-            # libdeflate does not tell a small buffer from a broken stream.
+            # libdeflate does not distinguish a small buffer from a broken stream.
             if guess >= most:
                 raise _deflate_error(block, limit) from error
         guess = min(guess * 4, most)

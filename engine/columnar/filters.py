@@ -95,8 +95,8 @@ def _combined(
             continue
         is_open = pc.fill_null(pc.not_equal(found, decisive), True).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(is_open)
-        told = kernel(found.take(pa.array(rows)), outcomes(batch.take(pa.array(rows)), child, schema))
-        found = put_together([np.flatnonzero(~is_open), rows], [found.filter(pa.array(~is_open)), told], "a filter")
+        decided = kernel(found.take(pa.array(rows)), outcomes(batch.take(pa.array(rows)), child, schema))
+        found = put_together([np.flatnonzero(~is_open), rows], [found.filter(pa.array(~is_open)), decided], "a filter")
     return found
 
 

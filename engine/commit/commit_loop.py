@@ -6,8 +6,8 @@ Nothing is visible before the catalog's one atomic step, and everything after it
 * Conflicted: the changes are staged again on the table as it is now, and validated against what came in between.
 * Unknown: the answer was lost. The table is loaded again, and `icebench.engine.commit.lost_answers` says what it
   proves. If the change did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive
-  late after all, only one of the two can win the compare-and-swap, and the other finds the snapshot there. If nobody
-  can tell, it is not tried again. No file is deleted meanwhile.
+  late after all, only one of the two can win the compare-and-swap, and the other finds the snapshot there. If the
+  outcome stays unknown, it is not tried again. No file is deleted meanwhile.
 
 A conflict that is not certain is looked into in the same way: a transport that sends a request twice may bring back, as
 the answer to the second, a conflict that the first, successful one caused.
@@ -149,7 +149,7 @@ class Transaction:
         found = [lost.happened(state, self.staging.store) for lost in self._lost]
         if None in found and True not in found:
             cause = self._lost[found.index(None)].answer.cause
-            raise self._unknown(f"{cause}; and the table's history does not tell", None)
+            raise self._unknown(f"{cause}; and the table's history does not show it", None)
         return True in found
 
     def _done(self, state: TableState) -> TableState:

@@ -68,7 +68,7 @@ class LostAttempt:
         return True if _has_entries(added, metadata, store) else None
 
     def _wrote(self, location: str, store: Store) -> bool | None:
-        """Whether a metadata file of the table is the attempt's own; None if it is gone and its name does not tell."""
+        """Whether a metadata file of the table is the attempt's own; None if it is gone and its name does not say."""
         if self.answer.metadata is None:
             return True
         try:

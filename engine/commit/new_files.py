@@ -25,7 +25,7 @@ from icebench.engine.spec.locations import same_place
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 
 _AT_ONCE = 1_024
-"""So many paths are hashed together."""
+"""How many paths are hashed together."""
 
 
 class NewFiles:

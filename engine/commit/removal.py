@@ -106,7 +106,7 @@ class Removal:
     ) -> _Rewritten | None:
         """The manifest without the files, or None where it lists none of them."""
         data = staging.store.read(manifest.manifest_path)
-        # Whole entries are dear to decode; the paths alone tell most manifests apart.
+        # Whole entries are expensive to decode; the paths alone rule out most manifests.
         path, report = manifest.manifest_path, staging.store.report
         paths = decode_columns(data, location=path, listed=manifest, report=report)["file_path"].to_pylist()
         if self._paths.isdisjoint(path for path in paths if path is not None):

@@ -55,7 +55,7 @@ class Backoff:
         min_wait_ms: The first wait.
         max_wait_ms: The longest one.
         total_timeout_ms: No wait goes beyond it.
-        attempts_long: Where given, a wait is no longer than so many times what the attempt before it took, or eight
+        attempts_long: Where given, a wait is no longer than that many times what the attempt before it took, or eight
             times the first wait if that is more. Of colliding commits one always succeeds, so there is no outage to be
             waited for: longer waits only leave the table idle, and let those that came later go first.
         waiting: Where time and chance come from.

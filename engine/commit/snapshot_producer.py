@@ -82,7 +82,6 @@ class SnapshotProducer(SnapshotChange):
         self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES, self.merged_deletes)
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `icebench.engine.commit.changes.change.Change`."""
         parent = branch_head(base, self.branch)
         if self.written_for is not None:
             self._check_written_for(self.written_for, base)

@@ -68,7 +68,7 @@ class FileRead:
         record_count: Its rows, by its manifest entry.
         file_size_in_bytes: Its size, by its manifest entry; None where it has none.
         spec_id: Its partition spec.
-        partition: Its partition tuple, one internal value a field of the spec; None where it can not be told.
+        partition: Its partition tuple, one internal value a field of the spec; None where unknown.
         data_sequence_number: For equality deletes and row lineage.
         first_row_id: For row lineage; None where the table has none.
         deletes: The delete files that apply to it.
@@ -104,7 +104,7 @@ def check_file(file: FileRead | DeleteFile, source: Source, store: Store, schema
     Args:
         file: The entry.
         source: The file.
-        store: Told of another size.
+        store: Gets a report of another size.
         schemas: All schemas of the table, for data files: a file of another size must have columns of one of them.
 
     Raises:

@@ -13,7 +13,7 @@ The leaves, with `v` the column's value:
 `BoundStartsWith`    text (by characters) or binary (by bytes) begins with the prefix, or not; null for null
 `BoundIsNull`        never null; `negated` is ``is not null``
 `BoundIsNaN`         never null; false for null, so its negation is true for null
-`BoundComputed`      an expression over any columns, which is no `BoundLeaf`: only rows tell its outcome
+`BoundComputed`      an expression over any columns, which is no `BoundLeaf`: only rows decide it
 ===================  ======================================================================================
 
 Order of values: numbers by size with ``-0.0 = 0.0`` and NaN above all, text by its UTF-8 bytes, binary and uuid by
@@ -182,7 +182,7 @@ class BoundIsNaN(BoundLeaf):
 
 @dataclass(frozen=True, slots=True)
 class BoundComputed(BoundPredicate):
-    """A boolean expression that only rows can tell: statistics leave it open. A path in `tree` is a column's full name;
+    """A boolean expression that only rows decide: statistics leave it open. A path in `tree` is a column's full name;
     `columns` are all of them."""
 
     tree: Node
@@ -202,7 +202,7 @@ def leaves(bound: BoundPredicate) -> list[BoundLeaf]:
 
 
 def tests_of_rows(bound: BoundPredicate) -> list[BoundComputed]:
-    """All tests that only rows can tell, left to right."""
+    """All tests that only rows decide, left to right."""
     return [each for each in _ends(bound) if isinstance(each, BoundComputed)]
 
 

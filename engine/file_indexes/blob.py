@@ -183,7 +183,7 @@ def _offsets(lengths: list[int]) -> Int64Array:
 
 
 def _block_count(distinct: int, fpp: float) -> int:
-    """The number of blocks for so many distinct values."""
+    """The number of blocks for that many distinct values."""
     return math.ceil(distinct / _values_in_block(fpp))
 
 

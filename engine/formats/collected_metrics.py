@@ -1,4 +1,4 @@
-"""Column metrics of a data file from the rows that are written, for formats whose writers tell none.
+"""Column metrics of a data file from the rows that are written, for formats whose writers report none.
 
 They are those of `icebench.engine.formats.parquet.metrics` without the sizes of columns.
 """

@@ -119,8 +119,8 @@ class FilesWithoutIds:
         number_of = {f.name: f.field_id for f in self.schema.fields}
         for number, f in enumerate(stored, 1):
             if number_of.get(f.name, number) != number:
-                told = f"its column {number} has the name of column {number_of[f.name]}, {f.name!r}"
-                raise _no_ids(location, told)
+                problem = f"its column {number} has the name of column {number_of[f.name]}, {f.name!r}"
+                raise _no_ids(location, problem)
             column = top.get(number)
             if column is not None:
                 made.append(MappedField((f.name,), number, mapping_of(Schema(children(column.type))).fields))
@@ -161,7 +161,7 @@ def _ids(f: pa.Field) -> Iterator[int | None]:
         yield from _ids(child)
 
 
-def _no_ids(location: str, told: str) -> Unsupported:
+def _no_ids(location: str, problem: str) -> Unsupported:
     return Unsupported(
-        f"{location} has no field ids, the table has no property {NAME_MAPPING.name}, and {told}: set that property"
+        f"{location} has no field ids, the table has no property {NAME_MAPPING.name}, and {problem}: set that property"
     )

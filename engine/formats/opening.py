@@ -53,7 +53,7 @@ def open_source(
     Raises:
         FileNotFound: Naming the file and `needed_by`.
         CorruptTable: The file is not of that format.
-        Unsupported: Another format, or a file without field ids that cannot be told.
+        Unsupported: Another format, or a file without field ids whose columns are ambiguous.
     """
     check_format(file_format, location)
     if file_format != "parquet":

@@ -155,7 +155,7 @@ def native_file(file: InputFile) -> pa.NativeFile:
 
 
 def without_columns(rows: int) -> pa.Table:
-    """A table of so many rows without columns."""
+    """A table of that many rows without columns."""
     return pa.table({"": pa.nulls(rows)}).select([])
 
 

@@ -48,7 +48,7 @@ class MachineKernel:
         self._function: Function | None = None
 
     def should_use(self, size_bytes: int) -> bool:
-        """Whether the kernel is the better choice for so many more bytes, and ready to be called.
+        """Whether the kernel is the better choice for that many more bytes, and ready to be called.
 
         Loads or compiles it when that is due (see `icebench.engine.kernels.policy`), which other threads do not wait
         for.

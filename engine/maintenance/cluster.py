@@ -224,17 +224,17 @@ class _Progress:
         self.result = replace(self.result, waiting_merges=len(merges), waiting_bytes=size)
 
     def add(self, merges: list[Merge], written: RewrittenDataFiles) -> None:
-        told = self.result
+        before = self.result
         self.left = None if self.left is None else self.left - sum(each.size_bytes for each in merges)
         self.result = replace(
-            told,
-            merges=told.merges + len(merges),
-            rewritten_data_files=told.rewritten_data_files + written.rewritten_data_files,
-            rewritten_bytes=told.rewritten_bytes + written.rewritten_bytes,
-            added_data_files=told.added_data_files + written.added_data_files,
-            added_bytes=told.added_bytes + written.added_bytes,
-            failed_groups=told.failed_groups + len(written.failed),
-            snapshots=(*told.snapshots, *written.snapshots),
+            before,
+            merges=before.merges + len(merges),
+            rewritten_data_files=before.rewritten_data_files + written.rewritten_data_files,
+            rewritten_bytes=before.rewritten_bytes + written.rewritten_bytes,
+            added_data_files=before.added_data_files + written.added_data_files,
+            added_bytes=before.added_bytes + written.added_bytes,
+            failed_groups=before.failed_groups + len(written.failed),
+            snapshots=(*before.snapshots, *written.snapshots),
         )
 
     def planned(self, merges: list[Merge], depth: float) -> ClusteringPass:

@@ -139,8 +139,8 @@ def _load_known(
 def _sketches(file: StatisticsFile | None, ids: Sequence[int], store: Store) -> dict[int, ThetaSketch] | None:
     """The sketches of these columns in a file; None unless it has all. Those of other writers are left, which hash
     values of some types in other forms."""
-    told = () if file is None else file.blob_metadata
-    if file is None or not {blob.fields for blob in told if blob.type == THETA_SKETCH} >= {(i,) for i in ids}:
+    described = () if file is None else file.blob_metadata
+    if file is None or not {blob.fields for blob in described if blob.type == THETA_SKETCH} >= {(i,) for i in ids}:
         return None
     location = file.statistics_path
     try:

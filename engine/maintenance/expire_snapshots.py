@@ -95,21 +95,21 @@ def delete_expired(
     before, now = change.base, state.metadata
     gone = [before.snapshot(i) for i in sorted(change.expired) if i not in now.snapshot_by_id]
     refs = tuple(sorted(before.refs.keys() - now.refs.keys()))
-    told = ExpiredSnapshots(snapshot_ids=tuple(each.snapshot_id for each in gone), refs=refs)
+    result = ExpiredSnapshots(snapshot_ids=tuple(each.snapshot_id for each in gone), refs=refs)
     if not gone or not delete_files:
-        return told
+        return result
     canonical = CanonicalPaths(now.location)
     try:
         _check_references(table, change, now, gone)
         files = Reach(store=table.store, runner=table.runner, canonical=canonical).only_of(gone, now.snapshots)
     except EngineError as error:
-        return replace(told, error=error)
+        return replace(result, error=error)
     kept_statistics = statistics_paths(now, canonical)
     statistics = {at: path for at, path in statistics_paths(before, canonical).items() if at not in kept_statistics}
     groups = [*files, statistics]
     outside = [each for group in groups for each in group.values() if not canonical.is_inside(each, now.own_locations)]
-    told = replace(told, outside=tuple(sorted(outside)))
-    return _deleted(table, files, statistics, told)
+    result = replace(result, outside=tuple(sorted(outside)))
+    return _deleted(table, files, statistics, result)
 
 
 def _check_references(table: Target, change: ExpireSnapshots, now: TableMetadata, gone: Sequence[Snapshot]) -> None:
@@ -135,14 +135,14 @@ def _check_references(table: Target, change: ExpireSnapshots, now: TableMetadata
                 f"{', '.join(unknown)} changed while snapshots expired, and the catalog may have dropped it with its "
                 f"snapshot: no file was deleted, and {location} is the table as it was before"
             )
-    raise ValidationFailed("no former metadata file tells which branches and tags the expired snapshots had")
+    raise ValidationFailed("no former metadata file shows which branches and tags the expired snapshots had")
 
 
 def _deleted(
-    table: Target, files: SnapshotFiles, statistics: dict[str, str], told: ExpiredSnapshots
+    table: Target, files: SnapshotFiles, statistics: dict[str, str], result: ExpiredSnapshots
 ) -> ExpiredSnapshots:
     failed: list[str] = []
-    left = frozenset(told.outside)
+    left = frozenset(result.outside)
 
     def count(locations: Iterable[str]) -> int:
         done, refused = delete_all(table.store, (each for each in locations if each not in left), table.runner)
@@ -151,7 +151,7 @@ def _deleted(
 
     content = {each: count(files.content[each].values()) for each in FileContent}
     return replace(
-        told,
+        result,
         deleted_data_files=content[FileContent.DATA],
         deleted_position_delete_files=content[FileContent.POSITION_DELETES],
         deleted_equality_delete_files=content[FileContent.EQUALITY_DELETES],

@@ -171,7 +171,6 @@ class ChosenFiles:
 
     @property
     def output_spec_id(self) -> int:
-        """See `Grouping`."""
         return self.selection.output_spec_id
 
     def groups(self, files: Iterable[FileRead]) -> list[FileGroup]:

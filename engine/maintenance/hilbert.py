@@ -36,7 +36,7 @@ def hilbert_indexes(columns: Sequence[UInt64s], bits: int) -> UInt64s:
         bit, below = np.uint64(1 << place), np.uint64((1 << place) - 1)
         for number, axis in enumerate(axes):
             is_set = (axis & bit) != 0
-            # A set bit turns the lower bits of the first axis around; else the two axes change places in them.
+            # A set bit inverts the lower bits of the first axis; else the two axes change places in them.
             swapped = np.where(is_set, zero, (first ^ axis) & below)
             first ^= np.where(is_set, below, swapped)
             if number:

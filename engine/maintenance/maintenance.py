@@ -89,7 +89,7 @@ class RewriteOptions(SelectionOptions, CourseOptions, total=False):
 
 @dataclass(frozen=True)
 class Maintenance:
-    """Operations that change how a table is stored and its history, never its rows, and the portrait of a table.
+    """Operations that change how a table is stored and its history, never its rows, and the profile of a table.
 
     All but `profile` and `rewrite_table_path` raise CommitFailed where the change is not visible, for
     `CommitStateUnknown` it may or may not be; and Unsupported for a read-only table.
@@ -310,18 +310,17 @@ class Maintenance:
         sample_files: int = 0,
         counters: Counters | None = None,
     ) -> TableProfile:
-        """The portrait of the loaded table, by default from its metadata alone; changes nothing, and works on read-only
+        """The profile of the loaded table, by default from its metadata alone; changes nothing, and works on read-only
         tables.
 
-        Sizes, deletes, partitions, manifests, overlaps of files by column, statistics, history, and what is wrong with
-        what mends it: see `TableProfile`. A hundred thousand files take about a second.
+        Sizes, deletes, partitions, manifests, overlaps of files by column, statistics, history, and reasons
+        with their fixes: see `TableProfile`. A hundred thousand files take about a second.
 
         Args:
             snapshot_id: The snapshot; None means the current one.
             deep: Open every data file: storage by column, and files that are not as their manifest entries say. What is
                 wrong with a file is a figure (`FooterFigures.contradictions`), no error.
-            sample_files: Read the sort keys of so many of the files that claim a sort order, to see whether they are in
-                it.
+            sample_files: Read the sort keys of that many of the files that claim a sort order, and check the order.
             counters: Count storage requests and bytes.
 
         Raises:

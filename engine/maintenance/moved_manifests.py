@@ -30,7 +30,7 @@ from icebench.engine.storage.store import Store
 
 _COMPRESSION_OF = {codec: compression for compression, codec in AVRO_NAMES.items()}
 _NAMED = 5
-"""So many locations does an error name."""
+"""How many locations an error names."""
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class Rewrite:
         where: Files that may hold rows for which this is true; None means all.
         max_concurrent_groups: How many groups are written side by side; None leaves it to the strategy.
         partial_progress: Commit groups as they are done.
-        partial_progress_max_commits: In so many commits at most.
+        partial_progress_max_commits: At most that many commits.
         use_starting_sequence_number: Give new files the sequence number of the snapshot that was planned.
         remove_dangling_deletes: In a last commit remove delete files that concern no data file any more.
         sort_memory_bytes: About how many bytes of rows sorts hold in memory, here or in each task of executors, besides
@@ -110,7 +110,7 @@ class Rewrite:
         branch: Where.
         properties: Entries for the snapshot summaries.
         executors: Runs groups elsewhere; None runs them here.
-        progress: Told after each group.
+        progress: Called after each group.
     """
 
     selection: Grouping
@@ -271,16 +271,16 @@ class _Run:
         except EngineError as error:
             self._failed(batch, error)
             return
-        told = self.result
+        before = self.result
         self.result = replace(
-            told,
-            groups=told.groups + len(batch),
-            rewritten_data_files=told.rewritten_data_files + len(old),
-            rewritten_bytes=told.rewritten_bytes + sum(made.group.size_bytes for made in batch),
-            added_data_files=told.added_data_files + len(new),
-            added_bytes=told.added_bytes + sum(file.file_size_in_bytes for file in new),
-            removed_delete_files=told.removed_delete_files + len(deletes),
-            snapshots=(*told.snapshots, change.snapshot_in(self.state.metadata)),
+            before,
+            groups=before.groups + len(batch),
+            rewritten_data_files=before.rewritten_data_files + len(old),
+            rewritten_bytes=before.rewritten_bytes + sum(made.group.size_bytes for made in batch),
+            added_data_files=before.added_data_files + len(new),
+            added_bytes=before.added_bytes + sum(file.file_size_in_bytes for file in new),
+            removed_delete_files=before.removed_delete_files + len(deletes),
+            snapshots=(*before.snapshots, change.snapshot_in(self.state.metadata)),
         )
 
     def remove_dangling_deletes(self) -> None:

@@ -97,7 +97,6 @@ class DeleteRewrite:
     def of_positions(
         self, *, min_input_files: int, rewrite_all: bool, dry_run: bool = False
     ) -> tuple[TableState, RewrittenDeletes]:
-        """See `Maintenance.rewrite_position_deletes`."""
         if min_input_files < 1:
             raise Invalid(f"min_input_files must be positive, not {min_input_files}")
         old = [e for e in live_deletes(self.table, self._head) if _is_position_delete_file(e.data_file)]
@@ -126,7 +125,6 @@ class DeleteRewrite:
         )
 
     def of_keys(self) -> tuple[TableState, RewrittenDeletes]:
-        """See `Maintenance.convert_equality_deletes`."""
         entries = live_deletes(self.table, self._head)
         old = [e for e in entries if e.data_file.content is FileContent.EQUALITY_DELETES]
         if not old:

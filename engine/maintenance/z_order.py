@@ -1,7 +1,7 @@
 """Z-order: rows along a curve on which neighbours are near each other in several columns at once.
 
 A column's value counts by the share of rows that come before it, not by its own bits. So a column of numbers from 0 to
-1,000 weighs as much as one of hashes, text with a common beginning is told apart, and every type that can be sorted
+1,000 weighs as much as one of hashes, text with a common prefix is distinguished, and every type that can be sorted
 takes part, wide decimals among them. Shares are of the rows at hand: they order one group of files and mean nothing
 beyond it.
 """
@@ -22,7 +22,7 @@ UInt64s = npt.NDArray[np.uint64]
 
 _BITS = 64
 _MOST_BITS = 32
-"""Of one column. More would tell apart what lies nearer together than one row in four billion."""
+"""Of one column. More would distinguish values closer together than one row in four billion."""
 
 
 def z_values(columns: Sequence[pa.Array | pa.ChunkedArray]) -> UInt64s:
@@ -46,7 +46,7 @@ def bits_of_each(columns: int, curve: str) -> int:
 
 
 def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:
-    """For each row, which share of the rows has a lesser value, as a number of so many bits.
+    """For each row, which share of the rows has a lesser value, as a number of that many bits.
 
     Equal values have equal shares, and a greater value never a lesser one; nulls are less than all values. Zeros of
     either sign are different values, in any order.
@@ -86,7 +86,7 @@ def shares_of_ranks(ranks: npt.NDArray[np.int64], bits: int) -> UInt64s:
 
 
 def interleave_bits(columns: Sequence[UInt64s], bits: int) -> UInt64s:
-    """The bits of several numbers in turn: the highest of the first, the highest of the second, and so on.
+    """Interleave the bits of several numbers: the highest of the first, the highest of the second, and so on.
 
     Args:
         columns: Numbers of `bits` bits each, equally many; ``len(columns) * bits`` is at most 64.

@@ -60,8 +60,8 @@ def load_catalog(
             `properties`. Arguments stand above what is configured.
         warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, which of
             the server's warehouses, by the server's name for it.
-        name: The catalog's name: of one that is configured the name of its configuration, else "default". Catalogs
-            that share a database are told apart by it.
+        name: The catalog's name: of one that is configured the name of its configuration, else "default". It
+            distinguishes catalogs that share a database.
         token: A bearer token for a REST catalog, or a function that returns one: it is asked at first use, and when its
             token was refused.
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
@@ -157,8 +157,8 @@ def load_table(
     prefixes = {old: absolute_location(new) for old, new in (relocate or {}).items()}
     if relocate is None and home is not None and was_moved(stated, home, _sample(metadata), stores):
         prefixes[stated] = home
-        told = f"the table was moved: its metadata name {stated}, and its files are read from {home}"
-        warnings.warn(f"{told}; relocate={{}} reads them where the metadata say", RelocationWarning, stacklevel=2)
+        moved = f"the table was moved: its metadata name {stated}, and its files are read from {home}"
+        warnings.warn(f"{moved}; relocate={{}} reads them where the metadata say", RelocationWarning, stacklevel=2)
     elif home is not None and is_relative(stated):
         prefixes.setdefault(stated, home)
     root = None if home is None else root_of_relative_locations(stated, home)

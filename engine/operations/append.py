@@ -32,7 +32,7 @@ def append(
 ) -> tuple[TableState, Snapshot]:
     """Write rows as new data files and commit them in one snapshot.
 
-    Manifests are read only when there are so many that they are merged; see
+    Manifests are read only when there are enough of them to be merged; see
     `icebench.engine.commit.changes.merge_append`.
 
     Args:

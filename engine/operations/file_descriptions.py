@@ -98,5 +98,5 @@ def _partition(file: FileRead, request: ReadRequest, metadata: TableMetadata, ta
         if len(found) > 1:
             raise Invalid(f"{file.file_path} has rows of several partitions, such as {' and '.join(map(str, found))}")
     if not found:
-        raise Invalid(f"{file.file_path} has no rows, so that its partition cannot be told")
+        raise Invalid(f"{file.file_path} has no rows, so its partition is unknown")
     return found.pop()

@@ -190,7 +190,7 @@ class KeyedStream:
         """Write the rows into `written`, and deletes of the superseded ones."""
         groups = group_rows(rows, metadata.spec, metadata.schema)
         order = np.arange(rows.num_rows) if groups.order is None else groups.order
-        # A stream in partition order keeps that order, so positions can be told from the files' record counts.
+        # A stream in partition order keeps that order, so positions follow from the files' record counts.
         ordered = rows.take(pa.array(order))
         reader = pa.RecordBatchReader.from_batches(ordered.schema, ordered.to_batches())
         target = self.target
@@ -283,7 +283,7 @@ def _delete_specs(metadata: TableMetadata, keys: Schema) -> list[PartitionSpec]:
         for f in spec.fields:
             if f.source_id not in keys.by_id:
                 raise Unsupported(
-                    f"a keyed stream into a table that is partitioned by {f.name!r}, whose source is no key column: a "
-                    "key does not tell the partition of its row"
+                    f"a keyed stream into a table that is partitioned by {f.name!r}, whose source is no key column: "
+                    "every partition source column must be part of the key"
                 )
     return list(metadata.partition_specs)

@@ -68,7 +68,7 @@ def is_dataframe(data: object) -> bool:
 
 
 def _is_frame(data: object, module: str) -> bool:
-    """Whether this is a DataFrame of a library, judged by its type's name, so that it need not be imported."""
+    """Whether this is a DataFrame of a library, by the name of its type: the library need not be imported."""
     return any(kind.__name__ == "DataFrame" and kind.__module__.startswith(module) for kind in type(data).__mro__)
 
 

@@ -76,7 +76,6 @@ class StagedTarget(Target):
         return self.load()
 
     def read(self, read: Read) -> None:
-        """See `Target.read`."""
         self.commit([read])
 
     def finish(self) -> TableState:

@@ -36,7 +36,7 @@ class StoredBatch:
         found = {name: self.batch.column(name) for name in names}
         for name, array in found.items():
             array.validate()  # the lengths that it claims, before anything of it is looked at
-            if any(own != told for own, told in zip(_facts_of(array), self.facts[name], strict=True)):
+            if any(own != stored for own, stored in zip(_facts_of(array), self.facts[name], strict=True)):
                 raise DamagedError(name)
         return pa.RecordBatch.from_arrays(list(found.values()), list(found))
 
@@ -67,8 +67,8 @@ def open_batch(data: pa.Buffer) -> StoredBatch:
         metadata = reader.schema.metadata or {}
         if str(zlib.crc32(metadata[b"index"])) != metadata[b"checksum"].decode():
             raise DamagedError("index")
-        told = json.loads(metadata[b"index"])
-        return StoredBatch(told["about"], told["columns"], reader.get_batch(0))
+        index = json.loads(metadata[b"index"])
+        return StoredBatch(index["about"], index["columns"], reader.get_batch(0))
 
 
 def _written(batch: pa.RecordBatch) -> pa.Buffer:

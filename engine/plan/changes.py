@@ -106,7 +106,7 @@ def _plan_of_parent(scan: TableScan, snapshot: Snapshot, counters: Counters) -> 
     parent = snapshot.parent_snapshot_id
     if parent is not None and parent not in scan.metadata.snapshot_by_id:
         raise NotFound(
-            f"snapshot {parent} was expired, so what snapshot {snapshot.snapshot_id} removed cannot be told any more"
+            f"snapshot {parent} was expired, so what snapshot {snapshot.snapshot_id} removed is no longer known"
         )
     return _planned(_at(scan, None if parent is None else scan.metadata.snapshot_by_id[parent]), counters)
 

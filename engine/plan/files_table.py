@@ -82,8 +82,8 @@ def files_table(
         CorruptTable: Partition values of a manifest are not of their field's type.
     """
     schema = files_schema(partition)
-    told = pa.schema([field for field in schema if field.name not in (_RESIDUAL.name, _DELETES.name)])
-    return pa.Table.from_batches([_batch(each, partition, untyped, told) for each in entries], told)
+    known = pa.schema([field for field in schema if field.name not in (_RESIDUAL.name, _DELETES.name)])
+    return pa.Table.from_batches([_batch(each, partition, untyped, known) for each in entries], known)
 
 
 def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: Int64Array) -> pa.Table:

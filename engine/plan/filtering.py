@@ -92,7 +92,8 @@ class EntryFilter:
             )
             kept = self._may_match(known, len(group))
             by_summary.update(id(m) for m, keep in zip(group, kept.tolist(), strict=True) if keep)
-            newer = self._may_match(self._with_age(known, group), len(group)) if self._written.tells else kept
+            has_newer = self._written.has_newer_columns
+            newer = self._may_match(self._with_age(known, group), len(group)) if has_newer else kept
             by_age.update(id(m) for m, keep in zip(group, newer.tolist(), strict=True) if keep)
         counters.add(MANIFESTS_SKIPPED_BY_SUMMARY, len(manifests) - len(by_summary))
         counters.add(MANIFESTS_SKIPPED_BY_SCHEMA_ID, len(by_summary) - len(by_age))
@@ -123,7 +124,7 @@ class EntryFilter:
         known = self.evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
         in_partition = self._may_match(known, count)[rows]
         candidates = in_partition
-        if self._written.tells:
+        if self._written.has_newer_columns:
             ids = np.full(count, -1, np.int64)
             ids[rows] = entries.snapshot_id
             known = self._restrict_by_age(known, ids, columns)
@@ -148,10 +149,10 @@ class EntryFilter:
     def _with_metrics(
         self, outcomes: Sequence[Outcomes], columns: ManifestColumns, spec: PartitionSpec
     ) -> list[Outcomes]:
-        told = columns_decided_by_partition(spec)
+        decided = columns_decided_by_partition(spec)
         by_metrics = self.evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
         return [
-            known if test.leaf.column.field_id in told else known & metric
+            known if test.leaf.column.field_id in decided else known & metric
             for test, known, metric in zip(self.evaluator.leaves, outcomes, by_metrics, strict=True)
         ]
 

@@ -121,8 +121,8 @@ class Order:
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:
     """The table as needed for work on its manifests: without history, except the schemas of snapshots if a column of
     the filter is newer than some."""
-    tells = WrittenSchemas(metadata, schema, bound.leaf_ids).tells
-    snapshots = (replace(s, summary={}, manifest_list=None, manifests=()) for s in metadata.snapshots if tells)
+    needed = WrittenSchemas(metadata, schema, bound.leaf_ids).has_newer_columns
+    snapshots = (replace(s, summary={}, manifest_list=None, manifests=()) for s in metadata.snapshots if needed)
     return replace(
         metadata,
         snapshots=tuple(snapshots),
@@ -231,7 +231,7 @@ def answers(
         manifests: All of them.
         counters: Count the work.
         requests: Count requests to storage.
-        report: Told of contradictions.
+        report: Called with contradictions.
 
     Raises:
         EngineError: The error of the first manifest that failed, with its type, text and attributes.

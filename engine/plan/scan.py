@@ -180,10 +180,10 @@ class TableScan:
         """The plan of these entries."""
         partition = common_partition_type(self.metadata.partition_specs, self.schema, self.metadata.schemas)
         residuals, codes = _numbered_residuals(planned)
-        told = files_table(
+        listed = files_table(
             [each.entries for each in planned.data], partition, untyped_fields(self.metadata.partition_specs)
         )
-        files = with_residuals(told, residuals, codes)
+        files = with_residuals(listed, residuals, codes)
         deletes = delete_file_structs(planned.deletes)
         return ScanPlan(
             files=with_deletes(files, deletes, planned.matches),

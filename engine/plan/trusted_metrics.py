@@ -107,11 +107,11 @@ def _metric_bounds(columns: ManifestColumns, field_id: int, schema: Schema) -> C
 def _bounds(
     columns: ManifestColumns, field_id: int, type_: PrimitiveType
 ) -> tuple[Vector | None, Vector | None, BoolArray]:
-    """Both bounds, and where one is told that cannot be read."""
-    told = [columns.get(bounds, field_id) for bounds in ("lower_bounds", "upper_bounds")]
-    read = [None if b is None else from_serialized(type_, offsets_of(b), data_of(b), valid_of(b)) for b in told]
+    """Both bounds, and where one is given that cannot be read."""
+    stored = [columns.get(bounds, field_id) for bounds in ("lower_bounds", "upper_bounds")]
+    read = [None if b is None else from_serialized(type_, offsets_of(b), data_of(b), valid_of(b)) for b in stored]
     unreadable = np.zeros(columns.count, np.bool_)
-    for bound, vector in zip(told, read, strict=True):
+    for bound, vector in zip(stored, read, strict=True):
         if bound is not None and isinstance(vector, NumberVector):
             unreadable |= _is_there(bound, columns.count) & ~_usable(vector, type_)
     lower, upper = (restricted(vector, ~unreadable) if unreadable.any() else vector for vector in read)

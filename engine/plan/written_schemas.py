@@ -39,7 +39,7 @@ class WrittenSchemas:
                 self._older[field_id] = np.array(older, np.int64)
 
     @property
-    def tells(self) -> bool:
+    def has_newer_columns(self) -> bool:
         """Whether any column is newer than any snapshot."""
         return bool(self._older)
 

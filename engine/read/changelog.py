@@ -123,7 +123,7 @@ class ChangelogScan:
 
         Raises:
             From the stream NotFound: The parent of a snapshot that takes rows was expired.
-            Invalid: Several rows of one snapshot have the same identifier, so that no update can be told.
+            Invalid: Several rows of one snapshot have the same identifier, so updates are ambiguous.
             FileNotFound, CorruptTable, Unsupported: As a scan's.
         """
         schema = to_arrow_schema(self.schema)
@@ -181,7 +181,7 @@ class ChangelogScan:
             if pairs.ambiguous is not None:
                 key = [column[pairs.ambiguous].as_py() for column in keys]
                 snapshot = found.changes[0].snapshot.snapshot_id
-                raise Invalid(f"snapshot {snapshot} changes several rows with identifier {key}: no update can be told")
+                raise Invalid(f"snapshot {snapshot} changes several rows with identifier {key}: updates are ambiguous")
             kinds[pairs.before], kinds[pairs.after] = 2, 3
             rank = np.where(inserted, 2 * len(kept), 0)  # deletes, pairs, inserts
             rank[pairs.before] = len(kept) // 2 + np.arange(len(pairs.before))
@@ -217,8 +217,8 @@ def _with_changes(
     ids = np.zeros(max((c.ordinal for c in changes), default=-1) + 1, np.int64)
     for change in changes:
         ids[change.ordinal] = change.snapshot.snapshot_id
-    told = [_KINDS.take(pa.array(kinds)), pa.array(ordinals, pa.int32()), pa.array(ids[ordinals], pa.int64())]
-    return pa.Table.from_arrays([*rows.columns, *told], schema=to_arrow_schema(scan.schema))
+    change_columns = [_KINDS.take(pa.array(kinds)), pa.array(ordinals, pa.int32()), pa.array(ids[ordinals], pa.int64())]
+    return pa.Table.from_arrays([*rows.columns, *change_columns], schema=to_arrow_schema(scan.schema))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,6 @@ class JoinedFiles:
     def batches(
         self, row_group: int, wanted: Schema, *, rows: int, narrow: bool = False, threads: bool = False
     ) -> Iterator[pa.Table]:
-        """See `icebench.engine.formats.source.Source.batches`."""
         del row_group, narrow, threads  # whether decimals come narrow depends on the file
         parts = (source.batches(0, wanted, rows=source.num_rows) for source in self._sources)
         tables = [table for part in parts for table in part]
@@ -78,8 +77,8 @@ def join_small(works: Iterable[Work], request: ReadRequest) -> Iterator[Work]:
 
 
 def _is_small(work: Work, request: ReadRequest) -> bool:
-    """Whether a file was fetched whole and has a single row group, with rows that can be left and no column of which
-    only the file's partition tells the value."""
+    """Whether a file was fetched whole and has a single row group, with rows that can be left and no column whose value
+    only the file's partition has."""
     source, deletes = work.source.source, work.deletes
     return (
         isinstance(source, ParquetSource)

@@ -51,7 +51,7 @@ def read_plan(
         plan: What to read.
         store: The table's storage.
         task: Read only this part of the plan; see `ScanPlan.tasks`.
-        limit: Stop after so many rows; files after those that certainly have them are not opened.
+        limit: Stop after that many rows; files after those that certainly have them are not opened.
         projection: The columns to return; those of the plan by default. May have metadata columns
             (`icebench.engine.spec.metadata_columns`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and
             others.
@@ -79,7 +79,7 @@ def read_plan(
 
 
 def _enough(files: Iterator[FileRead], rows: int) -> Iterator[FileRead]:
-    """The files up to those that together have so many rows to return."""
+    """The first files that together have that many rows to return."""
     while rows > 0 and (file := next(files, None)) is not None:
         yield file
         if file.residual is None and not file.deletes and file.byte_range is None:

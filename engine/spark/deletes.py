@@ -43,7 +43,7 @@ from icebench.engine.spec.metadata_columns import POS_ID
 from icebench.engine.spec.types import PrimitiveType
 
 _BROADCAST_KEYS = 4_000_000
-"""So many keys are sent to every executor; more are shuffled, if Spark thinks so."""
+"""Up to that many keys are broadcast; more are shuffled, if Spark chooses to."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from icebench.engine.write.data_files import remove_files_of, write_data_files
 from icebench.engine.write.locations import FileNames
 
 _BATCH_ROWS = 1 << 17
-"""Spark hands over batches of 10,000 rows; so many go to the writer at once."""
+"""Spark hands over batches of 10,000 rows; this many go to the writer at once."""
 
 
 def write_dataframe(

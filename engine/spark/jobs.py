@@ -24,7 +24,7 @@ from icebench.engine.errors import EngineError, Unsupported
 T = TypeVar("T")
 
 Work = Callable[[T, int], bytes]
-"""Turns an item into bytes; the number tells the attempts of all tasks of an application apart."""
+"""Turns an item into bytes; the number identifies the attempt among those of all tasks of an application."""
 RowsWork = Callable[[Sequence[tuple[T, pa.Table]], int, int], bytes]
 """The same for items with rows, the number of the task, and that of the attempt."""
 _POLL_SECONDS = 0.2
@@ -145,7 +145,7 @@ def wait_for_tasks(spark: SparkSession, sleep: Callable[[float], object] = time.
     """Wait until no task runs, or for ten seconds: Spark gives up a job before its other tasks have stopped, and those
     may still complete files."""
     session = getattr(spark, "_jsparkSession", None)
-    if session is None:  # Spark Connect does not tell
+    if session is None:  # Spark Connect does not have it
         return
     tracker = session.sparkContext().statusTracker()
     for _ in range(_POLLS):

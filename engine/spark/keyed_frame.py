@@ -40,9 +40,9 @@ _NUMBER = f"{PREFIX}number"
 _TOLERANCE = 1.2
 """Spark's approximate number of distinct values is off by a few per cent."""
 _TASK_ROWS = 100_000
-"""A task that writes has no fewer rows, if there are so many."""
+"""The least rows of a task that writes, where there are enough."""
 _BROADCAST_ROWS = 1_000_000
-"""So many keys are sent to every executor; more are shuffled, and with them the keys of the table's planned files."""
+"""Up to that many keys are broadcast; more are shuffled, and with them the keys of the table's planned files."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class SourceWrite:
         metadata = table.metadata if self.incoming is None else merged_metadata(table, self.incoming)
         bind(
             as_predicate(options.overwrite_filter, metadata.schema), metadata.schema
-        )  # a wrong filter is told before rows are written
+        )  # an invalid filter raises before rows are written
         self.names = FileNames()
         self.task = WriteTask(
             metadata=replace(metadata, properties={**metadata.properties, **options.properties}),

@@ -72,7 +72,7 @@ class Offset:
     is_initial: bool = False
 
     def encoded(self) -> dict[str, object]:
-        """The offset as JSON values. Equal offsets give equal text, by which Spark tells whether there is new data."""
+        """The offset as JSON values. Equal offsets give equal text, by which Spark sees that nothing is new."""
         return {
             "version": _VERSION,
             **self.position.encoded(),
@@ -147,7 +147,7 @@ class StreamPlanner:
             if timestamp_ms is None or snapshot.timestamp_ms >= timestamp_ms:
                 if place or snapshot.parent_snapshot_id is None:
                     return Position(line[place - 1].snapshot_id if place else None)
-                # What it added to its parent can be told, but not what was there before.
+                # What it added to its parent is known, but not what was there before.
                 if timestamp_ms is not None or self._options.changelog is not None:
                     return Position(snapshot.parent_snapshot_id)
                 return Position(snapshot.snapshot_id, 0, is_state=True)
@@ -248,6 +248,6 @@ class StreamPlanner:
 
 def _refused(snapshot: Snapshot, option: str) -> str:
     return (
-        f"snapshot {snapshot.snapshot_id} is of operation {snapshot.operation}: a stream of what is appended does not "
-        f"tell what it changed; option {option}=true passes over such snapshots"
+        f"snapshot {snapshot.snapshot_id} is of operation {snapshot.operation}: a stream of appends does not "
+        f"include what it changed; option {option}=true skips such snapshots"
     )

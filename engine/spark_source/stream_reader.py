@@ -51,7 +51,7 @@ class StreamReader(sd.DataSourceStreamReader):
         return Offset(planner.following(reached), origin).encoded()
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[sd.InputPartition]:
-        """The tasks of a micro-batch; none for an empty one. Equal offsets tell where a restarted query continues."""
+        """The tasks of a micro-batch; none for an empty one. Equal offsets mark where a restarted query continues."""
         first, last = Offset.decoded(start), Offset.decoded(end)
         begin = last.origin if first.is_initial else first.position
         self._origin, self._reached = last.origin, last.position

@@ -18,7 +18,7 @@ from icebench.engine.spark_source.batch_writer import SourceWrite, TaskFiles, ta
 from icebench.engine.write.locations import FileNames
 
 _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
-"""Local properties of a micro-batch's tasks: the sink is told its number only when it commits, and its query never."""
+"""Local properties of a micro-batch's tasks: Spark gives the sink its number only at commit, and its query never."""
 
 
 class StreamWriter(sd.DataSourceStreamArrowWriter):
@@ -43,13 +43,13 @@ class StreamWriter(sd.DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
         """Write the rows of a task, on an executor."""
-        # A batch that runs again after a restart has the same tasks with the same numbers: the id tells files apart.
+        # A batch that runs again after a restart has the same tasks with the same numbers: the id distinguishes files.
         manifest = self._write.written(iterator, FileNames())
         context = TaskContext.get()
         assert context is not None
         query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
         if query_id is None or batch_id is None:
-            raise Unsupported("a streaming write outside of a streaming query: its batches could not be told apart")
+            raise Unsupported("a streaming write outside of a streaming query: its batches could not be distinguished")
         return TaskFiles(manifest, (query_id, int(batch_id)))
 
     def commit(self, messages: Sequence[sd.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's

@@ -26,7 +26,7 @@ class _NoMetrics(dict[int, Any]):
 
 
 NO_METRICS: Mapping[int, Any] = _NoMetrics()
-"""A metric map that a manifest does not have: empty, and null where metadata tables tell it from an empty one."""
+"""A metric map that a manifest does not have: empty, but null in metadata tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ class PartitionSpecUpdate:
         base: The spec to change, usually the default one.
         history: All specs of the table, for the reuse of field ids.
         last_partition_id: The highest partition field id ever assigned (999 when there was none).
-        format_version: 1 turns dropped fields into void ones.
+        format_version: 1 replaces dropped fields by void ones.
     """
 
     schema: Schema

@@ -157,7 +157,7 @@ class Schema:
         return found.type
 
     def key_type(self, field_id: int) -> PrimitiveType:
-        """The type of a column by whose values rows are told apart.
+        """The type of a column whose values identify rows.
 
         Raises:
             Invalid: As `primitive`.

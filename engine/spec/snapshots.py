@@ -21,7 +21,7 @@ COUNT_DIGITS = 19
 
 
 def count_of(text: str | None) -> int | None:
-    """The count that a snapshot summary or a property of a blob tells; None for any other text."""
+    """The count in a snapshot summary or a blob property; None for any other text."""
     if text is None or not (text.isascii() and text.isdigit()) or len(text) > COUNT_DIGITS:
         return None
     return int(text)

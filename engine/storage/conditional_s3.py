@@ -87,7 +87,7 @@ class ConditionalS3Store(ArrowStore):
         try:
             return self.read(location) == data
         except EngineError as error:
-            raise WriteUncertain(f"cannot tell whether {location} was written: {lost}; then {error}") from None
+            raise WriteUncertain(f"unknown whether {location} was written: {lost}; then {error}") from None
 
     def _put(self, client: Any, location: str, data: bytes) -> tuple[bool, Exception | None]:  # noqa: ANN401
         """Send a file until there is an answer: whether the last request wrote it, rather than found it there, and the
@@ -115,7 +115,7 @@ class ConditionalS3Store(ArrowStore):
             else:
                 return True, lost
         if lost is not None:
-            raise WriteUncertain(f"cannot tell whether {location} was written: {lost}") from None
+            raise WriteUncertain(f"unknown whether {location} was written: {lost}") from None
         raise StorageFailed(f"cannot write {location}: {failure}") from None
 
     def _send(self, client: Any, location: str, data: bytes) -> None:  # noqa: ANN401 - botocore has no types

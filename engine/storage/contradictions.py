@@ -37,10 +37,10 @@ class VerifyingStore(ForwardingStore):
         self._inner = inner
         self._table = table
         self._verify: Verify = verify
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Without what was told: other processes have warnings of their own."""
+        """Without what was reported: other processes warn by themselves."""
         return VerifyingStore, (self._inner, self._table, self._verify)
 
     @property
@@ -50,8 +50,8 @@ class VerifyingStore(ForwardingStore):
     def report(self, contradiction: Contradiction) -> None:
         if self._verify == "strict":
             refuse(contradiction)
-        if contradiction.cause not in self._told:
-            self._told.add(contradiction.cause)
+        if contradiction.cause not in self._reported:
+            self._reported.add(contradiction.cause)
             suffix = f" (table {self._table}; further files with another {contradiction.cause} are not named)"
             warn(contradiction, suffix)
 

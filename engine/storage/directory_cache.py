@@ -125,10 +125,10 @@ class DirectoryCache:
         with suppress(OSError), os.scandir(self._root) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    told = entry.stat()
+                    status = entry.stat()
                     if entry.name.endswith(_SUFFIX):
-                        kept.append((told.st_mtime, told.st_size, entry.path))
-                    elif entry.name.endswith(_TEMPORARY) and told.st_mtime < self._now() - _ABANDONED_SECONDS:
+                        kept.append((status.st_mtime, status.st_size, entry.path))
+                    elif entry.name.endswith(_TEMPORARY) and status.st_mtime < self._now() - _ABANDONED_SECONDS:
                         Path(entry.path).unlink()
         total = sum(size for _, size, _ in kept)
         for _, size, path in sorted(kept):

@@ -39,7 +39,7 @@ def host_commit_lock(table: str, *, limit_seconds: float, sleep: Callable[[float
     likelier to be next. A thread that holds the lock does not wait for itself.
 
     Args:
-        table: What tells tables apart.
+        table: What identifies the table.
         limit_seconds: How long to wait at most.
         sleep: Makes waits.
 

@@ -30,7 +30,7 @@ class Retries:
 
     Args:
         most: The most times that it is sent again, within a minute.
-        sleep: Waits for so many seconds.
+        sleep: Waits for a number of seconds.
         monotonic: The clock, in seconds.
         chance: Gives a number between 0 and 1.
     """

@@ -148,7 +148,7 @@ def write_data_files(
             order, ``auto`` to choose.
         sorted_by: The existing sort order of `data`, which is recorded and not checked.
         max_open_files: The number of partitions that fanout writes at a time.
-        memory_bytes: Row groups are written early when so many bytes of rows wait; None for a usual number.
+        memory_bytes: Row groups are written early when that many bytes of rows are buffered; None for the default.
 
     Returns:
         The files, in the order they were closed; none for no rows.

@@ -133,7 +133,7 @@ class RollingWriter:
         return self._encoded_bytes(left, writer)
 
     def _encoded_bytes(self, file_bytes: int, writer: FileWriter) -> float:
-        """What becomes so many bytes of the file, as far as one row group goes."""
+        """What becomes that many bytes of the file, as far as one row group goes."""
         return min(self._format.options.row_group_size_bytes, file_bytes / self._ratio(writer))
 
     def _ratio(self, writer: FileWriter) -> float:

@@ -1,4 +1,4 @@
-"""A browser is found, or installed where that can be done unasked, or else the lack of one is told."""
+"""A browser is found, or installed where that can be done unasked, or else the lack of one is reported."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def test_sudo_without_a_password_installs_one(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("lacks", ["apt-get", "sudo", "password", "package", "program"])
-def test_where_it_cannot_be_done_it_is_told(machine: Path, capsys: pytest.CaptureFixture[str], lacks: str) -> None:
+def test_where_it_cannot_be_done_it_is_reported(machine: Path, capsys: pytest.CaptureFixture[str], lacks: str) -> None:
     if lacks != "apt-get":
         program(machine, "apt-get", "echo; echo E: no package chromium >&2; exit 100" if lacks == "package" else "")
     if lacks != "sudo":
         program(machine, "sudo", "exit 1" if lacks == "password" else SUDO)
         program(machine, "true")
     browser.main()
-    told = capsys.readouterr().err
-    assert "apt-get install chromium" in told
-    assert ("E: no package chromium" in told) == (lacks == "package")
+    printed = capsys.readouterr().err
+    assert "apt-get install chromium" in printed
+    assert ("E: no package chromium" in printed) == (lacks == "package")

@@ -1,4 +1,4 @@
-"""What every catalog promises, held against each of them."""
+"""What every catalog promises, checked for each of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _on_s3(bucket: str, properties: dict[str, str]) -> Catalog:
 _KINDS: dict[str, Callable[[Path, pytest.FixtureRequest], Catalog]] = {
     "sqlite": lambda root, _: SqlCatalog(f"sqlite:///{root}/catalog.db", warehouse=f"{root}/wh"),
     "sqlite-memory": lambda root, _: SqlCatalog("sqlite://", warehouse=f"file://{root}/wh"),
-    # The database is one for all tests, and catalogs in it are told apart by their names.
+    # The database is one for all tests, and catalogs in it are distinguished by their names.
     "postgresql": lambda root, request: SqlCatalog(
         request.getfixturevalue("postgres_url"), warehouse=f"{root}/wh", name=root.name
     ),

@@ -85,7 +85,7 @@ def test_a_tag_keeps_what_was_to_expire(tables: Tables, kind: str) -> None:
         done = ours.maintenance.expire_snapshots(older_than=NEVER)
     assert ids(ours.refresh()) == [4, 5, 6, 7]
     if kind == "rest":
-        # The server drops a reference with its snapshot; but the files are there, and whoever expired it is told.
+        # The server drops a reference with its snapshot; but the files are there, and its writer gets an error.
         assert isinstance(done.error, ValidationFailed)
         assert str(done.error).startswith("kept changed while snapshots expired")
         location = str(done.error).split(", and ")[-1].split(" is the table")[0]

@@ -43,6 +43,6 @@ def test_files_are_smaller_with_the_decision(tmp_path: Path, monkeypatch: pytest
                     seconds[decided, turn] = time.process_time() - begun
                 sizes[decided] = sum(table.inspect.files()["file_size_in_bytes"].to_pylist())
     before, after = np.median(seconds, axis=1)
-    told = f"{sizes[0]:,} | {sizes[1]:,} ({sizes[1] / sizes[0] - 1:+.0%}) | {after / before:.2f}"
-    print(f"| {name}, {rows:,} rows | {told} |")  # noqa: T201 - the figures of record
+    figures = f"{sizes[0]:,} | {sizes[1]:,} ({sizes[1] / sizes[0] - 1:+.0%}) | {after / before:.2f}"
+    print(f"| {name}, {rows:,} rows | {figures} |")  # noqa: T201 - the figures of record
     assert sizes[1] < sizes[0]

@@ -241,8 +241,8 @@ class TestWhatIsSaid:
             scene.make(kind, OLD)
             scene.fault, scene.is_blind = fault, True
             # Of a drop that is refused because it was made already nothing has to be looked up.
-            is_told = fault == "none" or (change, fault) == (drop, "sent-twice")
-            assert said(partial(change, scene.catalog, kind)) is (None if is_told else CommitStateUnknown)
+            is_known = fault == "none" or (change, fault) == (drop, "sent-twice")
+            assert said(partial(change, scene.catalog, kind)) is (None if is_known else CommitStateUnknown)
             scene.is_blind = scene.is_broken = False
             for name in scene.names():
                 drop(scene.truth, kind, name)
@@ -262,7 +262,7 @@ def test_another_one_of_the_new_name_is_not_the_renamed_one(scene: Scene, kind: 
 
 
 @pytest.mark.parametrize("kind", ["table", "view"])
-def test_what_was_renamed_back_is_not_told_as_refused(scene: Scene, kind: Kind) -> None:
+def test_what_was_renamed_back_is_not_reported_as_refused(scene: Scene, kind: Kind) -> None:
     own = scene.make(kind, OLD)
     scene.fault = "lost-after"
     scene.then = lambda: rename(scene.truth, kind, NEW, OLD)
@@ -272,7 +272,7 @@ def test_what_was_renamed_back_is_not_told_as_refused(scene: Scene, kind: Kind) 
 
 @pytest.mark.parametrize("scene", ["rest"], indirect=True)
 @pytest.mark.parametrize("kind", ["table", "view"])
-def test_what_went_on_to_a_third_name_is_not_told_as_refused(scene: Scene, kind: Kind) -> None:
+def test_what_went_on_to_a_third_name_is_not_reported_as_refused(scene: Scene, kind: Kind) -> None:
     scene.make(kind, OLD)
     scene.fault = "sent-twice"
     scene.then = lambda: rename(scene.truth, kind, NEW, THIRD)

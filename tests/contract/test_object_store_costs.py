@@ -79,7 +79,7 @@ def outcomes(server: S3Server, locations: list[str]) -> Iterator[tuple[str, Case
             yield location, case, case.name + suffix
 
 
-def test_every_request_is_foretold(s3_server: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_request_is_predicted(s3_server: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("catalog")
     locations = build(s3_server, bucket, f"sqlite:///{folder}/c.db", rows_of_file=10_000)
     for location, case, name in outcomes(s3_server, locations):
@@ -110,7 +110,7 @@ def test_threads_by_default_wait_less_than_two(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_seconds_are_foretold(s3_server: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_seconds_are_predicted(s3_server: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("catalog")
     locations = build(s3_server, bucket, f"sqlite:///{folder}/c.db", rows_of_file=50_000)
     errors: list[float] = []
@@ -124,13 +124,13 @@ def test_seconds_are_foretold(s3_server: S3Server, bucket: str, tmp_path_factory
     for location, case, name in outcomes(s3_server, locations):
         counters, _, requests = run(s3_server, location, case)
         work = icebench_work(counters.as_dict(), seconds=least(location, case), threads=THREADS)
-        told = [f"| {name} | {requests} | {work.seconds:.3f}"]
+        cells = [f"| {name} | {requests} | {work.seconds:.3f}"]
         for profile in (SAME_REGION, CROSS_REGION):
             s3_server.seconds = lambda size, at=profile: held_back(at, size)  # type: ignore[misc]
             predicted, measured = seconds_on(work, profile), least(location, case)
             s3_server.seconds = lambda _: 0.0
             errors.append(predicted / measured - 1)
-            told.append(f"{predicted:.3f} / {measured:.3f} | {errors[-1]:+.1%}")
-        print(" | ".join(told), "|")  # noqa: T201 - the figures of record
+            cells.append(f"{predicted:.3f} / {measured:.3f} | {errors[-1]:+.1%}")
+        print(" | ".join(cells), "|")  # noqa: T201 - the figures of record
     # On a quiet machine each was within 15 %; threads that wake late make cases slower than foretold.
     assert sorted(map(abs, errors))[len(errors) * 3 // 4] < 0.15

@@ -147,7 +147,7 @@ def test_the_endpoint_is_the_servers_choice(
     assert [request.json()["properties"] for request in asked] == [{"warehouse": "w"}] * len(asked)
 
 
-def test_what_is_not_signed_is_told(server: Server) -> None:
+def test_what_is_not_signed_is_reported(server: Server) -> None:
     table = server.load()
     elsewhere = table.location.replace("/wh/", "/other/") + "/data/f"
     with pytest.raises(StorageFailed, match=r"a signature for GET .*/other/.*: not a file of the table \(HTTP 403"):

@@ -41,7 +41,7 @@ AFTERMATH: dict[Fault, type[Committed | Conflicted | Unknown]] = {
 
 QUICK_FAULTS = [fault for fault in FAULTS if fault != "slow"]
 BASE = world().committer.state
-"""What a commit is staged on; servers are not told."""
+"""What a commit is staged on; not sent to servers."""
 PATIENCE = {"rest.client.socket-timeout-ms": "500"}
 QUICK = Waiting(sleep=lambda _: None, monotonic=lambda: 0.0, random=lambda: 0.0)
 
@@ -93,7 +93,7 @@ def test_an_append_happens_once_or_not_under_many_faults(faults: list[Fault]) ->
 
 
 @pytest.mark.parametrize("fault", AFTERMATH)
-def test_a_commit_is_sent_once_and_tells_what_is_known(fault: Fault) -> None:
+def test_a_commit_is_sent_once_and_says_what_is_known(fault: Fault) -> None:
     w = world()
     with scripted_server(RestOverCatalog(w.committer, [fault])) as server:
         catalog = client(server.address)

@@ -1,4 +1,4 @@
-"""What every store promises, held against each of them."""
+"""What every store promises, checked for each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables on a real S3 API: what users do, in how many requests, and what bad input is told."""
+"""Tables on a real S3 API: what users do, in how many requests, and the messages for bad input."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def failure(use: _Failing, location: str, properties: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("use", [_USES["open"], _USES["create"]])
-def test_a_missing_bucket_is_told_in_one_line(s3_server: S3Server, use: _Failing) -> None:
+def test_a_missing_bucket_is_reported_in_one_line(s3_server: S3Server, use: _Failing) -> None:
     text = failure(use, "s3://no-such-bucket/wh", s3_server.properties)
     assert "no-such-bucket" in text
 
@@ -110,7 +110,7 @@ _REFUSALS = {
 
 
 @pytest.mark.parametrize("refusal", _REFUSALS.values(), ids=_REFUSALS)
-def test_a_refusal_is_told_in_one_line(refusal: tuple[int, str, dict[str, str]]) -> None:
+def test_a_refusal_is_reported_in_one_line(refusal: tuple[int, str, dict[str, str]]) -> None:
     status, code, headers = refusal
     body = f"<Error><Code>{code}</Code><Message>said by\nthe server</Message></Error>"
 

@@ -1,4 +1,4 @@
-"""What every catalog with views promises, held against each of them."""
+"""What every catalog with views promises, checked for each of them."""
 
 from __future__ import annotations
 

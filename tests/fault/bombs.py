@@ -62,8 +62,8 @@ def packed(codec: str, unit: bytes, size: int) -> bytes:
     times = count_of(unit, size) * len(unit) // len(stretch)
     match codec:
         case "zstandard" | "zstandard unsized":
-            told = times * len(stretch) if codec == "zstandard" else -1
-            streaming = zstandard.ZstdCompressor().compressobj(size=told)
+            stated = times * len(stretch) if codec == "zstandard" else -1
+            streaming = zstandard.ZstdCompressor().compressobj(size=stated)
             return b"".join(streaming.compress(stretch) for _ in range(times)) + streaming.flush()
         case "snappy":
             # What follows the length of a block refers to nothing before it, so that blocks make one.

@@ -149,8 +149,8 @@ def _choose_kernels(*, interprets: bool) -> None:
 
 
 def _choose_lengths(*, checked: bool) -> None:
-    """A manifest list that tells the length of the damaged manifest, as a broken writer's would, lets the damage reach
-    what decodes entries; and a manifest that tells that of a damaged file, what decodes rows."""
+    """A manifest list that has the length of the damaged manifest, as a broken writer's would, lets the damage reach
+    what decodes entries; and a manifest that has that of a damaged file, what decodes rows."""
     setattr(manifest, "check_listed", check_listed if checked else lambda *_, **__: None)  # noqa: B010 as above
     setattr(OrcSource, "accounts_for_all_bytes", _ACCOUNTS if checked else True)  # noqa: B010 as above
 

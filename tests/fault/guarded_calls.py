@@ -18,7 +18,7 @@ from tests.fault.guarded_memory import GuardedMemory
 
 
 class GuardedCalls:
-    """Stands in for the kernels of this process: the memory that they are told of is copied between guards, and back.
+    """Stands in for the kernels of this process: the memory that they are passed is copied between guards, and back.
 
     Args:
         random: Whether memory ends at a guard or begins there.

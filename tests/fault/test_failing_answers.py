@@ -58,7 +58,7 @@ def test_a_change_happens_once_or_not(tmp_path: Path, name: str, figures: Figure
 def attempt(
     warehouse: Warehouse, place: str, change: Callable[[icebench.Table], object], faults: Sequence[Fault]
 ) -> str:
-    """Make a change through a server with these faults; what the writer is told."""
+    """Make a change through a server with these faults; what the writer gets back."""
     behind = FileSystemCatalog(place, LocalStore(durable=False))
     served = RestOverCatalog(behind, faults)
     with scripted_server(served) as server:

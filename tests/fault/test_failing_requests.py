@@ -220,7 +220,7 @@ def database_of(faulty: FaultyStore) -> Iterator[None]:
 
 
 def attempt(warehouse: Warehouse, change: Callable[[icebench.Table], object], faulty: FaultyStore) -> str:
-    """Make a change while requests fail; what the writer is told."""
+    """Make a change while requests fail; what the writer gets back."""
     try:
         with database_of(faulty), warehouse.table(faulty) as table:
             change(table)

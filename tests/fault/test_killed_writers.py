@@ -1,6 +1,6 @@
 """Writer processes that are killed with SIGKILL, at any moment: what was acknowledged is there, the rest whole or not.
 
-A writer tells a pipe before and after each change. It is killed after a random time, or by itself right before or after
+A writer writes to a pipe around each change. It is killed after a random time, or by itself right before or after
 one of the calls that change storage: a file made, written, flushed, linked, removed, a statement run, a transaction
 committed. Then its table is read by another process and goes on to the next writer.
 """

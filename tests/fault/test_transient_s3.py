@@ -195,7 +195,7 @@ def sweep(faulted: S3Server, home: Path, kind: str, name: str, *, most: int | No
             found, unneeded = bench.left()
             assert found == state
             assert unneeded == extra, "files are left that nobody needs"
-        except Exception as error:  # noqa: BLE001 - told with what replays it
+        except Exception as error:  # noqa: BLE001 - reported with what replays it
             return f"{fault} at request {at}, {requests[at]}: {type(error).__name__}: {error}"
         finally:
             bench.warehouse.reset()

@@ -42,10 +42,10 @@ def warm_up() -> None:
 
 
 def run(job: dict[str, Any]) -> None:
-    """Do a job and tell the pipe ``job["pipe"]`` about it, line by line."""
+    """Do a job and report it to the pipe ``job["pipe"]``, line by line."""
     pipe = os.open(job["pipe"], os.O_WRONLY)
 
-    def tell(*words: object) -> None:
+    def report(*words: object) -> None:
         os.write(pipe, (" ".join(map(str, words)) + "\n").encode())
 
     # Writers with directories of their own know as little of each other as those of two machines do.
@@ -55,19 +55,19 @@ def run(job: dict[str, Any]) -> None:
     if job["kind"] in {"stream", "maintenance"}:
         if job["kill_at"] is not None:
             _kill_at(job["kill_at"])
-        (_stream if job["kind"] == "stream" else _maintain)(job, table, tell)
+        (_stream if job["kind"] == "stream" else _maintain)(job, table, report)
     elif job["kind"] == "changes":
         if job["kill_at"] is not None:
             _kill_at(job["kill_at"])
         for number in range(job["first"], job["end"]):
-            tell("begin", number)
+            report("begin", number)
             operation(job["seed"], number).make(table)
-            tell("done", number)
+            report("done", number)
     else:
-        _append(job, table, tell)
+        _append(job, table, report)
 
 
-def _append(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
+def _append(job: dict[str, Any], table: icebench.Table, report: Any) -> None:
     """Append one row again and again, as fast as the other writers allow."""
     for number in range(job["first"], job["end"]):
         counters = Counters()
@@ -75,9 +75,9 @@ def _append(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
         try:
             table.append(marker(number).rows, counters=counters)
         except CommitFailed as error:
-            tell("failed", number, counters[COMMIT_ATTEMPTS], type(error).__name__)
+            report("failed", number, counters[COMMIT_ATTEMPTS], type(error).__name__)
         else:
-            tell("done", number, counters[COMMIT_ATTEMPTS], round(time.monotonic() - started, 3))
+            report("done", number, counters[COMMIT_ATTEMPTS], round(time.monotonic() - started, 3))
 
 
 def batch_ids(stream: int, number: int) -> range:
@@ -86,7 +86,7 @@ def batch_ids(stream: int, number: int) -> range:
     return range(first, first + 3)
 
 
-def _stream(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
+def _stream(job: dict[str, Any], table: icebench.Table, report: Any) -> None:
     """Commit batches from the one after the last that the checkpoint notes, and note each when it is committed."""
     checkpoint = Path(job["checkpoint"])
     for number in range(len(checkpoint.read_text()), job["end"]):
@@ -95,16 +95,16 @@ def _stream(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
         try:
             made = table.append_batch(rows, stream_id=f"stream {job['stream']}", batch_id=number)
         except CommitFailed as error:
-            tell("failed", type(error).__name__, str(error).replace(" ", "_"))
+            report("failed", type(error).__name__, str(error).replace(" ", "_"))
             return
-        tell("skipped" if made is None else "committed", number)
+        report("skipped" if made is None else "committed", number)
         if number == job["kill_unnoted"]:
             os.kill(os.getpid(), signal.SIGKILL)
         with checkpoint.open("a") as file:
             file.write(".")
 
 
-def _maintain(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
+def _maintain(job: dict[str, Any], table: icebench.Table, report: Any) -> None:
     """Compact, expire and evolve the table beside the streams."""
     random = Random(job["seed"])
     for number in range(job["end"]):
@@ -123,9 +123,9 @@ def _maintain(job: dict[str, Any], table: icebench.Table, tell: Any) -> None:
                 name = f"c{job['seed']}_{number}"
                 table.update_schema(lambda update, name=name: update.add_column(name, icebench.LONG))  # type: ignore[misc]
         except CommitFailed as error:
-            tell("failed", kind, type(error).__name__)
+            report("failed", kind, type(error).__name__)
         else:
-            tell("done", kind)
+            report("done", kind)
 
 
 def _kill_at(count: int) -> None:

@@ -57,10 +57,10 @@ def of_java(spark: SparkSession, start: int | None, end: int, arguments: str = "
 
 def of_engine(table: icebench.Table, start: int | None, end: int, **options: Any) -> Changes:
     found = table.changelog_scan(start, end, **options).to_arrow()
-    told = [list(row.values()) for row in found.to_pylist()]
+    given = [list(row.values()) for row in found.to_pylist()]
     texts = {"nan": "NaN"}
     return Counter(
-        (row[0], row[1], None if row[2] is None else texts.get(str(row[2]), str(row[2])), *row[3:]) for row in told
+        (row[0], row[1], None if row[2] is None else texts.get(str(row[2]), str(row[2])), *row[3:]) for row in given
     )
 
 

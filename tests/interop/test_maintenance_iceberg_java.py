@@ -1,4 +1,4 @@
-"""What upkeep leaves of Iceberg Java's tables, Iceberg Java and PyIceberg read: the same rows at every snapshot."""
+"""Iceberg Java and PyIceberg read its tables after our maintenance: the same rows at every snapshot."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ class TestIcebergJava:
         assert ids(ours.load_table("db.t").scan().to_arrow()) == written
         assert [row.id for row in sql(f"select id from {JAVA}.db.t order by id").collect()] == written
 
-    def test_the_metastore_is_told_the_same(
+    def test_the_metastore_gets_the_same(
         self, ours: icebench.Catalog, sql: Callable[[str], Any], hive_uri: str
     ) -> None:
         columns = (
@@ -222,9 +222,9 @@ class TestIcebergJava:
         with Metastore(hive_uri).connected() as server:
             java, own = (server.table("db", name) for name in ("java", "ours"))
         assert own.sd.cols == java.sd.cols
-        told = ("inputFormat", "outputFormat", "serdeInfo", "bucketCols", "compressed")
-        assert {key: getattr(own.sd, key) or None for key in told} == {
-            key: getattr(java.sd, key) or None for key in told
+        keys = ("inputFormat", "outputFormat", "serdeInfo", "bucketCols", "compressed")
+        assert {key: getattr(own.sd, key) or None for key in keys} == {
+            key: getattr(java.sd, key) or None for key in keys
         }
         assert (own.tableType, own.partitionKeys) == (java.tableType, java.partitionKeys)
         differing = {"metadata_location", "uuid", "transient_lastDdlTime"}

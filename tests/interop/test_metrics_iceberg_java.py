@@ -104,7 +104,7 @@ BOUNDS = ("lower_bounds", "upper_bounds")
 
 LOOSE_ZEROS = "zero"
 """Parquet's footers have a bound of zero as -0.0 below and +0.0 above (format, "Statistics"). Java finds the bounds of
-floating point itself, and tells the zeros apart; for us that would be one more pass, and no filter tells them apart."""
+floating point itself, and distinguishes the zeros; for us that would be one more pass, which no filter needs."""
 LONG = ("text_long", "raw_long")
 """Footers that Arrow writes have no bounds of more than 4096 bytes; Java takes them before it writes the footer."""
 WRONG_IN_JAVA = "uuid"
@@ -127,7 +127,7 @@ class Twins:
         (entry,) = Contents(table.metadata, table.store).snapshot_entries(table.current_snapshot)
         return entry.data_file
 
-    def told(self, who: str, metric: str) -> dict[str, Any]:
+    def metric_of(self, who: str, metric: str) -> dict[str, Any]:
         """What a map of the file's metrics says, by column."""
         names = self.tables[who].metadata.schema.name_of
         return {names[column]: value for column, value in getattr(self.file(who), metric).items()}
@@ -189,16 +189,16 @@ def test_counts_are_those_of_java(label: str, twins_of: Callable[[str], Twins]) 
     twins = twins_of(label)
     assert twins.file("ours").record_count == twins.file("java").record_count == twins.rows.num_rows
     for metric in COUNTS:
-        assert twins.told("ours", metric) == twins.told("java", metric), metric
-    assert set(twins.told("ours", "column_sizes")) == set(twins.told("java", "column_sizes"))
-    assert all(size > 0 for size in twins.told("ours", "column_sizes").values())
+        assert twins.metric_of("ours", metric) == twins.metric_of("java", metric), metric
+    assert set(twins.metric_of("ours", "column_sizes")) == set(twins.metric_of("java", "column_sizes"))
+    assert all(size > 0 for size in twins.metric_of("ours", "column_sizes").values())
 
 
 @pytest.mark.parametrize("label", CASES)
 def test_bounds_hold_and_are_those_of_java(label: str, twins_of: Callable[[str], Twins]) -> None:
     twins = twins_of(label)
     schema = twins.tables["ours"].metadata.schema
-    ours, java = ({m: twins.told(who, m) for m in BOUNDS} for who in ("ours", "java"))
+    ours, java = ({m: twins.metric_of(who, m) for m in BOUNDS} for who in ("ours", "java"))
     for name, values in leaf_values(schema, twins.rows).items():
         type_ = schema.find(name).type
         assert isinstance(type_, PrimitiveType)
@@ -235,7 +235,7 @@ def check_difference(
 
 
 @pytest.mark.parametrize("label", CASES)
-def test_row_groups_and_order_are_told(label: str, twins_of: Callable[[str], Twins]) -> None:
+def test_row_groups_and_order_are_reported(label: str, twins_of: Callable[[str], Twins]) -> None:
     twins = twins_of(label)
     for who in ("ours", "java"):
         file = twins.file(who)

@@ -103,7 +103,7 @@ def opened(spark: SparkSession, name: str) -> Table:
 
 
 def bag(table: pa.Table) -> list[str]:
-    """Rows as text, in order; text tells NaN, signed zeros and the scale of decimals."""
+    """Rows as text, in order; text distinguishes NaN, signed zeros and the scale of decimals."""
     return sorted(map(repr, table.to_pylist()))
 
 

@@ -237,7 +237,7 @@ def test_what_is_wider_than_the_window_is_scrolled_by_arrows(pages: dict[str, Pa
 
 
 @pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
-def test_screen_readers_are_told_what_is_drawn_and_where_its_figures_are(
+def test_screen_readers_get_what_is_drawn_and_where_its_figures_are(
     pages: dict[str, Path], page: Page, name: str, drawings: int
 ) -> None:
     page.open(pages[name])

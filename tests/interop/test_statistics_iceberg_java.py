@@ -72,8 +72,8 @@ def test_spark_plans_by_sketches_of_ours(spark: SparkSession, place: Place) -> N
     table = place.ours.create_table("db.cbo", columns)
     rows = [{"few": i % 17, "many": i, "s": {"x": f"x{i % 5}"}} for i in range(20_000)]
     table.append(pa.Table.from_pylist(rows, schema=columns))
-    told = table.maintenance.compute_table_stats(["few", "many", "s.x"]).distinct_values
-    assert (told["few"], told["s.x"]) == (17, 5)
+    estimates = table.maintenance.compute_table_stats(["few", "many", "s.x"]).distinct_values
+    assert (estimates["few"], estimates["s.x"]) == (17, 5)
     spark.conf.set("spark.sql.cbo.enabled", "true")
     spark.conf.set("spark.sql.iceberg.report-column-stats", "true")
     try:
@@ -82,20 +82,20 @@ def test_spark_plans_by_sketches_of_ours(spark: SparkSession, place: Place) -> N
     finally:
         spark.conf.set("spark.sql.cbo.enabled", "false")
     counts = dict(re.findall(r"(few|many)#\d+L? -> ColumnStat\(Some\((\d+)\)", reported))
-    assert counts == {"few": "17", "many": str(told["many"])}
+    assert counts == {"few": "17", "many": str(estimates["many"])}
     pyiceberg = StaticTable.from_metadata(table.metadata_location).metadata.statistics
     listed = [(blob.type, blob.fields, blob.properties) for each in pyiceberg for blob in each.blob_metadata]
     schema = table.schema()
     assert listed == [
-        (THETA_SKETCH, [schema.find(column).field_id], {NDV: str(count)}) for column, count in told.items()
+        (THETA_SKETCH, [schema.find(column).field_id], {NDV: str(count)}) for column, count in estimates.items()
     ]
     spark.sql(f"call {place.spark_catalog}.system.compute_table_stats(table => '{name}')")
     java = distinct_values(table.refresh().metadata, table.current_snapshot)
     many = schema.find("many").field_id
-    assert abs(java[many] - told["many"]) < 0.06 * 20_000
+    assert abs(java[many] - estimates["many"]) < 0.06 * 20_000
     ours, theirs = table.maintenance.compute_table_stats(["many"]), sketches(table)
     assert ours.files_read == 1  # those of Java are not taken over
-    assert theirs[many][0] == str(told["many"])
+    assert theirs[many][0] == str(estimates["many"])
 
 
 def test_iceberg_java_drops_indexes_and_ours_keep_its_sketches(spark: SparkSession, place: Place) -> None:

@@ -1,4 +1,4 @@
-"""Changelogs of random histories against plain Python rows: the rows before, changed as told, are the rows after."""
+"""Changelogs of random histories against plain Python rows: the rows before plus the changes are the rows after."""
 
 from __future__ import annotations
 

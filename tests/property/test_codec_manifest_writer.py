@@ -201,7 +201,7 @@ def written(draw: st.DrawFn) -> tuple[Schema, PartitionSpec, int, list[ManifestE
 
 
 def bits(values: Any) -> Any:
-    """Values whose equality tells NaN and the zeros apart."""
+    """Values whose equality distinguishes NaN and the zeros."""
     return [struct.pack("<d", v) if isinstance(v, float) else v for v in values]
 
 

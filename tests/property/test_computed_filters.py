@@ -163,12 +163,12 @@ def test_rows_change_by_what_they_compute(tmp_path: Path, mode: Any) -> None:
         ("hour(day) = 1", "hour of date32"),
     ],
 )
-def test_types_are_told_before_anything_is_read(tmp_path: Path, text: str, reason: str) -> None:
+def test_types_are_reported_before_anything_is_read(tmp_path: Path, text: str, reason: str) -> None:
     table = icebench.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA)
     with pytest.raises((Invalid, icebench.errors.Unsupported), match=reason):
         table.scan(text).plan()
 
 
-def test_values_that_cannot_be_computed_are_told(peers: tuple[icebench.Table, duckdb.DuckDBPyConnection]) -> None:
+def test_values_that_cannot_be_computed_are_reported(peers: tuple[icebench.Table, duckdb.DuckDBPyConnection]) -> None:
     with pytest.raises(Invalid, match=r"the filter `.*`: divide by zero"):
         peers[0].scan("l / i > 1").to_arrow()

@@ -137,7 +137,7 @@ def test_the_file_that_an_engine_loses_is_named(tmp_path: Path) -> None:
     assert truth_at(table.metadata_location).answer(COLUMNS).fault_of(rest) == f"lacks all 10 rows of {path}"
 
 
-def test_nested_columns_whose_fields_changed_are_not_judged(tmp_path: Path) -> None:
+def test_nested_columns_whose_fields_changed_are_not_checked(tmp_path: Path) -> None:
     nested = pa.schema([("id", pa.int64()), ("place", pa.struct([("x", pa.int32())]))])
     table = icebench.load_catalog(str(tmp_path)).create_table("db.t", nested, properties={"format-version": "2"})
     rows = pa.table({"id": [1, 2], "place": [{"x": 5}, None]}, nested)

@@ -150,11 +150,11 @@ def ask(location: str, *, relocate: dict[str, str] | None = None) -> None:
                 check_message(error)
 
 
-def check_message(error: EngineError, told: str = "") -> None:
+def check_message(error: EngineError, allowed: str = "") -> None:
     """One line, and no longer than what was asked and 12,000 characters."""
     said = str(error)
     assert "\n" not in said
-    assert len(said) < 12_000 + len(told), said[:300]
+    assert len(said) < 12_000 + len(allowed), said[:300]
 
 
 def state(home: Path, name: str) -> tuple[Path, dict[str, Any]]:
@@ -255,8 +255,8 @@ def test_manifest_lists_with_hostile_values(home: Path, data: st.DataObject, nam
 
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(data=st.data(), name=st.sampled_from(list(TABLES)), tells=st.booleans())
-def test_manifests_with_hostile_values(home: Path, data: st.DataObject, name: str, tells: bool) -> None:
+@given(data=st.data(), name=st.sampled_from(list(TABLES)), is_listed=st.booleans())
+def test_manifests_with_hostile_values(home: Path, data: st.DataObject, name: str, is_listed: bool) -> None:
     def change(manifests: list[ManifestFile], directory: Path) -> list[ManifestFile]:
         place = data.draw(st.integers(0, len(manifests) - 1))
         listed = manifests[place]
@@ -276,7 +276,7 @@ def test_manifests_with_hostile_values(home: Path, data: st.DataObject, name: st
         ).data
         (directory / "hostile-manifest.avro").write_bytes(encoded)
         other = replace(listed, manifest_path=str(directory / "hostile-manifest.avro"), manifest_length=len(encoded))
-        manifests[place] = replace(other, **counts(entries)) if tells else other
+        manifests[place] = replace(other, **counts(entries)) if is_listed else other
         return manifests
 
     try:

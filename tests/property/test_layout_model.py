@@ -131,7 +131,7 @@ def test_row_groups_are_skipped_as_by_a_real_scan(
     mode: str,
 ) -> None:
     """Files of the same rows, each with row groups of the same rows, so that the row groups read must be those that
-    were modelled. Parquet tells neither NaN nor the sign of zero, so of floating-point numbers more may be read."""
+    were modelled. Parquet distinguishes neither NaN nor the sign of zero, so more floating-point rows may be read."""
     spec, order, size, group = layout
     with tempfile.TemporaryDirectory() as folder:
         table = _table(rows, folder, spec, **{"write.metadata.metrics.default": mode})

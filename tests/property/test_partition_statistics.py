@@ -136,7 +136,7 @@ def _check(table: icebench.Table) -> None:
 
 
 def _check_profile(table: icebench.Table, rows: list[dict[str, Any]]) -> None:
-    """The portrait, which reads manifests, says of partitions what their statistics say."""
+    """The profile, which reads manifests, says of partitions what their statistics say."""
     held = [row for row in rows if row["data_file_count"]]
     figures = table.maintenance.profile().partitions
     if not held or figures is None:

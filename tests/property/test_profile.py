@@ -1,4 +1,4 @@
-"""Each figure of a portrait against its definition, worked out file by file."""
+"""Each figure of a profile against its definition, worked out file by file."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _delete_file(draw: Draw, path: str, data: Sequence[DataFile]) -> DataFile:
 @st.composite
 def drawn_tables(draw: Draw) -> Drawn:
     builder = TableBuilder(SCHEMA, specs=SPECS)
-    told: dict[str, dict[int, tuple[Value, Value]]] = {}
+    stated: dict[str, dict[int, tuple[Value, Value]]] = {}
     entries: list[tuple[ManifestContent, ManifestEntry]] = []
     spec_ids = draw(st.sampled_from([[0], [1], [2], [0, 1, 2]]))
     for m in range(draw(st.integers(1, 4))):
@@ -150,7 +150,7 @@ def drawn_tables(draw: Draw) -> Drawn:
         own = []
         for i in range(draw(st.integers(1, 6))):
             file, bounds = _data_file(draw, f"memory://t/d{m}-{i}", spec)
-            told[file.file_path] = bounds
+            stated[file.file_path] = bounds
             status = draw(st.sampled_from([EntryStatus.ADDED, EntryStatus.ADDED, EntryStatus.DELETED]))
             number, snapshot = draw(st.integers(1, 3)), draw(st.sampled_from([SNAPSHOT_ID, 5]))
             own.append(
@@ -179,7 +179,7 @@ def drawn_tables(draw: Draw) -> Drawn:
         sort_orders=ORDERS,
         default_sort_order_id=1,
     )
-    return Drawn(table, builder, entries, told)
+    return Drawn(table, builder, entries, stated)
 
 
 def _nearest_rank(values: list[int]) -> Quantiles:

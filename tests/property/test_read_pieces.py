@@ -228,7 +228,7 @@ def test_rows_at_positions_are_those_of_brute_force(*, row_group_rows, piece_row
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("are_large", [True, False])
-def test_damage_within_a_row_group_is_told_and_what_came_before_it_is_right(threads: int, are_large: bool) -> None:
+def test_damage_within_a_row_group_is_reported_and_what_came_before_it_is_right(threads: int, are_large: bool) -> None:
     table = pa.table({"id": range(5000)}, schema=pa.schema([ARROW.field("id")]))
     store = MemoryStore()
     write(

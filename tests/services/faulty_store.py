@@ -1,4 +1,4 @@
-"""A store that fails where it is told to: for finding out what a crash at any moment leaves behind.
+"""A store that fails at chosen calls: for finding out what a crash at any moment leaves behind.
 
 Every request is numbered from 0 in the order it is made, so a test can fail each one in turn and replay a failure.
 """

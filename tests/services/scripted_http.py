@@ -1,4 +1,4 @@
-"""An HTTP server inside the test that answers as it is told: errors, silence, half an answer."""
+"""An HTTP server inside the test that answers by a script: errors, silence, half an answer."""
 
 from __future__ import annotations
 

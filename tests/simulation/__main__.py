@@ -28,7 +28,7 @@ def main() -> int:
     """Exit code 1 where something failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the first, or the only one")
-    parser.add_argument("--schedules", type=int, default=0, help="how many seeds; 0: one, told in full")
+    parser.add_argument("--schedules", type=int, default=0, help="how many seeds; 0: one, printed in full")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--first", action="store_true", help="stop at the first failure")
     arguments = parser.parse_args()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.simulation.drawing import ending_of, simulate
-from tests.simulation.shrinking import shrunk, told
+from tests.simulation.shrinking import described, shrunk
 from tests.simulation.world import deterministic
 
 
@@ -84,12 +84,12 @@ def _rare_collection() -> Iterator[None]:
 
 
 def explain(seed: int) -> str:
-    """The failure of a seed, shrunk and told; what the schedule was where nothing fails."""
+    """The failure of a seed, shrunk and described; what the schedule was where nothing fails."""
     with deterministic():
         schedule, result = simulate(seed)
         if result.failure is None:
-            return f"seed {seed}: nothing fails\n{told(schedule, result)}"
-        return told(*shrunk(schedule, ending_of(seed)))
+            return f"seed {seed}: nothing fails\n{described(schedule, result)}"
+        return described(*shrunk(schedule, ending_of(seed)))
 
 
 def chunks(first: int, count: int, size: int) -> Iterator[range]:

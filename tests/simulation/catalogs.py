@@ -334,7 +334,7 @@ def _error(kind: str, message: str) -> dict[str, object]:
 
 
 def store_of(world: World, place: Place, deleted: Callable[[str], None]) -> SimulatedStore:
-    """A store that tells the catalog and the judge of files."""
+    """A store that reports files to the catalog and the checker."""
 
     def on_deleted(location: str) -> None:
         place.deleted(location)

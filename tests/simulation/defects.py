@@ -1,6 +1,6 @@
 """Defects that the engine had, put back one at a time to see whether the simulator finds them.
 
-`defects.toml` has them as data: texts of the engine's source and what stood there instead. A process that is told to by
+`defects.toml` has them as data: texts of the engine's source and what stood there instead. A process that is asked by
 the environment loads the engine with one of them; no file is changed. Imports nothing of the engine.
 """
 

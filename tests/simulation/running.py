@@ -1,4 +1,4 @@
-"""One run of a schedule, from a prepared table to the judge's last word."""
+"""One run of a schedule, from a prepared table to the checker's verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from icebench.engine.spec.transforms import parse_transform
 from icebench.engine.spec.types import DOUBLE, LONG, NestedField
 from icebench.errors import EngineError
 from tests.simulation.catalogs import PLACES, WAREHOUSE, Directory, Place, Pointers, Rest, store_of
-from tests.simulation.judge import Judge, Record
+from tests.simulation.checker import Checker, Record
 from tests.simulation.operations import KINDS, ends_of
 from tests.simulation.process import TABLE, Process, Step
 from tests.simulation.reading import plain_rows
@@ -62,7 +62,7 @@ class _Prepared:
     ids: int
 
 
-Ending = Literal["judged", "cleaned", "read"]
+Ending = Literal["checked", "cleaned", "read"]
 """How much is done at the end: what was acknowledged is compared; then orphans are removed; then all is read."""
 
 
@@ -80,9 +80,9 @@ def run(schedule: Schedule, chooser: Chooser | None = None, *, ending: Ending = 
     world.trace = [] if traced else None
     with present(world):
         place = _placed(schedule.variant, world)
-        judge = Judge(world, place)
-        place.moved = judge.moved
-        store = store_of(world, place, judge.deleted)
+        checker = Checker(world, place)
+        place.moved = checker.moved
+        store = store_of(world, place, checker.deleted)
 
         def program(actor: Actor) -> None:
             process = Process(world, place, store)
@@ -90,7 +90,7 @@ def run(schedule: Schedule, chooser: Chooser | None = None, *, ending: Ending = 
                 actor.operation, actor.calls = number, 0
                 try:
                     world.point("begin")
-                    _perform(judge, process, actor, operation)
+                    _perform(checker, process, actor, operation)
                 except Died:
                     if world.failure is not None:
                         return
@@ -103,27 +103,27 @@ def run(schedule: Schedule, chooser: Chooser | None = None, *, ending: Ending = 
             while place.late:
                 place.late.pop(0)()
         if world.failure is None:
-            _finish(world, judge, Process(world, place, store), ending=ending)
-    failure = None if judge.beyond_promise else world.failure
-    return Result(failure, world.events, world.trace or [], judge.records, judge.beyond_promise, world._total)
+            _finish(world, checker, Process(world, place, store), ending=ending)
+    failure = None if checker.beyond_promise else world.failure
+    return Result(failure, world.events, world.trace or [], checker.records, checker.beyond_promise, world._total)
 
 
-def _perform(judge: Judge, process: Process, actor: Actor, operation: Operation) -> None:
-    """Call an operation, and tell the judge."""
-    world = judge.world
-    record = judge.begin(actor, operation)
+def _perform(checker: Checker, process: Process, actor: Actor, operation: Operation) -> None:
+    """Call an operation, and report it to the checker."""
+    world = checker.world
+    record = checker.begin(actor, operation)
     error: EngineError | None = None
     try:
         call(process, operation, record)
     except Died:
-        judge.end(record, None, died=True)
+        checker.end(record, None, died=True)
         raise
     except EngineError as raised:
         error = raised
     except Exception as raised:
         world.fail("raw error", f"{record}: {type(raised).__name__}: {raised}")
         raise Died from raised
-    judge.end(record, error)
+    checker.end(record, error)
     if world.failure is not None:
         raise Died
 
@@ -146,19 +146,19 @@ def call(process: Process, operation: Operation, record: Record) -> None:
             step.did = made is not None
 
 
-def _finish(world: World, judge: Judge, process: Process, *, ending: Ending) -> None:
+def _finish(world: World, checker: Checker, process: Process, *, ending: Ending) -> None:
     """Remove orphans, and read everything that is left."""
     try:
-        judge.finish()
-        if ending == "judged":
+        checker.finish()
+        if ending == "checked":
             return
         world.now_ms += DEFAULT_AGE_MS + DAY_MS
-        for identifier in sorted(judge.place.pointers):
+        for identifier in sorted(checker.place.pointers):
             table = process.table(identifier)
             table.maintenance.remove_orphan_files(dry_run=False)
-            judge.check_files(identifier)
+            checker.check_files(identifier)
             if ending == "read":
-                judge.check_reads(table)
+                checker.check_reads(table)
     except Violation as violation:
         world.fail(violation.kind, str(violation).partition(": ")[2])
     except EngineError as error:

@@ -51,7 +51,7 @@ def steps(result: Result) -> list[str]:
     return lines
 
 
-def told(schedule: Schedule, result: Result) -> str:
+def described(schedule: Schedule, result: Result) -> str:
     """A failure for people: what went wrong, how it came, and how to see it again."""
     numbered = [f"  {number:2d}. {line}" for number, line in enumerate(steps(result), 1)]
     return "\n".join(

@@ -17,8 +17,8 @@ class SimulatedStore:
 
     Args:
         world: See there.
-        written: Told of each file that was made.
-        deleted: Told of each file that is gone.
+        written: Called with each file that was made.
+        deleted: Called with each file that is gone.
     """
 
     world: World

@@ -78,7 +78,7 @@ def test_a_seed_says_the_same_in_every_process() -> None:
         "        schedule, chooser = drawn(seed)\n"
         "        print(run(schedule, chooser, traced=True).trace)\n"
     )
-    told = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(REPOSITORY)},
@@ -89,7 +89,7 @@ def test_a_seed_says_the_same_in_every_process() -> None:
         ).stdout
         for hash_seed in ("1", "2")
     }
-    assert len(told) == 1
+    assert len(outputs) == 1
 
 
 @pytest.mark.slow

@@ -62,14 +62,14 @@ def test_changes_are_those_of_arrow(
 
 def test_of_a_changelog_only_what_is_asked_for_comes(session: SparkSession, table: Table) -> None:
     scan = table.changelog_scan()
-    told = scan.to_arrow().to_pylist()
+    changes = scan.to_arrow().to_pylist()
     frame = scan.to_spark(session)
     kinds = {row[0]: row[1] for row in frame.groupBy("_change_type").count().collect()}
-    assert kinds == Counter(row["_change_type"] for row in told)
+    assert kinds == Counter(row["_change_type"] for row in changes)
     deleted = frame.where("_change_type = 'DELETE' and day = 1").select("id", "_change_ordinal")
     assert bag(deleted) == Counter(
         repr({"id": row["id"], "_change_ordinal": row["_change_ordinal"]})
-        for row in told
+        for row in changes
         if row["_change_type"] == "DELETE" and row["day"] == 1
     )
     back = (
@@ -77,7 +77,9 @@ def test_of_a_changelog_only_what_is_asked_for_comes(session: SparkSession, tabl
         .join(frame.alias("b"), "id")
         .where("a._change_type = 'DELETE' and b._change_type = 'INSERT' and a._change_ordinal < b._change_ordinal")
     )
-    gone = {row["id"]: row["_change_ordinal"] for row in told if row["_change_type"] == "DELETE" and row["id"] >= 3000}
+    gone = {
+        row["id"]: row["_change_ordinal"] for row in changes if row["_change_type"] == "DELETE" and row["id"] >= 3000
+    }
     assert back.where("id >= 3000").count() == 5
     assert len(gone) == 10
 

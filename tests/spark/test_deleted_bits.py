@@ -122,7 +122,7 @@ def frame_with(spark: SparkSession, table: Table) -> Callable[..., DataFrame]:
     return make
 
 
-def test_sizes_that_tell_no_files_apart_leave_it_to_the_join(
+def test_sizes_that_distinguish_no_files_leave_it_to_the_join(
     spark: SparkSession, table: Table, frame_with: Callable[..., DataFrame]
 ) -> None:
     for change in (

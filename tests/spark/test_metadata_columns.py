@@ -204,8 +204,8 @@ def test_values_are_those_of_iceberg_java(spark: SparkSession, version: int) -> 
         ours += ["_row_id", "_last_updated_sequence_number"]
     for columns in (ours, [*ours, "_deleted"]):
         theirs = spark.table(name).select(*columns)
-        assert told(native(spark, table.scan(columns=columns)), columns) == told(theirs, columns)
+        assert counted(native(spark, table.scan(columns=columns)), columns) == counted(theirs, columns)
 
 
-def told(frame: DataFrame, columns: list[str]) -> Counter[Any]:
+def counted(frame: DataFrame, columns: list[str]) -> Counter[Any]:
     return Counter(tuple(str(row[name]) for name in columns) for row in frame.collect())

@@ -243,7 +243,7 @@ def test_deletes_apply_across_row_groups_chunks_and_odd_paths(
 def test_positions_apply_to_files_of_one_name(
     spark: SparkSession, make_table: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deletes, "bits_of", lambda *_: None)  # else sizes tell the files apart
+    monkeypatch.setattr(deletes, "bits_of", lambda *_: None)  # else sizes distinguish the files
     table = make_table(ROWS.slice(0, 1))
     for part, start in (("a b%#", 100), ("ä", 200)):
         (tmp_path / part).mkdir()

@@ -130,10 +130,10 @@ def test_size_and_table_decide(spark: SparkSession, table: Table) -> None:
             "deletes": "distributed" if sizes[1] > limit else "local",
         }
     properties = {"read.data-planning-mode": "local", "read.delete-planning-mode": "DISTRIBUTED"}
-    told = replace(table.scan()._scan, executors=spark_executors(spark, properties)).plan()
-    assert told.modes == {"data": "local", "deletes": "distributed"}
-    told = replace(table.scan()._scan, executors=spark_executors(spark, properties, "distributed")).plan()
-    assert told.modes == BOTH
+    plan = replace(table.scan()._scan, executors=spark_executors(spark, properties)).plan()
+    assert plan.modes == {"data": "local", "deletes": "distributed"}
+    plan = replace(table.scan()._scan, executors=spark_executors(spark, properties, "distributed")).plan()
+    assert plan.modes == BOTH
 
 
 def test_wrong_modes_are_refused(spark: SparkSession, table: Table) -> None:
@@ -167,7 +167,7 @@ def test_errors_are_those_of_planning_here(spark: SparkSession, tmp_path: Path) 
     assert str(made.current_snapshot.snapshot_id) in str(there.value)  # type: ignore[union-attr]
 
 
-def test_what_the_storage_refuses_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_the_storage_refuses_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     made, manifests = broken(tmp_path)
     manifests[1].unlink()
     manifests[1].mkdir()

@@ -1,4 +1,4 @@
-"""Figures of a portrait against Iceberg Java's metadata tables: equal, and how long either takes.
+"""Figures of a profile against Iceberg Java's metadata tables: equal, and how long either takes.
 
 Spark gives the sums, histogram, partitions, overlaps and greatest depths; average depths, which need the maximum over
 each file's range, are this engine's alone.

@@ -40,9 +40,9 @@ def contents(table: icebench.Table) -> list[dict[str, Any]]:
 def test_rows_stay(spark: SparkSession, tmp_path: Path, version: int) -> None:
     table = filled(tmp_path, version)
     before = contents(table)
-    told: list[Progress] = []
-    done = table.maintenance.rewrite_data_files(spark=spark, progress=told.append)
-    assert (done.groups, done.rewritten_data_files, done.added_data_files, len(told)) == (3, 18, 3, 3)
+    reported: list[Progress] = []
+    done = table.maintenance.rewrite_data_files(spark=spark, progress=reported.append)
+    assert (done.groups, done.rewritten_data_files, done.added_data_files, len(reported)) == (3, 18, 3, 3)
     assert done.added_bytes == sum(file["file_size_in_bytes"] for file in table.inspect.files().to_pylist())
     assert contents(table) == before
     done = table.maintenance.rewrite_data_files(

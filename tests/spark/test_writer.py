@@ -72,7 +72,7 @@ def frame_of(spark: SparkSession, count: int = 1000, partitions: int = 4) -> Dat
     )
 
 
-def test_each_task_writes_its_rows_and_tells_of_its_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_task_writes_its_rows_and_reports_its_files(spark: SparkSession, tmp_path: Path) -> None:
     counters = Counters()
     files = write_dataframe(frame_of(spark), metadata=metadata(tmp_path), store=LocalStore(), counters=counters)
     assert [f.record_count for f in files] == [250] * 4

@@ -47,7 +47,7 @@ def test_an_old_python_is_one_line_and_a_failure(tmp_path: Path, commands: Path)
     assert "brew install" in line
 
 
-def test_uv_is_told_what_pip_is_configured_with(tmp_path: Path, commands: Path) -> None:
+def test_uv_gets_what_pip_is_configured_with(tmp_path: Path, commands: Path) -> None:
     settings = "global.index-url='https://mirror.example/simple'\n:env:.find-links='/a /b'\nglobal.find-links='/c'\n"
     command(commands, "pip_says", f"printf '%s' \"{settings}\"")
     script = f"source '{SCRIPTS / 'uv-settings'}'; configure_uv pip_says"

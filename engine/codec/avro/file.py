@@ -186,5 +186,5 @@ def encode_header(schema: AvroSchema, metadata: Mapping[str, str], codec: str) -
 
 
 def encode_block(count: int, block: Buffer, sync: bytes) -> tuple[Buffer, ...]:
-    """The parts of a compressed block of so many objects, in order."""
+    """The parts of a compressed block of that many objects, in order."""
     return encode_long(count) + encode_long(len(block)), block, sync

@@ -1,7 +1,7 @@
 """Checks a manifest against its entry in the manifest list: its length and its counts (spec: "Manifest Lists").
 
 Avro has no checksum, and a manifest that was cut off at the end of a block is a smaller manifest. So the list is needed
-to tell whether a manifest is whole. Some writers record a wrong length or wrong counts; some tools rewrite manifests
+to know whether a manifest is whole. Some writers record a wrong length or wrong counts; some tools rewrite manifests
 without their list. Therefore one of the two suffices:
 
 - The counts agree: no entry is missing, whatever the length.
@@ -27,7 +27,7 @@ from icebench.engine.errors import Contradiction, CorruptTable
 from icebench.engine.spec.manifest import EntryStatus, ManifestFile
 
 Report: TypeAlias = Callable[[Contradiction], None]
-"""Told of a contradiction; may raise."""
+"""Called with each contradiction; may raise."""
 
 LENGTH, COUNTS = "manifest length", "manifest counts"
 """Causes of contradictions."""
@@ -50,7 +50,7 @@ def check_listed(
         status: `EntryStatus` codes, one per entry.
         record_count: Rows, likewise.
         snapshot_id: Likewise; null is inherited.
-        report: Told of a difference that leaves the rows certain.
+        report: Called with a difference that leaves the rows certain.
 
     Raises:
         CorruptTable: The manifest may lack entries, be damaged, or be another one.
@@ -65,7 +65,7 @@ def check_listed(
     is_own = not says.any() or bool((values_of(snapshot_id)[says] == listed.added_snapshot_id).any())
     if size_bytes != listed.manifest_length:
         cause, reason = LENGTH, f"has {size_bytes} bytes, and its manifest list says {listed.manifest_length}"
-        is_certain = is_own and counts is None and None not in (files for files, _ in _told(listed).values())
+        is_certain = is_own and counts is None and None not in (files for files, _ in _listed_counts(listed).values())
     else:
         assert counts is not None
         cause, reason, is_certain = COUNTS, counts, _is_lists_mistake(listed, counted, is_own=is_own)
@@ -74,7 +74,7 @@ def check_listed(
     report(Contradiction(cause, location, reason))
 
 
-def _told(listed: ManifestFile) -> dict[EntryStatus, tuple[int | None, int | None]]:
+def _listed_counts(listed: ManifestFile) -> dict[EntryStatus, tuple[int | None, int | None]]:
     """Files and rows of each status."""
     return {
         EntryStatus.EXISTING: (listed.existing_files_count, listed.existing_rows_count),
@@ -84,8 +84,8 @@ def _told(listed: ManifestFile) -> dict[EntryStatus, tuple[int | None, int | Non
 
 
 def _difference(listed: ManifestFile, counted: list[tuple[int, int]]) -> str | None:
-    for code, told in _told(listed).items():
-        for what, expected, found in zip(("files", "rows"), told, counted[code], strict=True):
+    for code, claimed in _listed_counts(listed).items():
+        for what, expected, found in zip(("files", "rows"), claimed, counted[code], strict=True):
             if expected is not None and expected != found:
                 return f"has {found} {code.name.lower()} {what}, and its manifest list says {expected}"
     return None
@@ -99,9 +99,9 @@ def _is_lists_mistake(listed: ManifestFile, counted: list[tuple[int, int]], *, i
         counted: Files and rows of each status in the manifest.
         is_own: Whether some added entry is of the snapshot that added the manifest.
     """
-    told = _told(listed)
-    files = [told[code][0] for code in EntryStatus]
-    rows = [told[code][1] for code in EntryStatus]
+    claimed = _listed_counts(listed)
+    files = [claimed[code][0] for code in EntryStatus]
+    rows = [claimed[code][1] for code in EntryStatus]
     if None in files:
         return False
     more = sum(n for n, _ in counted) - sum(n or 0 for n in files)
@@ -112,7 +112,7 @@ def _is_lists_mistake(listed: ManifestFile, counted: list[tuple[int, int]], *, i
         is_own
         and None not in rows
         and all(
-            sum(told[code][which] or 0 for code in live) == sum(counted[code][which] for code in live)
+            sum(claimed[code][which] or 0 for code in live) == sum(counted[code][which] for code in live)
             for which in (0, 1)
         )
     )

@@ -32,7 +32,7 @@ class DistinctColumn:
 
 
 def distinct_tuples(columns: Sequence[DistinctColumn], count: int) -> tuple[Int64Array, list[tuple[Value | None, ...]]]:
-    """The tuples of so many rows: the index of each row's tuple, and the tuples in the order of their first use."""
+    """The tuples of that many rows: the index of each row's tuple, and the tuples in the order of their first use."""
     codes = np.zeros(count, np.int64)
     for column in columns:
         # Numbered anew at each step: the product of all sizes might not fit into 64 bits.

@@ -47,7 +47,7 @@ def decode_columns(
             is faster: unwanted metrics are skipped.
         map_chunks: Maps a function over parts of a large manifest, in order; a thread pool's `map` uses several cores.
         listed: Its entry in the manifest list, with which the manifest is compared.
-        report: Told where its length or counts differ though its entries are certain; by default that raises, too. See
+        report: Called where its length or counts differ though its entries are certain; by default that raises too. See
             `icebench.engine.codec.manifests.listed_manifest`.
 
     Raises:

@@ -20,7 +20,7 @@ from icebench.engine.errors import CorruptTable, Unsupported
 
 THETA_SKETCH = "apache-datasketches-theta-v1"
 NDV = "ndv"
-"""The property of the blob that tells the estimate."""
+"""The blob property with the estimate."""
 SEED = 9001
 """The default seed of DataSketches, with which values are hashed."""
 NOMINAL_ENTRIES = 4096

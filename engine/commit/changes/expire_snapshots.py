@@ -124,7 +124,7 @@ class ExpireSnapshots:
 
 
 def _newest(base: TableMetadata, line: Iterable[int], count: int, oldest_ms: int) -> set[int]:
-    """Of a branch's snapshots, newest first, so many, and those after them up to the first that is too old."""
+    """The newest `count` snapshots of a branch, and those after them up to the first that is too old."""
     kept: set[int] = set()
     for snapshot_id in line:
         if len(kept) >= count and base.snapshot_by_id[snapshot_id].timestamp_ms < oldest_ms:

@@ -25,7 +25,6 @@ class Read:
     branch: str = MAIN
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `icebench.engine.commit.changes.change.Change`."""
         self.validation.check(base, branch_head(base, self.branch), staging)
         names = [self.branch] if self.branch in base.refs or self.branch == MAIN else [self.branch, MAIN]
         return Staged(

@@ -40,7 +40,6 @@ class ReplacePartitions(SnapshotProducer):
         self._partitions = {partition_key(file.spec_id, file.partition) for file in self.data_files}
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `icebench.engine.commit.changes.change.Change`."""
         if any(file.spec_id != base.default_spec_id for file in self.data_files):
             raise Invalid("a dynamic overwrite needs files of the table's current partition spec; write them again")
         everything = base.spec.is_unpartitioned

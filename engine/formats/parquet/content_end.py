@@ -14,7 +14,7 @@ _OFFSET_INDEX, _COLUMN_INDEX, _BLOOM_FILTER = (4, 5), (6, 7), (14, 15)
 
 def end_of_content(footer: bytes) -> int | None:
     """The offset after the last page, page index and Bloom filter that a footer refers to: in a whole file, the footer
-    begins there. None if it cannot be told.
+    begins there. None if unknown.
 
     Args:
         footer: A FileMetaData of the Parquet format, without length and magic.

@@ -20,11 +20,11 @@ from icebench.engine.formats.parquet.encoded_sizes import plain_size
 
 _FEWEST_ROWS = 1 << 12
 """For fewer the decision takes more than a tenth of a small append, and saves some kilobytes."""
-_JUDGED_VALUES = 1 << 17
+_SAMPLED_VALUES = 1 << 17
 """More than the 20,000 of a page of parquet-mr: a column of 50,000 distinct values seems distinct there."""
 _SAMPLED_SHARE = 1 / 8
 _LEAST_SAMPLED, _MOST_SAMPLED = 1 << 9, 1 << 13
-"""Counting the distinct ones among all that are judged would take longer than the encoding that it saves."""
+"""Counting the distinct ones among all sampled values would take longer than the encoding that it saves."""
 _DRAWS = np.geomspace(1e-4, 100, 500)
 """Draws for each distinct value, and the share of distinct ones among them."""
 _SHARES = -np.expm1(-_DRAWS) / _DRAWS
@@ -44,7 +44,7 @@ def dictionary_columns(rows: pa.Table, *, default: bool, by_column: Mapping[str,
     return [
         stored
         for field, column in zip(rows.schema, rows.columns, strict=True)
-        for path, stored, values in _leaf_values(field, column.slice(0, _JUDGED_VALUES), "", "")
+        for path, stored, values in _leaf_values(field, column.slice(0, _SAMPLED_VALUES), "", "")
         if by_column.get(path, default) and _is_smaller(values)
     ]
 
@@ -75,7 +75,7 @@ def _is_smaller(values: pa.ChunkedArray) -> bool:
     a dictionary, are taken to be."""
     if pat.is_dictionary(values.type):
         return True
-    values = values.slice(0, _JUDGED_VALUES)
+    values = values.slice(0, _SAMPLED_VALUES)
     sampled = max(_LEAST_SAMPLED, min(int(len(values) * _SAMPLED_SHARE), _MOST_SAMPLED))
     first = values.slice(0, sampled)
     share = _distinct_share(first)
@@ -93,7 +93,7 @@ def _distinct_share(values: pa.ChunkedArray) -> float:
 
 
 def _share_of_more(share: float, times: float) -> float:
-    """The distinct share of so many times as many values, if all distinct values are equally frequent.
+    """The distinct share of that many times as many values, if all distinct values are equally frequent.
 
     Of D distinct values, n draws find D * (1 - exp(-n / D)).
     """

@@ -89,12 +89,12 @@ class FooterChunks:
         is_other = chunk[layout.CHUNK_TYPE] != _TYPES.index(physical_type)
         if at < 0 or values < 0 or is_other or chunk[layout.CHUNK_IS_ELSEWHERE]:
             return None
-        told = _fields(self._footer, at)
-        nulls = told.get(_NULL_COUNT)
+        statistics = _fields(self._footer, at)
+        nulls = statistics.get(_NULL_COUNT)
         if not isinstance(nulls, int) or not 0 <= nulls <= values:
             nulls = None
         is_ordered = leaf in self._in_type_order
-        lower, upper = (told.get(n) for n in ((_MIN, _MAX) if is_ordered else (_OLD_MIN, _OLD_MAX)))
+        lower, upper = (statistics.get(n) for n in ((_MIN, _MAX) if is_ordered else (_OLD_MIN, _OLD_MAX)))
         return ChunkStatistics(
             values,
             nulls,

@@ -115,19 +115,19 @@ def _bounds(
     leaf: Leaf, type_: PrimitiveType, mode: MetricsMode, statistics: list[pq.Statistics]
 ) -> tuple[bytes | None, bytes | None]:
     """The serialized bounds over all row groups; None if a row group has none."""
-    told = []
+    bounds = []
     for s in statistics:
         if s is None:
             return None, None
         if s.has_min_max:
-            told.append((physical_value(leaf, type_, s.min_raw), physical_value(leaf, type_, s.max_raw)))
+            bounds.append((physical_value(leaf, type_, s.min_raw), physical_value(leaf, type_, s.max_raw)))
         elif not (s.has_null_count and s.num_values == 0) and type_.name not in ("float", "double"):
             # Values without bounds (too long for the footer, say). Floats have none when all are NaN.
             return None, None
-    if not told:
+    if not bounds:
         return None, None
-    low = min(pair[0] for pair in told)
-    high = max(pair[1] for pair in told)
+    low = min(pair[0] for pair in bounds)
+    high = max(pair[1] for pair in bounds)
     return lower_bound(type_, low, mode), upper_bound(type_, high, mode)
 
 

@@ -38,7 +38,7 @@ class ParquetReaders:
     ) -> None:
         self._file = file
         metadata = None if footer is None else pq.read_metadata(footer_file(footer))
-        # pyarrow takes no name that the file does not have, and columns are told by their ids.
+        # pyarrow takes no name that the file does not have, and columns are found by their ids.
         known = metadata.schema.names if dictionaries and metadata is not None else ()
         self._dictionaries = [name for name in dictionaries if name in known]
         self._in_memory = in_memory

@@ -76,9 +76,9 @@ def column_figures(
     manifests = [each.manifest for each in files.data]
     found: list[ColumnFigures] = []
     for group in _groups(ids, files):
-        told = list(runner.map(partial(_read_metrics, ids=group, source=source, metadata=metadata), manifests))
-        by_column = [(field_id, [own[place] for own in told]) for place, field_id in enumerate(group)]
-        del told
+        metrics = list(runner.map(partial(_read_metrics, ids=group, source=source, metadata=metadata), manifests))
+        by_column = [(field_id, [own[place] for own in metrics]) for place, field_id in enumerate(group)]
+        del metrics
         found += runner.map(lambda each: _figures(*each, files=files, metadata=metadata, paths=paths), by_column)
     return tuple(found)
 
@@ -103,10 +103,10 @@ def column_ranges(
 ) -> list[ColumnRanges]:
     """The ranges of a few columns that have a `comparable_schema`; otherwise as `column_figures`."""
     manifests = [each.manifest for each in files.data]
-    told = list(runner.map(partial(_read_metrics, ids=ids, source=source, metadata=metadata), manifests))
+    metrics = list(runner.map(partial(_read_metrics, ids=ids, source=source, metadata=metadata), manifests))
     found = []
     for place in range(len(ids)):
-        _, known, bounds = _bounds([each[place] for each in told], files)
+        _, known, bounds = _bounds([each[place] for each in metrics], files)
         each = ColumnRanges(known, np.zeros((2, len(files)), np.int64), np.zeros((2, len(files))))
         ranks = rank_values(bounds)
         if known.any():
@@ -149,19 +149,19 @@ def _metrics_of(field_id: int, columns: ManifestColumns, rows: Int64Array, metad
     sizes = columns.get("column_sizes", field_id)
     bounds_bytes = sum(_bound_bytes(columns, name, field_id) for name in BOUND_MAPS)
     counts_bytes = sum(_count_bytes(columns, name, field_id) for name in COUNT_MAPS)
-    told = _Metrics(
+    metrics = _Metrics(
         data_bytes=0 if sizes is None else _sum(sizes, rows),
         statistics_bytes=bounds_bytes + counts_bytes,
         bounds_bytes=bounds_bytes,
     )
     schema = comparable_schema(field_id, metadata)
     if schema is None:
-        return told
+        return metrics
     bounds = metric_bounds(columns, field_id, schema)
     return _Metrics(
-        data_bytes=told.data_bytes,
-        statistics_bytes=told.statistics_bytes,
-        bounds_bytes=told.bounds_bytes,
+        data_bytes=metrics.data_bytes,
+        statistics_bytes=metrics.statistics_bytes,
+        bounds_bytes=metrics.bounds_bytes,
         lower=None if bounds.lower is None else select_rows(bounds.lower, rows),
         upper=None if bounds.upper is None else select_rows(bounds.upper, rows),
         may_hold=np.broadcast_to(bounds.presence.value, (bounds.count,))[rows],
@@ -217,14 +217,14 @@ def _varint_bytes(values: NDArray[np.int64]) -> int:
 
 
 def _figures(
-    field_id: int, told: Sequence[_Metrics], *, files: LiveFiles, metadata: TableMetadata, paths: PartitionPaths
+    field_id: int, metrics: Sequence[_Metrics], *, files: LiveFiles, metadata: TableMetadata, paths: PartitionPaths
 ) -> ColumnFigures:
     schema = schema_with(field_id, metadata)
     assert schema is not None
-    may_hold, known, bounds = _bounds(told, files)
+    may_hold, known, bounds = _bounds(metrics, files)
     ranks = np.concatenate([np.zeros(0, np.int64), *rank_values(bounds)])
     low, high = np.split(ranks, 2)
-    is_compared = told != [] and told[0].may_hold is not None
+    is_compared = metrics != [] and metrics[0].may_hold is not None
     overall = within = None
     if is_compared and known.any():
         overall = _overlap(low, high, files.size_bytes[known], *count_overlaps(low, high))
@@ -237,9 +237,9 @@ def _figures(
         name=schema.name_of[field_id],
         is_current=schema is metadata.schema,
         type=str(schema.by_id[field_id].type),
-        data_bytes=sum(each.data_bytes for each in told),
-        statistics_bytes=sum(each.statistics_bytes for each in told),
-        bounds_bytes=sum(each.bounds_bytes for each in told),
+        data_bytes=sum(each.data_bytes for each in metrics),
+        statistics_bytes=sum(each.statistics_bytes for each in metrics),
+        bounds_bytes=sum(each.bounds_bytes for each in metrics),
         files_without_bounds=int((may_hold & ~known).sum()) if is_compared else 0,
         files_of_nulls=int((~may_hold).sum()) if is_compared else 0,
         table=overall,
@@ -247,14 +247,14 @@ def _figures(
     )
 
 
-def _bounds(told: Sequence[_Metrics], files: LiveFiles) -> tuple[NDArray[np.bool_], NDArray[np.bool_], list[Vector]]:
+def _bounds(metrics: Sequence[_Metrics], files: LiveFiles) -> tuple[NDArray[np.bool_], NDArray[np.bool_], list[Vector]]:
     """Of each file whether it may have values, and whether both bounds are known; the lower bounds of the latter by
     manifest, then the upper ones."""
     may_hold, known = np.zeros(len(files), np.bool_), np.zeros(len(files), np.bool_)
     lower: list[Vector] = []
     upper: list[Vector] = []
     end = 0
-    for own, each in zip(told, files.data, strict=True):
+    for own, each in zip(metrics, files.data, strict=True):
         start, end = end, end + len(each)
         if own.may_hold is None:
             continue

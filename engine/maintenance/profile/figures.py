@@ -461,7 +461,7 @@ class Reason:
         statement: What is wrong, with its figures.
         cost_bytes: What it costs: bytes that a read of the table, a filter or storage would save; an open counts as
             many as ``read.split.open-file-cost``.
-        action: The method of `table.maintenance` that mends it; otherwise ``set_properties`` or
+        action: The method of `table.maintenance` that fixes it; otherwise ``set_properties`` or
             ``drop_partition_field``.
         arguments: For the action, by name.
         gain: What changes.

@@ -65,7 +65,7 @@ class _Opening:
         """Open a file and compare it with its entry. Errors become contradictions; none is raised."""
         found = _Found()
 
-        def tell(what: str, detail: str) -> None:
+        def report(what: str, detail: str) -> None:
             found.contradictions.append(Contradiction(file_path=stated.location, what=what, detail=detail))
 
         try:
@@ -77,19 +77,19 @@ class _Opening:
                 without_ids=self.without_ids,
             ) as source:
                 if source.size_bytes != stated.size_bytes:
-                    tell("size", f"{source.size_bytes} bytes, and its entry says {stated.size_bytes}")
+                    report("size", f"{source.size_bytes} bytes, and its entry says {stated.size_bytes}")
                 if source.num_rows != stated.records:
-                    tell("records", f"{source.num_rows} rows, and its entry says {stated.records}")
+                    report("records", f"{source.num_rows} rows, and its entry says {stated.records}")
                 if isinstance(source, ParquetSource):
                     found.rows += [group.num_rows for group in source.row_groups]
                     paths = [leaf.path for leaf in source.columns.leaves]
                     found.chunks += [(paths[each.leaf], each) for each in source.storages()]
                     for detail in self._outside(source, stated):
-                        tell("bounds", detail)
+                        report("bounds", detail)
         except FileNotFound:
-            tell("missing", "there is no such file")
+            report("missing", "there is no such file")
         except EngineError as error:
-            tell("unreadable", str(error))
+            report("unreadable", str(error))
         return found
 
     def _outside(self, source: ParquetSource, stated: _Stated) -> Iterator[str]:
@@ -146,10 +146,10 @@ def _stated(
     for field_id in ids:
         schema = comparable_schema(field_id, metadata)
         assert schema is not None
-        told = (columns.get(name, field_id) for name in ("lower_bounds", "upper_bounds"))
+        stored = (columns.get(name, field_id) for name in ("lower_bounds", "upper_bounds"))
         type_ = schema.primitive(field_id)
         vectors[field_id] = [
-            None if b is None else from_serialized(type_, offsets_of(b), data_of(b), valid_of(b)) for b in told
+            None if b is None else from_serialized(type_, offsets_of(b), data_of(b), valid_of(b)) for b in stored
         ]
     sizes, records = columns.numbers("file_size_in_bytes"), columns.numbers("record_count")
     for row in entries.rows.tolist():

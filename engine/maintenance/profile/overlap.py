@@ -40,8 +40,8 @@ def rank_values(vectors: Sequence[Vector]) -> list[Int64Array]:
 
 
 def value_positions(vectors: Sequence[Vector], ranks: Sequence[Int64Array]) -> list[NDArray[np.float64]]:
-    """Numbers in the order of the values, whose differences tell how far values are apart: numbers themselves, and of
-    byte strings the eight bytes after what all have in common.
+    """Numbers in the order of the values, whose differences measure their distance: numbers themselves, and of byte
+    strings the eight bytes after the common prefix.
 
     Args:
         vectors: Of one type, without nulls.

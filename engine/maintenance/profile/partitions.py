@@ -32,7 +32,7 @@ from icebench.engine.spec.transforms import UnknownTransform, Void
 from icebench.engine.spec.types import UNKNOWN, PrimitiveType
 
 LISTED = 5
-"""So many partitions are named."""
+"""How many partitions are named."""
 
 
 class PartitionPaths:
@@ -154,8 +154,8 @@ def _clustering(
             if found is not None and found.lower is not None:
                 values.append(select_rows(found.lower, each.rows))
         bounds.append(SummaryStatistics([e.manifest for e in own], spec, metadata.schema).bounds(index, type_))
-    told = [vector for each in bounds for vector in (each.lower, each.upper) if vector is not None]
-    ranks = rank_values([*values, *told])
+    stated = [vector for each in bounds for vector in (each.lower, each.upper) if vector is not None]
+    ranks = rank_values([*values, *stated])
     known = [own if v.valid is None else own[v.valid] for own, v in zip(ranks, values, strict=False)]
     if not any(map(len, known)):
         return None

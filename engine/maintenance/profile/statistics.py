@@ -39,15 +39,14 @@ def _newest(
 
 
 def distinct_values(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, int]:
-    """About how many distinct values columns have, by their ids: as the newest sketches of a snapshot and its ancestors
-    tell."""
+    """Estimated distinct values of columns, by id: from the newest sketches of a snapshot and its ancestors."""
     files = {each.snapshot_id: each for each in metadata.statistics}
     found: dict[int, int] = {}
     for each in _line(metadata, snapshot) if files else ():
         for blob in files[each.snapshot_id].blob_metadata if each.snapshot_id in files else ():
-            told = count_of(blob.properties.get(NDV))
-            if blob.type == THETA_SKETCH and len(blob.fields) == 1 and told is not None:
-                found.setdefault(blob.fields[0], told)
+            estimate = count_of(blob.properties.get(NDV))
+            if blob.type == THETA_SKETCH and len(blob.fields) == 1 and estimate is not None:
+                found.setdefault(blob.fields[0], estimate)
     return found
 
 

@@ -66,7 +66,7 @@ class TableProfile:
         sort_orders: Sort orders that files claim.
         columns: Columns, by id.
         history: Snapshots and metadata.
-        reasons: What is wrong, dearest first.
+        reasons: What is wrong, most expensive first.
         table_statistics: Sketches of distinct values; None if there are none.
         partition_statistics: A partition statistics file; likewise.
         footers: What the files themselves say; None unless they were opened.

@@ -65,7 +65,7 @@ class Overwrite:
 
 @dataclass(frozen=True)
 class OverwritePartitions:
-    """Puts rows in the place of all that are in their partitions; `by` tells a row's partition."""
+    """Puts rows in the place of all that are in their partitions; `by` gives a row's partition."""
 
     rows: Sequence[Row]
     by: Callable[[Row], object]

@@ -133,5 +133,5 @@ def check_rows(found: Iterable[Row], expected: Iterable[Row]) -> None:
 
 
 def bag(rows: Iterable[Row]) -> list[str]:
-    """Rows as text, in order: it tells NaN, signed zeros, and the scale of decimals."""
+    """Rows as text, in order: it distinguishes NaN, signed zeros, and the scale of decimals."""
     return sorted(repr(plain(row)) for row in rows)

@@ -85,8 +85,8 @@ def test_snapshots_say_the_same(version: int, mode: str, place_of) -> None:
         for who, play in twins.items():
             play.actors[who].perform(change)  # type: ignore[index]
             found[who] = head_of(play.table)
-        told = account if mode == "on write" else account_on_read
-        assert told(found["ours"]) == told(found["java"]), change
+        summary = account if mode == "on write" else account_on_read
+        assert summary(found["ours"]) == summary(found["java"]), change
         check_rows(twins["ours"].table.scan().to_arrow().to_pylist(), twins["java"].table.scan().to_arrow().to_pylist())
 
 

@@ -30,7 +30,7 @@ def test_the_machine_file_has_every_field_that_asv_asks_for(tmp_path: Path) -> N
     assert Machine.load(machine_name="box", _path=str(path), interactive=False).__dict__ == facts
 
 
-def test_a_directory_without_git_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_directory_without_git_is_reported_in_one_line(tmp_path: Path) -> None:
     def refuse(command: Sequence[str]) -> str:
         raise subprocess.CalledProcessError(128, list(command))
 
@@ -74,7 +74,7 @@ def test_asv_finds_each_benchmark_once(tmp_path: Path) -> None:
     assert len({benchmark["setup_cache_key"] for benchmark in found}) == 1
     assert {benchmark["version"] for benchmark in found} == {"2"}
     assert all(benchmark["timeout"] == 600 for benchmark in found)
-    # Of the processor: a clock tells how busy the machine is.
+    # Of the processor: a clock measures how busy the machine is.
     assert Cases.timer is time.process_time
     units = {b["name"].rpartition(".")[2]: b["unit"] for b in found}
     assert units["track_files_planned"] == "files"

@@ -271,7 +271,7 @@ def test_only_keeps_workloads_and_their_parts_too() -> None:
     assert kept.parts == ("wide",)
 
 
-def test_only_keeps_actions_of_upkeep() -> None:
+def test_only_keeps_actions_of_maintenance() -> None:
     large = load_experiment("maintenance-large").adjusted(only=["zorder", "binpack", "icebench"])
     (kept,) = large.workloads
     assert isinstance(kept, MaintenanceWorkload)

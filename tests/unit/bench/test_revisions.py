@@ -96,7 +96,7 @@ def test_a_revision_without_an_engine_cannot_be_built(root: Path, tmp_path: Path
         build("HEAD", root=root, cache=tmp_path / "cache")
 
 
-def test_packages_that_cannot_be_installed_are_told(root: Path, tmp_path: Path) -> None:
+def test_packages_that_cannot_be_installed_are_reported(root: Path, tmp_path: Path) -> None:
     commit(root, GOOD, lock="no-such-package-of-anybody\n")
     (root / "requirements.lock").write_text("another\n")
     with pytest.raises(Unbuildable, match="its packages cannot be installed: "):

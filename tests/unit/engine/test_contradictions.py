@@ -59,7 +59,7 @@ def ids(table: icebench.Table) -> list[int]:
     return sorted(found)
 
 
-def assert_read_with_a_warning(table: icebench.Table, expected: Sequence[int], told: str, causes: int = 1) -> None:
+def assert_read_with_a_warning(table: icebench.Table, expected: Sequence[int], message: str, causes: int = 1) -> None:
     """The rows with one warning of each cause and a count; an error where that was asked for."""
     own, counters = opened(table), Counters()
     with warnings.catch_warnings(record=True) as caught:
@@ -67,14 +67,14 @@ def assert_read_with_a_warning(table: icebench.Table, expected: Sequence[int], t
         assert sorted(own.scan(counters=counters).to_arrow()["id"].to_pylist()) == list(expected)
         ids(own)
     assert [each.category for each in caught] == [ContradictionWarning] * causes
-    assert any(told in str(each.message) for each in caught)
+    assert any(message in str(each.message) for each in caught)
     assert counters[METADATA_CONTRADICTIONS] >= causes
-    with pytest.raises(CorruptTable, match=told if causes == 1 else "."):
+    with pytest.raises(CorruptTable, match=message if causes == 1 else "."):
         ids(opened(table, "strict"))
 
 
-def assert_refused(table: icebench.Table, told: str = ".") -> None:
-    with pytest.raises(CorruptTable, match=told):
+def assert_refused(table: icebench.Table, message: str = ".") -> None:
+    with pytest.raises(CorruptTable, match=message):
         ids(opened(table))
 
 
@@ -198,7 +198,7 @@ class TestDataFiles:
     def test_a_truncated_file_is_refused(self, table: icebench.Table, file_format: FileFormat) -> None:
         data = data_file(table, file_format, rows(0))
         end = len(data) // 2
-        if file_format == "avro":  # at the end of a block, where nothing in the file tells
+        if file_format == "avro":  # at the end of a block, where nothing in the file shows it
             end = read_blocks(data, read_header(data))[0].end + 16
             assert end < len(data)
         add(table, f"a.{file_format}", data[:end], size=len(data))
@@ -264,8 +264,8 @@ class TestDeleteFiles:
         table.append(rows(0, 200))
         add_equality_deletes(table, [3, 150, 99], file_format, size=size, count=2)
         expected = [i for i in range(200) if i not in (3, 150, 99)]
-        told = "a delete file with 3 rows, where its manifest entry says 2"
-        assert_read_with_a_warning(table, expected, told, causes=1 if size is None else 2)
+        message = "a delete file with 3 rows, where its manifest entry says 2"
+        assert_read_with_a_warning(table, expected, message, causes=1 if size is None else 2)
         assert {each.cause for each in opened(table).maintenance.examine_files().contradictions} == (
             {"number of deletes"} if size is None else {"number of deletes", "file size"}
         )
@@ -483,31 +483,31 @@ class TestManifests:
             with pytest.raises(CorruptTable, match="its manifest list says 1"):
                 ids(opened(filled, "strict", each))
 
-    def test_a_table_that_is_changed_tells_it_too(self, filled: icebench.Table) -> None:
+    def test_a_table_that_is_changed_reports_it_too(self, filled: icebench.Table) -> None:
         with_list(filled, manifest_length=1)
         with pytest.warns(ContradictionWarning, match=r"\(table db\.t; "):
             filled.delete("id = 0 or id = 599", mode="copy-on-write")
         assert ids(opened(filled, "strict")) == list(range(1, 599))
 
-    def test_metadata_tables_tell_it(self, filled: icebench.Table) -> None:
+    def test_metadata_tables_report_it(self, filled: icebench.Table) -> None:
         with_list(filled, manifest_length=1)
         with pytest.warns(ContradictionWarning):
             assert opened(filled).inspect.files().num_rows == 6
         with pytest.raises(CorruptTable, match="its manifest list says 1"):
             opened(filled, "strict").inspect.files()
 
-    def test_executors_tell_the_planning_process(self, filled: icebench.Table) -> None:
+    def test_executors_report_to_the_planning_process(self, filled: icebench.Table) -> None:
         with_list(filled, manifest_length=1)
-        told: list[Contradiction] = []
-        scan = replace(table_scan(filled.metadata, _Listening(filled.store, told)), executors=OtherProcesses())
+        reported: list[Contradiction] = []
+        scan = replace(table_scan(filled.metadata, _Listening(filled.store, reported)), executors=OtherProcesses())
         assert scan.plan().files.num_rows == 6
-        assert [each.location for each in told] == [manifests(filled)[0].manifest_path]
+        assert [each.location for each in reported] == [manifests(filled)[0].manifest_path]
 
 
 class _Listening(VerifyingStore):
-    def __init__(self, inner: Any, told: list[Contradiction]) -> None:
+    def __init__(self, inner: Any, reported: list[Contradiction]) -> None:
         super().__init__(inner, "t")
-        self._heard = told
+        self._heard = reported
 
     def report(self, contradiction: Contradiction) -> None:
         self._heard.append(contradiction)
@@ -518,7 +518,7 @@ def test_a_third_way_is_refused(table: icebench.Table) -> None:
         icebench.load_table(table.metadata_location, verify="lax")  # type: ignore[arg-type]
 
 
-def test_each_cause_is_told_once_a_table() -> None:
+def test_each_cause_is_reported_once_a_table() -> None:
     store = VerifyingStore(MemoryStore(), "db.t")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -73,8 +73,8 @@ def add(table: icebench.Table, data: pa.Table, file_format: FileFormat, name: st
     table.add_files([file])
 
 
-def refused(table: icebench.Table, told: str) -> None:
-    with pytest.raises(Unsupported, match=told):
+def refused(table: icebench.Table, message: str) -> None:
+    with pytest.raises(Unsupported, match=message):
         table.scan().to_arrow()
 
 

@@ -8,7 +8,7 @@ from icebench.errors import NotInstalled
 
 
 @pytest.mark.parametrize(("package", "extra"), EXTRAS.items())
-def test_a_missing_package_of_an_extra_is_told_with_the_extra(
+def test_a_missing_package_of_an_extra_is_reported_with_the_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str, extra: str
 ) -> None:
     (tmp_path / f"needs_{package}.py").write_text(f"import {package}.sql\nvalue = 1\n")

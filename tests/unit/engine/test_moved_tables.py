@@ -130,9 +130,9 @@ def test_metadata_without_files_beside_them_are_no_moved_table(place: Path, tmp_
 
 
 @pytest.mark.parametrize("stated", ["hdfs://namenode:1/wh/t", "s3://bucket/wh/t", "unheard-of://x/t"])
-@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("relocated", [False, True])
 def test_the_storage_that_a_table_was_copied_from_is_not_opened(
-    place: Path, stated: str, told: bool, monkeypatch: pytest.MonkeyPatch
+    place: Path, stated: str, relocated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     respell(place, lambda location: location.replace(str(place), stated))
     assert stated in (place / "metadata" / "v3.metadata.json").read_text()
@@ -141,7 +141,7 @@ def test_the_storage_that_a_table_was_copied_from_is_not_opened(
         raise StorageFailed(f"{scheme} opened for {location}")
 
     monkeypatch.setattr(resolve, "object_store", no_client)
-    if told:
+    if relocated:
         assert ids(icebench.load_table(str(place), relocate={stated: str(place)})) == LIVE
         return
     with pytest.warns(RelocationWarning, match=stated):

@@ -23,7 +23,7 @@ IDS: dict[str, tuple[list[Any], pa.DataType, list[str | None]]] = {
 
 
 def with_transform(directory: Path, name: str, ids: list[Any], type_: pa.DataType) -> tuple[icebench.Table, Path]:
-    """A table partitioned by `id`, whose metadata then tells another transform."""
+    """A table partitioned by `id`, whose metadata then has another transform."""
     data = pa.table({"id": pa.array(ids, type_), "v": [1, 2, 3]})
     table = icebench.load_catalog(f"{directory}/wh").create_table(
         "db.t", data.schema, partition_spec=[("id", "identity")]
@@ -51,7 +51,7 @@ def test_rows_and_partitions(tmp_path: Path, kind: str) -> None:
         writable.append(pa.table({"id": pa.array(ids, type_), "v": [1, 2, 3]}))
 
 
-def test_partition_values_of_another_kind_are_told(tmp_path: Path) -> None:
+def test_partition_values_of_another_kind_are_reported(tmp_path: Path) -> None:
     ids, type_, _ = IDS["string"]
     table, place = with_transform(tmp_path, "bucket[4]", ids, type_)
     with pytest.raises(CorruptTable, match="byte strings are no values of int") as raised:

@@ -104,7 +104,7 @@ def test_a_table_that_is_as_good_as_it_can_be_is_left_alone(table: icebench.Tabl
     assert not _advised(table, "select * from events").recommendations
 
 
-def test_a_sample_foretells_what_the_whole_table_reads(table: icebench.Table) -> None:
+def test_a_sample_predicts_what_the_whole_table_reads(table: icebench.Table) -> None:
     """Files of thirty rows in place of six hundred: bounds lack a fifteenth of their range, and rare rows."""
     filters = ["key between 100 and 900", "day = 3", "v < 0.1", "key > 5900 and v > 0.9"]
     queries = [Query(name=text, filter=text, columns=("v",)) for text in filters]

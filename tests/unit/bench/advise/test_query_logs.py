@@ -134,7 +134,7 @@ OF_TRINO = [
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_events_of_trino(table: icebench.Table, tmp_path: Path, *, packed: bool) -> None:
-    """A query of which two events tell counts once; what is no SQL is named."""
+    """A query that two events report counts once; what is no SQL is named."""
     lines = "\n".join([*map(json.dumps, TRINO), '{"metadata": 3}', '{"cut o']).encode()
     log = tmp_path / "events.jsonl"
     log.write_bytes(gzip.compress(lines) if packed else lines)
@@ -213,8 +213,8 @@ def test_commands_take_logs(table: icebench.Table, tmp_path: Path, capsys: pytes
     log = tmp_path / "events.jsonl"
     log.write_text("\n".join(map(json.dumps, TRINO)))
     assert exit_code("advise", table.location, "--queries", log, "--trials", "1", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["others"] == 2
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["others"] == 2
     assert exit_code("advise", table.location, "--queries", log, "--trials", "1") == 0
     assert "2 statements that do not read the table" in capsys.readouterr().out
     assert exit_code("maintain", "columns", tmp_path / "wh", "db.visits", "--queries", log) == 0

@@ -28,7 +28,7 @@ def git(root: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def judge(expression: str) -> Sequence[str]:
+def gate_that(expression: str) -> Sequence[str]:
     """A command that exits with the value of an expression of the head's number."""
     program = (
         "import subprocess, sys; head = sys.argv[sys.argv.index('--head') + 1]; "
@@ -40,26 +40,26 @@ def judge(expression: str) -> Sequence[str]:
 
 @pytest.mark.parametrize("first", [1, 6, 11, 15])
 def test_the_commit_is_found_among_sixteen(tmp_path: Path, commits: list[str], first: int) -> None:
-    assert first_bad(tmp_path, commits[0], commits[-1], judge(f"int(number >= {first})")) == commits[first]
+    assert first_bad(tmp_path, commits[0], commits[-1], gate_that(f"int(number >= {first})")) == commits[first]
     assert git(tmp_path, "status", "--porcelain") == ""
     assert git(tmp_path, "rev-parse", "HEAD") == commits[-1]
 
 
 @pytest.mark.parametrize("code", [2, 3, 4])
-def test_commits_that_cannot_be_judged_are_passed_over(tmp_path: Path, commits: list[str], code: int) -> None:
+def test_commits_that_cannot_be_measured_are_passed_over(tmp_path: Path, commits: list[str], code: int) -> None:
     assert (
-        first_bad(tmp_path, commits[0], commits[-1], judge(f"{code} if number == 7 else int(number >= 11)"))
+        first_bad(tmp_path, commits[0], commits[-1], gate_that(f"{code} if number == 7 else int(number >= 11)"))
         == (commits[11])
     )
-    assert first_bad(tmp_path, commits[0], commits[-1], judge(str(code))) is None
+    assert first_bad(tmp_path, commits[0], commits[-1], gate_that(str(code))) is None
 
 
 def test_changes_of_the_checkout_are_left_alone(tmp_path: Path, commits: list[str]) -> None:
     (tmp_path / "number").write_text("changed")
-    assert first_bad(tmp_path, commits[0], commits[-1], judge("int(number >= 3)")) == commits[3]
+    assert first_bad(tmp_path, commits[0], commits[-1], gate_that("int(number >= 3)")) == commits[3]
     assert (tmp_path / "number").read_text() == "changed"
 
 
-def test_what_git_refuses_is_told(tmp_path: Path, commits: list[str]) -> None:
+def test_what_git_refuses_is_reported(tmp_path: Path, commits: list[str]) -> None:
     with pytest.raises(BisectFailed, match="nowhere"):
-        first_bad(tmp_path, "nowhere", commits[-1], judge("0"))
+        first_bad(tmp_path, "nowhere", commits[-1], gate_that("0"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from icebench.bench.cli.gate import CasesDiffer, judge, move_baseline
+from icebench.bench.cli.gate import CasesDiffer, check, move_baseline
 from icebench.bench.errors import ConfigError
 from icebench.bench.gate.baseline import Baseline, CaseResult, decode, encode
 
@@ -23,9 +23,9 @@ def written(tmp_path: Path, **cases: CaseResult) -> Path:
     return path
 
 
-def judged(path: Path, now: Mapping[str, CaseResult]) -> tuple[int, str]:
+def compared(path: Path, now: Mapping[str, CaseResult]) -> tuple[int, str]:
     out = StringIO()
-    return judge(path, lambda: Baseline(cases=now), Console(file=out, width=200)), out.getvalue()
+    return check(path, lambda: Baseline(cases=now), Console(file=out, width=200)), out.getvalue()
 
 
 def moved(path: Path, *runs: Mapping[str, CaseResult], allow: tuple[str, ...] = ()) -> tuple[int, str]:
@@ -36,38 +36,38 @@ def moved(path: Path, *runs: Mapping[str, CaseResult], allow: tuple[str, ...] = 
 
 
 def test_equal_counts_pass(tmp_path: Path) -> None:
-    code, text = judged(written(tmp_path, scan=result(files_planned=1)), {"scan": result(files_planned=1)})
+    code, text = compared(written(tmp_path, scan=result(files_planned=1)), {"scan": result(files_planned=1)})
     assert code == 0
     assert text.startswith("pass: 1 cases, 1 counters compared with ")
 
 
 def test_an_increase_fails_with_case_and_counter(tmp_path: Path) -> None:
-    code, text = judged(written(tmp_path, scan=result(files_planned=1)), {"scan": result(files_planned=2)})
+    code, text = compared(written(tmp_path, scan=result(files_planned=1)), {"scan": result(files_planned=2)})
     assert code == 1
     assert "scan: files_planned increased 1 -> 2 (+100.0%)" in text
 
 
 def test_a_decrease_passes_with_the_hint_to_accept_it(tmp_path: Path) -> None:
-    code, text = judged(written(tmp_path, scan=result(files_planned=2)), {"scan": result(files_planned=1)})
+    code, text = compared(written(tmp_path, scan=result(files_planned=2)), {"scan": result(files_planned=1)})
     assert code == 0
     assert "'icebench gate --accept' keeps it so" in text
 
 
 @pytest.mark.parametrize("now", [{}, {"new": result(files_planned=1)}])
 def test_what_the_baseline_does_not_cover_is_a_configuration_fault(tmp_path: Path, now: dict[str, CaseResult]) -> None:
-    assert judged(written(tmp_path, scan=result(files_planned=2)), now)[0] == 4
+    assert compared(written(tmp_path, scan=result(files_planned=2)), now)[0] == 4
 
 
 def test_without_a_baseline_the_message_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'icebench gate --accept' makes the first one"):
-        judged(tmp_path / "none.json", {"scan": result()})
+        compared(tmp_path / "none.json", {"scan": result()})
 
 
 def test_a_damaged_baseline_is_named_with_the_place_inside(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text('{"format": 2, "environment": {}, "cases": {"a": 3}}', encoding="utf-8")
     with pytest.raises(ConfigError, match=r"b\.json: cases\.a: an object is expected, found 3; restore it"):
-        judged(path, {})
+        compared(path, {})
 
 
 def test_the_first_baseline_is_made(tmp_path: Path) -> None:

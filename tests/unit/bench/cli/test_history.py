@@ -136,7 +136,7 @@ def test_what_an_old_engine_cannot_do_is_recorded_by_name(root: Path, sides: dic
     assert "ImportError: no engine" in page
 
 
-def test_the_history_tells_where_it_changed(root: Path, sides: dict[str, Any]) -> None:
+def test_the_history_says_where_it_changed(root: Path, sides: dict[str, Any]) -> None:
     for number in range(4, 8):
         sides[commit_of(f"HEAD~{7 - number}", root)] = 0.5
     git(root, "commit", "--allow-empty", "--quiet", "--message", "the last", at=8)

@@ -11,8 +11,8 @@ from rich.console import Console
 
 import icebench
 from icebench.bench.cli.maintain import maintain
-from icebench.bench.report.profile import Place, mendings, profile_report, spark_sql
-from icebench.bench.report.profile_console import portrait
+from icebench.bench.report.profile import Place, fix_commands, profile_report, spark_sql
+from icebench.bench.report.profile_console import profile_lines
 from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.int32())])
@@ -70,7 +70,7 @@ def test_json_has_every_figure(table: icebench.Table, capsys: pytest.CaptureFixt
 def test_queries_mark_what_they_filter_by(
     table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked, page = tmp_path / "q.sql", tmp_path / "portrait.html"
+    asked, page = tmp_path / "q.sql", tmp_path / "profile.html"
     asked.write_text("select id from t where extra_7 = 3; select id from t where day = 1 and extra_7 > 2;")
     options = (table.location, "--queries", asked)
     assert exit_code("profile", *options, "--json") == 0
@@ -89,7 +89,7 @@ def test_queries_mark_what_they_filter_by(
 
 
 def test_the_page_stands_alone_and_shows_each_section(table: icebench.Table, tmp_path: Path) -> None:
-    page = tmp_path / "portrait.html"
+    page = tmp_path / "profile.html"
     assert exit_code("profile", table.location, "--html", page) == 0
     text = page.read_text()
     assert not re.search(r'(?:src|href)="(?!#|data:)', text)
@@ -105,7 +105,7 @@ def test_footers(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "1 files are not as their manifest entries say" in shown
     assert "missing: " in shown
-    page = tmp_path / "portrait.html"
+    page = tmp_path / "profile.html"
     assert exit_code("profile", table.location, "--deep", "--html", page) == 0
     assert "Files unlike their entries" in page.read_text()
 
@@ -115,7 +115,7 @@ def test_footers(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFi
 def test_the_terminal_is_respected(table: icebench.Table, width: int, lines: int) -> None:
     console = Console(width=width, record=True, force_terminal=False, file=None, quiet=False)
     with console.capture() as captured:
-        for part in portrait(table.maintenance.profile(), Place(), console, lines=lines):
+        for part in profile_lines(table.maintenance.profile(), Place(), console, lines=lines):
             console.print(part)
     shown = captured.get().splitlines()
     assert len(shown) <= lines
@@ -126,7 +126,7 @@ def test_the_terminal_is_respected(table: icebench.Table, width: int, lines: int
 def test_every_command_is_one_that_icebench_has(table: icebench.Table, tmp_path: Path) -> None:
     place = Place(table="db.t", catalog=str(tmp_path / "wh"))
     profile = table.maintenance.profile()
-    found = [each for each in mendings(profile, place) if each.command]
+    found = [each for each in fix_commands(profile, place) if each.command]
     assert found
     for each in found:
         result = CliRunner().invoke(maintain, each.command.split()[2:], standalone_mode=False)

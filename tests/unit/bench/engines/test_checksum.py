@@ -174,7 +174,7 @@ def test_columns_of_unknown_types_are_refused() -> None:
         _of_column(pa.array([1], pa.duration("s")))
 
 
-def test_differences_are_told_in_words() -> None:
+def test_differences_are_reported_in_words() -> None:
     none = empty_checksum(["x"])
     one = _of_column(pa.array([1]))
     assert none.difference(none) is None

@@ -1,4 +1,4 @@
-"""An engine that does as told, a clock that it moves, and a small real table to hold it against."""
+"""An engine that follows a script, a clock that it moves, and a small real table to check it with."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Clock:
 
 @dataclass
 class ScriptedEngine:
-    """Plans and delivers what it is told, and takes as long.
+    """Plans and delivers what its script says, and takes as long.
 
     `plans` and `rows` are by location and filter; a filter that is missing in `plans` is refused. `seconds` are by
     location. An exception in place of an answer is raised.
@@ -101,7 +101,7 @@ class ScriptedEngine:
 
 
 class ClockTree:
-    """Processor time that is the clock's, and memory that nobody tells."""
+    """Processor time that is the clock's, and memory that nothing reports."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -173,8 +173,8 @@ class Recorded:
 
 
 @dataclass
-class Told:
-    """A table's truth, as told: rows, or why there are none."""
+class GivenTruth:
+    """A table's truth, as given: rows, or why there are none."""
 
     rows: pa.RecordBatch | Exception
 
@@ -200,7 +200,7 @@ def recorded(
         progress=silent,
         pace=pace or pace_of(),
         clock=clock,
-        truth=lambda location: Told(known[location]),
+        truth=lambda location: GivenTruth(known[location]),
         bytes_read=lambda _: None,
     )
     return Recorded(bench, recorder, clock)

@@ -131,7 +131,7 @@ def test_what_counts_otherwise_than_before_is_refused(tmp_path: Path) -> None:
         ("", "OSError('')"),
     ],
 )
-def test_a_failure_is_told_by_its_cause_on_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_failure_is_reported_by_its_cause_on_one_line(tmp_path: Path, text: str, said: str) -> None:
     with RunWriter(tmp_path / "run.jsonl", run_id="r", environment=ENVIRONMENT) as writer:
         recorder = Recorder(writer, versions={"icebench": "1"})
         recorder.fail(CASE, OSError(text))
@@ -176,7 +176,7 @@ def sample(**changes: object) -> dict[int, bytes]:
         ({1: b'{"line":"environment","format":2,"run_id":"r"}'}, 1, "an environment without run_id or id"),
     ],
 )
-def test_damage_is_told_with_its_place(tmp_path: Path, damage: dict[int, bytes], place: int, message: str) -> None:
+def test_damage_is_reported_with_its_place(tmp_path: Path, damage: dict[int, bytes], place: int, message: str) -> None:
     path = write(tmp_path / "run.jsonl")
     lines = path.read_bytes().splitlines()
     for number, line in damage.items():
@@ -196,7 +196,7 @@ def test_a_case_is_there_once(tmp_path: Path) -> None:
         read_run(path)
 
 
-def test_an_empty_file_is_told(tmp_path: Path) -> None:
+def test_an_empty_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(b"")
     with pytest.raises(CorruptRecords, match="the file is empty"):

@@ -296,17 +296,19 @@ def test_and_back_in_it_after_an_error() -> None:
     assert gc.get_freeze_count() == 0
 
 
-def test_rounds_are_told(writer: RunWriter) -> None:
-    told: list[tuple[str, int, int, float]] = []
+def test_rounds_are_reported(writer: RunWriter) -> None:
+    reported: list[tuple[str, int, int, float]] = []
     made = Made(writer, Listening(), pace(2, warmups=3))
-    made.runner.progress = lambda _, detail, done, total, share=None: told.append((detail, done, total, share or 0.0))
+    made.runner.progress = lambda _, detail, done, total, share=None: reported.append(
+        (detail, done, total, share or 0.0)
+    )
     made.run(trial("1"), trial("2"))
-    assert [each[:3] for each in told] == [
+    assert [each[:3] for each in reported] == [
         ("warming up 2 of 2 cases", 0, 2),
         ("round 1 of 2, 2 cases", 1, 2),
         ("round 2 of 2, 2 cases", 2, 2),
     ]
-    assert [each[3] for each in told] == pytest.approx([0, 4 / 5, 1], abs=0.01)
+    assert [each[3] for each in reported] == pytest.approx([0, 4 / 5, 1], abs=0.01)
 
 
 def test_the_work_that_is_done_is_weighed_by_what_cases_take() -> None:

@@ -16,5 +16,5 @@ from icebench.bench.gate.kinds import Kind, kind_of
         ("rows_returned", Kind.ANSWER),
     ],
 )
-def test_a_counters_name_decides_how_its_changes_are_judged(counter: str, kind: Kind) -> None:
+def test_a_counters_name_decides_how_its_changes_are_classified(counter: str, kind: Kind) -> None:
     assert kind_of(counter) is kind

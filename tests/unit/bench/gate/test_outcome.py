@@ -38,7 +38,7 @@ def test_json_has_all_of_it() -> None:
     assert found["cases"]["scan"]["ratio"]["pairs"] == 25
 
 
-def test_junit_tells_failures_from_errors_and_what_was_not_decided() -> None:
+def test_junit_distinguishes_failures_from_errors_and_what_was_not_decided() -> None:
     suite = ET.fromstring(as_junit(OUTCOME))
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
         "tests": "5",

@@ -17,7 +17,7 @@ def result(checksum: str = "c0ffee", **counters: int) -> CaseResult:
     return CaseResult(counters=counters, checksum=checksum)
 
 
-def judged(accepted: Baseline, now: Mapping[str, CaseResult]) -> Verdict:
+def compared(accepted: Baseline, now: Mapping[str, CaseResult]) -> Verdict:
     return compare(accepted, Baseline(cases=now))
 
 
@@ -30,20 +30,20 @@ def baseline(**cases: CaseResult) -> Baseline:
 
 
 def test_equal_counts_pass_without_a_finding() -> None:
-    verdict = judged(baseline(scan=result(files_planned=3)), {"scan": result(files_planned=3)})
+    verdict = compared(baseline(scan=result(files_planned=3)), {"scan": result(files_planned=3)})
     assert verdict.exit_code is ExitCode.PASS
     assert verdict.findings == ()
     assert (verdict.cases, verdict.counters) == (1, 1)
 
 
 def test_an_increase_fails_and_names_case_counter_and_values() -> None:
-    verdict = judged(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=9)})
+    verdict = compared(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=9)})
     assert verdict.exit_code is ExitCode.REGRESSION
     assert [str(f) for f in verdict.findings] == ["scan: files_planned increased 8 -> 9 (+12.5%)"]
 
 
 def test_a_decrease_passes_and_offers_the_ratchet() -> None:
-    verdict = judged(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=4)})
+    verdict = compared(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=4)})
     assert verdict.exit_code is ExitCode.PASS
     assert verdict.can_ratchet
     assert [f.change for f in verdict.findings] == [Change.DECREASED]
@@ -51,21 +51,21 @@ def test_a_decrease_passes_and_offers_the_ratchet() -> None:
 
 @pytest.mark.parametrize("now", [7, 9])
 def test_work_avoided_may_move_either_way(now: int) -> None:
-    verdict = judged(baseline(scan=result(row_groups_skipped=8)), {"scan": result(row_groups_skipped=now)})
+    verdict = compared(baseline(scan=result(row_groups_skipped=8)), {"scan": result(row_groups_skipped=now)})
     assert verdict.exit_code is ExitCode.PASS
     assert [f.change for f in verdict.findings] == [Change.MOVED]
 
 
 @pytest.mark.parametrize("now", [result(rows_returned=9), result(rows_returned=11), result("other", rows_returned=10)])
 def test_another_answer_is_a_regression_even_with_less_work(now: CaseResult) -> None:
-    verdict = judged(baseline(scan=result(rows_returned=10)), {"scan": now})
+    verdict = compared(baseline(scan=result(rows_returned=10)), {"scan": now})
     assert verdict.exit_code is ExitCode.REGRESSION
     assert [f.change for f in verdict.findings] == [Change.ANSWER_CHANGED]
 
 
 def test_cases_and_counters_outside_the_baseline_are_a_configuration_fault() -> None:
     accepted = baseline(old=result(files_planned=1), both=result(files_planned=1, gone=2))
-    verdict = judged(accepted, {"both": result(files_planned=1, fresh=3), "new": result(files_planned=1)})
+    verdict = compared(accepted, {"both": result(files_planned=1, fresh=3), "new": result(files_planned=1)})
     assert verdict.exit_code is ExitCode.CONFIGURATION
     assert [str(f) for f in verdict.findings] == [
         "new: this case is not in the baseline",
@@ -81,24 +81,24 @@ def test_work_that_a_case_does_for_the_first_time_is_an_increase() -> None:
         "plain": result(files_planned=1, delete_files_loaded=1),
         "deletes": result(files_planned=1, delete_files_loaded=2),
     }
-    verdict = judged(accepted, now)
+    verdict = compared(accepted, now)
     assert [str(f) for f in verdict.findings] == ["plain: delete_files_loaded increased 0 -> 1"]
     assert verdict.exit_code is ExitCode.REGRESSION
 
 
 def test_work_that_one_case_no_longer_does_is_a_decrease() -> None:
     accepted = baseline(a=result(files_planned=1, delete_files_loaded=1), b=result(delete_files_loaded=1))
-    verdict = judged(accepted, {"a": result(files_planned=1), "b": result(delete_files_loaded=1)})
+    verdict = compared(accepted, {"a": result(files_planned=1), "b": result(delete_files_loaded=1)})
     assert [f.change for f in verdict.findings] == [Change.DECREASED]
 
 
 def test_no_case_at_all_is_a_configuration_fault() -> None:
-    assert judged(baseline(), {}).exit_code is ExitCode.CONFIGURATION
+    assert compared(baseline(), {}).exit_code is ExitCode.CONFIGURATION
 
 
 def test_regressions_come_before_everything_else() -> None:
     accepted = baseline(a=result(files_planned=5, rows_decoded=5))
-    verdict = judged(accepted, {"a": result(files_planned=4, rows_decoded=6), "b": result()})
+    verdict = compared(accepted, {"a": result(files_planned=4, rows_decoded=6), "b": result()})
     assert verdict.exit_code is ExitCode.REGRESSION
     assert [f.change for f in verdict.findings] == [Change.INCREASED, Change.NEW_CASE, Change.DECREASED]
 
@@ -146,8 +146,8 @@ def test_only_what_never_differs_between_runs_is_admissible() -> None:
 )
 def test_what_repeats_inexactly_has_a_tolerance(counter: str, before: int, within: int, beyond: int) -> None:
     accepted = baseline(a=CaseResult(checksum="c", counters={counter: before}))
-    assert judged(accepted, {"a": CaseResult(checksum="c", counters={counter: within})}).findings == ()
-    worse = judged(accepted, {"a": CaseResult(checksum="c", counters={counter: beyond})})
+    assert compared(accepted, {"a": CaseResult(checksum="c", counters={counter: within})}).findings == ()
+    worse = compared(accepted, {"a": CaseResult(checksum="c", counters={counter: beyond})})
     assert [f.name for f in worse.findings] == [f"a:{counter}"]
     assert worse.exit_code is ExitCode.REGRESSION
 
@@ -180,7 +180,7 @@ CASES = st.dictionaries(
 
 @given(before=CASES, now=CASES)
 def test_the_verdict_is_that_of_a_plain_comparison(before: dict[str, CaseResult], now: dict[str, CaseResult]) -> None:
-    verdict = judged(baseline(**before), now)
+    verdict = compared(baseline(**before), now)
     regressed = any(
         now[case].checksum != before[case].checksum
         or any(
@@ -202,7 +202,7 @@ def test_the_verdict_is_that_of_a_plain_comparison(before: dict[str, CaseResult]
 def test_after_accepting_everything_by_name_the_gate_passes(
     before: dict[str, CaseResult], now: dict[str, CaseResult]
 ) -> None:
-    names = [f.name for f in judged(baseline(**before), now).findings]
+    names = [f.name for f in compared(baseline(**before), now).findings]
     moved = accepting(baseline(**before), now, allowed=names)
     assert moved.refused == ()
-    assert judged(moved.baseline, now).findings == ()
+    assert compared(moved.baseline, now).findings == ()

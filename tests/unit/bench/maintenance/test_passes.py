@@ -1,4 +1,4 @@
-"""Upkeep by policy: what is decided, in which order, and that nothing is due twice."""
+"""Maintenance by policy: what is decided, in which order, and that nothing is due twice."""
 
 from __future__ import annotations
 

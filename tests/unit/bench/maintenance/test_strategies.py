@@ -1,4 +1,4 @@
-"""A table under changes, by how it is kept: what queries read, and what upkeep moves."""
+"""A table under changes, by how it is kept: what queries read, and what maintenance moves."""
 
 from __future__ import annotations
 
@@ -47,14 +47,19 @@ def live_bytes(table: icebench.Table) -> int:
     return sum(table.inspect.files()["file_size_in_bytes"].to_pylist())
 
 
-TITLES = ("bytes read by four queries", "requests of four queries", "files of a scan", "bytes moved by upkeep so far")
+TITLES = (
+    "bytes read by four queries",
+    "requests of four queries",
+    "files of a scan",
+    "bytes moved by maintenance so far",
+)
 
 
 def history(place: Path, events: Events, keep: Keep) -> np.ndarray[Any, Any]:
     """A row after every tenth commit: rows, bytes read and requests of four queries by a fresh process, files of the
-    table, bytes moved by upkeep so far."""
+    table, bytes moved by maintenance so far."""
     table = icebench.load_catalog(str(place)).create_table("db.t", events.schema, properties=PROPERTIES)
-    told, moved = [], 0
+    figures, moved = [], 0
     for batch in range(events.batches + 1):
         commit_by_position(table, events, batch)
         moved += keep(table, batch) if batch else 0
@@ -65,8 +70,8 @@ def history(place: Path, events: Events, keep: Keep) -> np.ndarray[Any, Any]:
             rows = sum(query.to_arrow().num_rows for query in queries)
             found = counters.as_dict()
             requests = sum(value for name, value in found.items() if name.startswith("storage_requests_"))
-            told.append([rows, found["storage_bytes_read"], requests, table.inspect.files().num_rows, moved])
-    return np.array(told)
+            figures.append([rows, found["storage_bytes_read"], requests, table.inspect.files().num_rows, moved])
+    return np.array(figures)
 
 
 def plot(found: Mapping[str, np.ndarray[Any, Any]], path: Path) -> None:
@@ -86,10 +91,10 @@ def plot(found: Mapping[str, np.ndarray[Any, Any]], path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_upkeep_pays_for_itself(tmp_path: Path) -> None:
+def test_maintenance_pays_for_itself(tmp_path: Path) -> None:
     """``pytest -s -m soak`` prints the figures of docs/design/maintenance.md, and where the plot is. Counters alone."""
     strategies: dict[str, Keep] = {
-        "no upkeep": lambda _table, _commit: 0,
+        "no maintenance": lambda _table, _commit: 0,
         "compaction every 50 commits": compacted_every(50),
         "compaction every 10 commits": compacted_every(10),
         "default policy after every commit": by_policy,

@@ -79,7 +79,7 @@ def test_a_plan_that_lacks_a_file_is_a_failure(writer: RunWriter) -> None:
     assert {r.case for r in made.records} == {"all", "partition"}
 
 
-def test_a_looser_plan_is_told(writer: RunWriter) -> None:
+def test_a_looser_plan_is_reported(writer: RunWriter) -> None:
     clock = Clock()
     loose = right("loose", clock)
     others = np.flatnonzero(~FILES.kept("metric"))[:3].tolist()
@@ -90,7 +90,7 @@ def test_a_looser_plan_is_told(writer: RunWriter) -> None:
     assert {r.case: r.counters["files_beyond_bounds"] for r in made.records} == {"all": 0, "metric": 3, "partition": 0}
 
 
-def test_an_engine_that_tells_only_how_many_is_counted_and_has_no_warm_plan(writer: RunWriter) -> None:
+def test_an_engine_that_reports_only_how_many_is_counted_and_has_no_warm_plan(writer: RunWriter) -> None:
     clock = Clock()
     few = right("few", clock, abilities=frozenset({Ability.COUNT_PLAN}))
     few.plans = {**few.plans, ("m", FILTERS["partition"]): paths("partition", but=2)}

@@ -1,4 +1,4 @@
-"""Upkeep of copies of a table: what is recorded, and that an engine which does something else is a failure."""
+"""Maintenance of copies of a table: what is recorded, and that an engine which does something else is a failure."""
 
 import json
 import subprocess
@@ -75,34 +75,34 @@ def test_a_run_keeps_equal_copies_and_reports_what_it_took(tmp_path: Path) -> No
     where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
     found = run_experiment(experiment, where=where)
     assert not found.run.failures
-    told = {(r.case, r.metric): r for r in found.records}
-    assert {case for case, _ in told} == set(get_args(Action))
-    assert told["remove_orphan_files", "files_deleted"].samples == (7.0, 7.0)
-    assert told["remove_orphan_files", "bytes_written"].samples == (0.0, 0.0)
-    assert told["expire_snapshots", "files_deleted"].samples[0] > 2 * TABLES.snapshots
-    assert told["sort", "bytes_written"].unit == "bytes"
-    assert told["sort", "files_deleted"].samples == (0.0, 0.0)
-    assert len(told["zorder", "maintenance_time"].samples) == 2
+    records = {(r.case, r.metric): r for r in found.records}
+    assert {case for case, _ in records} == set(get_args(Action))
+    assert records["remove_orphan_files", "files_deleted"].samples == (7.0, 7.0)
+    assert records["remove_orphan_files", "bytes_written"].samples == (0.0, 0.0)
+    assert records["expire_snapshots", "files_deleted"].samples[0] > 2 * TABLES.snapshots
+    assert records["sort", "bytes_written"].unit == "bytes"
+    assert records["sort", "files_deleted"].samples == (0.0, 0.0)
+    assert len(records["zorder", "maintenance_time"].samples) == 2
     assert list((tmp_path / "cache").iterdir()) == []
     section = next(s for s in build_report(found.run, results_file="x").sections if s.key == "maintenance")
-    assert [t.title for t in section.tables if t.title in ("Time of upkeep", "Bytes written")]
+    assert [t.title for t in section.tables if t.title in ("Time of maintenance", "Bytes written")]
     assert section.charts
 
 
 FRESH = {**VALUES, "repetitions": 1, "workload": {**VALUES["workload"], "fresh": True, "actions": ["binpack", "sort"]}}
 
 
-def test_fresh_processes_keep_equal_copies_and_tell_their_memory(tmp_path: Path) -> None:
+def test_fresh_processes_keep_equal_copies_and_report_their_memory(tmp_path: Path) -> None:
     where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
     found = run_experiment(parse_values(FRESH), where=where)
     assert not found.run.failures
-    told = {(r.case, r.metric): r for r in found.records}
-    before = {told[action, "maintenance_time"].counters["files_before"] for action in ("binpack", "sort")}
+    records = {(r.case, r.metric): r for r in found.records}
+    before = {records[action, "maintenance_time"].counters["files_before"] for action in ("binpack", "sort")}
     assert len(before) == 1
     for action in ("binpack", "sort"):
-        assert told[action, "files_written"].samples[0] > 3
-        assert 1 << 18 < told[action, "memory_peak"].samples[0] < 1 << 30
-        assert told[action, "maintenance_cpu"].samples[0] > 0
+        assert records[action, "files_written"].samples[0] > 3
+        assert 1 << 18 < records[action, "memory_peak"].samples[0] < 1 << 30
+        assert records[action, "maintenance_cpu"].samples[0] > 0
 
 
 @dataclass
@@ -273,5 +273,5 @@ def test_an_engine_that_keeps_nothing_or_not_all_is_skipped(bench_of: Callable[.
     made.measure(measurement(tmp_path, "rewrite_manifests", engines=("icebench", "reads")))
     assert {s.reason for s in made.skipped} == {
         "icebench has no rewrite_manifests of its own",
-        "reads offers no upkeep of tables",
+        "reads offers no maintenance of tables",
     }

@@ -72,7 +72,7 @@ def test_raw_files_are_the_truth_where_there_are_any(writer: RunWriter, tmp_path
     assert [(f.engine, f.message) for f in made.failures] == [
         (
             "wrong",
-            "delivers wrong rows: column x: sum 4 against 3 (the table's files tell no more: nothing there)",
+            "delivers wrong rows: column x: sum 4 against 3 (the table's files say no more: nothing there)",
         )
     ]
     assert {r.engine for r in made.records} == {"right"}
@@ -88,7 +88,7 @@ def test_without_the_truth_all_must_deliver_the_same(writer: RunWriter) -> None:
     assert "1 rows against 2; one: 1 rows; two: 2 rows" in made.failures[0].message
     assert not made.records
     assert [(s.engine, s.reason) for s in made.skipped] == [
-        ("oracle", "engines are held against each other only: DuckDB is not there")
+        ("oracle", "engines are only compared with each other: DuckDB is not there")
     ]
 
 
@@ -101,7 +101,7 @@ def test_where_the_truth_is_disputed_nobody_is_wrong(writer: RunWriter) -> None:
     assert not made.records
     how = "column x: sum 1 against 2"
     assert {(s.engine, s.reason) for s in made.skipped} == {
-        ("oracle", "engines are held against each other only: two evaluators of the filter differ"),
+        ("oracle", "engines are only compared with each other: two evaluators of the filter differ"),
         ("one", f"engines deliver different rows ({how}; one: 1 rows; two: 1 rows), and none is known wrong"),
         ("two", f"engines deliver different rows ({how}; one: 1 rows; two: 1 rows), and none is known wrong"),
     }
@@ -272,7 +272,7 @@ def test_tables_that_must_have_the_same_rows(writer: RunWriter, same: bool) -> N
         assert made.samples("one", "other", "scan_cpu_added") == [0.25] * 3
 
 
-def test_filtered_reads_say_what_they_did_where_the_engine_tells(writer: RunWriter) -> None:
+def test_filtered_reads_say_what_they_did_where_the_engine_reports_it(writer: RunWriter) -> None:
     clock = Clock()
 
     class Telling(ScriptedEngine):
@@ -311,7 +311,7 @@ def test_rows_are_held_against_the_raw_ones_and_not_against_the_tables_own(write
     assert {r.case for r in made.records} == {"25%", "50%"}
 
 
-def test_what_the_tables_own_files_tell_of_a_fault_is_told(writer: RunWriter) -> None:
+def test_what_the_tables_own_files_say_of_a_fault_is_reported(writer: RunWriter) -> None:
     clock = Clock()
     made = recorded(writer, clock, engine("one", clock, all=rows(1, 2)), truth={"all": rows(1, 2, 3)})
     made.measure(replace(WHOLE, truth=lambda _: _Rows(rows(4, 3, 2, 1))))

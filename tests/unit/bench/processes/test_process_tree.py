@@ -42,8 +42,8 @@ def test_children_that_ended_count(in_java: bool) -> None:
 
 
 def test_children_that_live_count_where_the_engine_is_there_alone() -> None:
-    work_when_told = "sys.stdin.readline()\nwhile time.process_time() < 0.3: pass\nprint('x', flush=True)"
-    program = f"import sys, time\n{work_when_told}\nsys.stdin.read()"
+    work_on_request = "sys.stdin.readline()\nwhile time.process_time() < 0.3: pass\nprint('x', flush=True)"
+    program = f"import sys, time\n{work_on_request}\nsys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
@@ -60,7 +60,7 @@ def test_children_that_live_count_where_the_engine_is_there_alone() -> None:
         child.stdin.close()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is told by Linux alone")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the peak")
 def test_memory_is_the_peak_above_what_was_there() -> None:
     tree = ProcessTree()
     kept = bytearray(64 << 20)
@@ -76,7 +76,7 @@ def test_memory_is_the_peak_above_what_was_there() -> None:
     assert 64 << 20 < memory < 160 << 20
 
 
-def test_where_nobody_tells_memory_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_reports_memory_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(pid: int) -> int:
         raise PermissionError(pid)
 

@@ -27,7 +27,7 @@ TRUTH = {
 }
 SLOWNESS = {"icebench": 1.0, "icebench-spark": 1.2, "pyiceberg": 18.0, "iceberg-java": 4.5}
 # Seven rounds of a machine that is sometimes disturbed.
-WEATHER = (1.0, 1.02, 0.98, 1.05, 1.01, 0.99, 1.3)
+DRIFT = (1.0, 1.02, 0.98, 1.05, 1.01, 0.99, 1.3)
 ENVIRONMENT = {
     "id": "0123456789abcdef",
     "hardware": {"cpu": "Example CPU @ 2.0GHz", "architecture": "x86_64", "cores": 2, "memory_bytes": 8 << 30},
@@ -69,7 +69,7 @@ def crowded_run() -> Run:
         )
         for layout in ("sorted", "a_layout_with_quite_a_long_name_that_somebody_chose"):
             for place, engine in enumerate(ENGINES):
-                samples = [0.002 * SLOWNESS[engine] * w for w in WEATHER]
+                samples = [0.002 * SLOWNESS[engine] * w for w in DRIFT]
                 records.append(record("planning", case, "latency_cold", "s", samples, layout=layout, engine=engine))
                 shares = {"files_planned_share": 0.3 + place / 10, "wasted_files_share": 0.2, "recall": 1.0}
                 for metric, value in shares.items():
@@ -145,7 +145,7 @@ def _planning() -> Iterator[Measured]:
                 for state, share in (("cold", 1.0), ("warm", 0.4)):
                     yield measured(
                         _case("planning", layout, engine, cache=state, filter=case),
-                        [0.0021 * share * SLOWNESS[engine] * w for w in WEATHER],
+                        [0.0021 * share * SLOWNESS[engine] * w for w in DRIFT],
                         counters=counters,
                         detail={"filter": text},
                     )
@@ -174,7 +174,7 @@ def _pruning() -> Iterator[Measured]:
 def _decimals() -> Iterator[Measured]:
     for place, layout in enumerate(LAYOUTS):
         for engine, slowness in (("icebench", 1.0), ("pyiceberg", 1.4), ("iceberg-java", 3.1)):
-            seconds = [0.021 * slowness * (1 + place / 10) * w for w in WEATHER]
+            seconds = [0.021 * slowness * (1 + place / 10) * w for w in DRIFT]
             case = _case("decimals", layout, engine, cache="warm")
             yield measured(case, seconds, counters={"rows_returned": 57_608})
 
@@ -185,8 +185,8 @@ def _deletes() -> Iterator[Measured]:
         for engine, factor in (("icebench", 1.0), ("iceberg-java", 20.0)):
             base = _case("deletes", layout, engine, configuration="none", cache="warm")
             for name, share in added.items():
-                wobble = [share * factor * (1 + i / 20) for i in range(len(WEATHER))]
-                seconds = [0.5 * w * (1 + more) for w, more in zip(WEATHER, wobble, strict=True)]
+                wobble = [share * factor * (1 + i / 20) for i in range(len(DRIFT))]
+                seconds = [0.5 * w * (1 + more) for w, more in zip(DRIFT, wobble, strict=True)]
                 case = _case("deletes", layout, engine, configuration=name, cache="warm")
                 yield measured(case, seconds, base=None if case == base else base)
 

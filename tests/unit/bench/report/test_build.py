@@ -285,7 +285,7 @@ def test_a_small_difference_is_faint() -> None:
     assert [cell.heat for cell in heated([3.0, 3.0], "s")] == [0.0, 0.0]
 
 
-def test_layouts_are_told_apart_by_what_an_object_store_would_take_and_charge() -> None:
+def test_layouts_are_distinguished_by_what_an_object_store_would_take_and_charge() -> None:
     def counters(files: int) -> dict[str, int]:
         return {
             "storage_requests_read": 3,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from icebench.bench.report.exports import exported
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Comparison, Finding, Table, Tone, plain
 from icebench.bench.report.run_comparison import compare_runs, differences
-from tests.unit.bench.report.sample_run import FAILED, WEATHER, measured, sample_run
+from tests.unit.bench.report.sample_run import DRIFT, FAILED, measured, sample_run
 from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
 
 SECONDS = {("a", "one"): 1.0, ("a", "two"): 4.0, ("b", "one"): 2.0, ("b", "two"): 2.0}
@@ -38,7 +39,7 @@ def filtered(scale: float = 1.0) -> Run:
             "files_planned": 2,
             "storage_requests_range_read": 6,
         }
-        walls = [scale * seconds * weather for weather in WEATHER]
+        walls = [scale * seconds * drift for drift in DRIFT]
         cases.append(measured(case, walls, counters=counters, checksum="rows"))
     return sample_run(measured=tuple(cases))
 
@@ -110,10 +111,7 @@ def test_tables_that_were_there_have_no_cost_of_building() -> None:
 def test_without_filtered_reads_planning_is_compared() -> None:
     made = compare_layouts(sample_run(), ("monthly", "sorted"), Costing())
     assert made.tables[0].columns == ("Layout", "Planned", "Time")
-    assert made.findings[0].statement == (
-        "one_month reads least on monthly (61x on sorted); monthly and sorted (1.00x, 0.90 to 1.11) cannot be told "
-        "apart."
-    )
+    assert re.search(r"61x on sorted.* monthly and sorted \(1.00x, 0.90 to 1.11\)", made.findings[0].statement)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +181,8 @@ def statements(made: Comparison) -> list[str]:
 def test_a_run_of_thrice_the_time_is_slower_and_one_of_a_tenth_more_is_not() -> None:
     slower, alike = (compare_runs(filtered(), filtered(scale)) for scale in (3.0, 1.1))
     counted = "All 16 exact counters are equal."
-    told = "their intervals reach from 0.83 to 1.45"
-    assert statements(alike) == [counted, f"No time differs by more than two runs can tell: {told}."]
+    assert statements(alike)[:-1] == [counted]
+    assert re.search("No measurable difference.* 0.83 to 1.45", statements(alike)[-1])
     said = statements(slower)
     assert said[0] == counted
     assert said[1].startswith("icebench, filtered: scan_time is longer, 3x (95% interval 2.")

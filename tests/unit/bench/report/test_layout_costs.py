@@ -20,7 +20,7 @@ from icebench.bench.report.exports import comparison_of, exported
 from icebench.bench.report.html import render
 from icebench.bench.report.layout_costs import costs_section, layout_costs, payments
 from icebench.bench.report.model import Report, Section, Table
-from tests.unit.bench.report.sample_run import ENVIRONMENT, WEATHER, measured, sample_run
+from tests.unit.bench.report.sample_run import DRIFT, ENVIRONMENT, measured, sample_run
 
 QUERIES = {"plain": 1.0, "fast": 0.5, "slow": 2.0, "cheap": 0.4, "alike": 0.85}
 BUILDS = {"plain": 10.0, "fast": 30.5, "slow": 5.0, "cheap": 8.0, "alike": 40.0}
@@ -32,7 +32,7 @@ def run_of(
     builds: Mapping[str, float],
     *,
     definition: Mapping[str, Any] | None = None,
-    weather: Sequence[float] = WEATHER,
+    drift: Sequence[float] = DRIFT,
 ) -> Run:
     """Filter one takes as long as is said, filter two a fixed second; what is stored is 1 GB a second of building."""
     cases = []
@@ -40,7 +40,7 @@ def run_of(
         wobble = (1.0, 1.001, 0.999) * 3 if layout == "alike" else (1.0,) * 9
         for name, takes in (("one", seconds), ("two", 1.0)):
             case = Case(workload="w", layout=layout, filter=name, engine="icebench", measurement="filtered")
-            cases.append(measured(case, [takes * w * more for w, more in zip(weather, wobble, strict=False)]))
+            cases.append(measured(case, [takes * w * more for w, more in zip(drift, wobble, strict=False)]))
         if layout in builds:
             case = Case(workload="w", layout=layout, engine="icebench", measurement="build")
             figures = {
@@ -73,7 +73,7 @@ def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> Non
         "fast": "after 41 queries",
         "slow": "never",
         "cheap": "at once",
-        "alike": "cannot be told",
+        "alike": "inconclusive",
     }
     assert column(queries, "$ per month")[0] == "0.23 $"
     assert "The time of a query is that of icebench" in queries.note
@@ -161,11 +161,10 @@ def test_the_knob_that_matters_is_named() -> None:
 
 def test_where_no_knob_matters_that_is_said() -> None:
     said = [f.statement for f in knobs(dict.fromkeys(TRIED, 1.0), AXES).findings]
-    told = "their intervals reach from 0.87 to 1.15"
-    assert f"No knob that was varied has an effect on time that can be told: {told}." in said
+    assert any("No knob" in each and "0.87 to 1.15" in each for each in said)
 
 
-def test_a_combination_that_failed_leaves_nothing_to_tell() -> None:
+def test_a_combination_that_failed_leaves_no_section() -> None:
     report = knobs({name: takes for name, takes in TRIED.items() if name != "sorted"}, AXES)
     assert "knobs" not in [section.key for section in report.sections]
 

@@ -55,7 +55,7 @@ def test_a_filter_that_no_row_meets_is_named_once() -> None:
     assert remark.text == "No row meets tickets: a plan without files is the best of all layouts."
 
 
-def test_many_noisy_cases_are_told_in_one_remark() -> None:
+def test_many_noisy_cases_are_reported_in_one_remark() -> None:
     cases = [record("planning", f"f{i}", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) for i in range(8)]
     (remark,) = remarks_of(sample_run(records=tuple(cases), skipped=(), environment=CLEAN))
     assert remark.severity is Severity.WARNING

@@ -66,7 +66,7 @@ def test_filters_of_the_caller_are_taken_as_they_are(tmp_path: Path, where: Surr
     assert {record.samples for record in found.records if record.metric == "recall"} == {(1.0,)}
 
 
-@pytest.mark.parametrize("explicit", [False, True], ids=["recognised", "told"])
+@pytest.mark.parametrize("explicit", [False, True], ids=["recognised", "explicit"])
 def test_a_table_that_was_moved(tmp_path: Path, where: Surroundings, explicit: bool) -> None:
     location = small_table(tmp_path / "wh")
     old, new = Path(location).parents[1], tmp_path / "moved"
@@ -93,7 +93,7 @@ def test_tables_are_compared_under_the_same_filters(tmp_path: Path, where: Surro
     assert {record.workload for record in found.records} == {"table"}
 
 
-def test_what_cannot_be_measured_is_told_first(tmp_path: Path, where: Surroundings) -> None:
+def test_what_cannot_be_measured_is_reported_first(tmp_path: Path, where: Surroundings) -> None:
     with pytest.raises(ConfigError, match="no such table"):
         run_experiment(experiment(tmp_path / "nothing"), where=where)
     location = small_table(tmp_path / "wh")

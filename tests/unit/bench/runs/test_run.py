@@ -131,7 +131,7 @@ def test_runs_of_one_second_have_ids_of_their_own(engines: dict[str, ScriptedEng
     assert ids == ["20260102T120000Z-small", "20260102T120000Z-small-2", "20260102T120000Z-small-3"]
 
 
-def test_the_command_is_kept_and_is_no_part_of_what_tells_environments_apart(
+def test_the_command_is_kept_and_is_no_part_of_what_distinguishes_environments(
     engines: dict[str, ScriptedEngine], where: Surroundings
 ) -> None:
     asked = replace(where, command=("run", "x"))
@@ -289,7 +289,7 @@ def test_a_session_that_made_the_tables_may_be_missing_later(
         (lambda t: t + "\n[deletes]\ncolumns = ['prize']", r"^deletes\.columns\[0\]: .* no column 'prize'"),
     ],
 )
-def test_names_that_the_table_does_not_have_are_told_before_anything_runs(
+def test_names_that_the_table_does_not_have_are_reported_before_anything_runs(
     engines: dict[str, ScriptedEngine], where: Surroundings, change: Callable[[str], str], message: str
 ) -> None:
     chosen = parse_experiment(change(DEFINITION.replace("pyiceberg", "icebench")))

@@ -102,7 +102,7 @@ def test_a_large_difference_is_found_however_few_rounds_the_slow_one_has(rounds:
 
 
 def test_rounds_of_one_process_do_not_stand_for_processes() -> None:
-    """A thousand rounds cannot tell the favour of a process from a difference; three processes can."""
+    """A thousand rounds cannot distinguish a lucky process from a difference; three processes can."""
     values = [1.0, 1.01, 0.99] * 300
     one = effect_of([(series(values), series([1.12 * v for v in values]))])
     assert one.p_value > FALSE_CLAIMS

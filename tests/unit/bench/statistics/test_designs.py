@@ -1,4 +1,4 @@
-"""Designs tell the effects that made the figures."""
+"""Designs estimate the effects that made the figures."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ TWO = {"a": ("1", "2"), "b": ("x", "y"), "c": ("p", "q")}
 LEVELS = st.dictionaries(st.sampled_from("abcd"), st.integers(2, 3), min_size=1, max_size=4)
 
 
-def told(axes: Mapping[str, tuple[str, ...]], design: str, logs: Mapping[tuple[str, str], float]) -> dict[str, float]:
-    """What the terms of a design tell where each value of an axis has its effect on the logarithm."""
+def estimated(
+    axes: Mapping[str, tuple[str, ...]], design: str, logs: Mapping[tuple[str, str], float]
+) -> dict[str, float]:
+    """What the terms of a design estimate where each value of an axis has its effect on the logarithm."""
     values = [sum(logs.get(item, 0.0) for item in tried.items()) for tried in combinations_of(axes, design)]
     return {t.name: sum(w * v for w, v in zip(t.weights, values, strict=True)) for t in terms_of(axes, design)}
 
 
 @given(LEVELS, st.sampled_from(["one-at-a-time", "full"]), st.data())
-def test_main_effects_are_told_whatever_the_others_do(levels: dict[str, int], design: str, data: st.DataObject) -> None:
+def test_main_effects_are_estimated_whatever_the_others_do(
+    levels: dict[str, int], design: str, data: st.DataObject
+) -> None:
     axes = {name: tuple(f"{name}{i}" for i in range(count)) for name, count in levels.items()}
     logs = {(name, value): data.draw(st.floats(-3, 3)) for name, values in axes.items() for value in values}
-    found = told(axes, design, logs)
+    found = estimated(axes, design, logs)
     for name, (first, *others) in axes.items():
         for value in others:
             assert found[f"{name}={value}"] == pytest.approx(logs[name, value] - logs[name, first], abs=1e-9)
@@ -44,12 +48,12 @@ def test_the_usual_values_are_tried_first_and_nothing_twice(design: str) -> None
 
 
 @pytest.mark.parametrize(("axes", "tried"), [(3, 4), (4, 8), (5, 16), (6, 16), (7, 16)])
-def test_a_fraction_tells_every_main_effect(axes: int, tried: int) -> None:
+def test_a_fraction_estimates_every_main_effect(axes: int, tried: int) -> None:
     named = {f"k{i}": ("low", "high") for i in range(axes)}
     assert len(combinations_of(named, "fractional")) == tried
     assert combinations_of(named, "fractional")[0] == dict.fromkeys(named, "low")
     logs = {(f"k{i}", "high"): math.log(2 + i) for i in range(axes)}
-    found = told(named, "fractional", logs)
+    found = estimated(named, "fractional", logs)
     for i in range(axes):
         (name,) = (n for n in found if n.split(" (or ")[0] == f"k{i}=high")
         assert found[name] == pytest.approx(math.log(2 + i))
@@ -57,7 +61,7 @@ def test_a_fraction_tells_every_main_effect(axes: int, tried: int) -> None:
     assert any("=high (or" in name for name in found if " x " not in name.split(" (or ")[0]) == (axes == 3)
 
 
-def test_an_interaction_is_told_and_what_cannot_be_told_apart_is_named() -> None:
+def test_an_interaction_is_estimated_and_aliased_terms_are_named() -> None:
     full = terms_of(TWO, "full")
     assert [t.name for t in full] == [
         "a=2",

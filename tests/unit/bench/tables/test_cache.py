@@ -12,7 +12,7 @@ KEY = {"scale": 1, "layout": ["monthly", 1]}
 
 
 class Builder:
-    """Writes a file, and counts; breaks when told to."""
+    """Writes a file, and counts; breaks when asked to."""
 
     def __init__(self) -> None:
         self.built = 0
@@ -80,7 +80,7 @@ def test_the_marker_says_what_the_entry_is(tmp_path: Path) -> None:
     assert entry.name.startswith("monthly-")
 
 
-def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DatasetFailed, match="cannot be written"):
         DatasetCache(tmp_path / "file").find_or_build("monthly", KEY, Builder())

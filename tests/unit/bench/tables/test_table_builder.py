@@ -157,7 +157,7 @@ def test_a_layout_keeps_every_row_and_is_what_it_claims(
 def test_no_other_layout_passes_for_it(
     tables: Mapping[str, tuple[Layout, str, BuildCost]], claimed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_shape, "_properties", lambda *_: iter(()))  # files are to tell it
+    monkeypatch.setattr(table_shape, "_properties", lambda *_: iter(()))  # files are to show it
     layout = tables[claimed][0]
     passed = set()
     for name, (_, location, _) in tables.items():

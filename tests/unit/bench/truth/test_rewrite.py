@@ -55,7 +55,7 @@ def test_nothing_is_written_near_the_table(moved: tuple[str, Path], work: Path) 
     assert sorted(path for path in after.rglob("*")) == files
 
 
-def test_a_wrong_prefix_is_told(moved: tuple[str, Path], work: Path) -> None:
+def test_a_wrong_prefix_is_reported(moved: tuple[str, Path], work: Path) -> None:
     _, after = moved
     table = load_table_json(str(after))
     with pytest.raises(DatasetFailed, match=r"no such file: .*/nowhere/"):

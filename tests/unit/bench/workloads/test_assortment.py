@@ -38,7 +38,7 @@ def test_each_line_sells_each_item_by_its_share(skew: float, line: int) -> None:
     assert ((seen - expected) ** 2 / expected).sum() < key_count(rows) + 5 * np.sqrt(2 * key_count(rows))
 
 
-def test_an_items_number_does_not_tell_its_rank() -> None:
+def test_an_items_number_does_not_reveal_its_rank() -> None:
     chosen = assortment(5, 18_000, 1.0)
     assert chosen.ends is not None
     shares = np.diff(chosen.ends, prepend=0).astype(float)

@@ -84,7 +84,7 @@ def test_a_directory_by_name(configured: Path) -> None:
         ("database", StorageFailed, "127.0.0.1:9"),
     ],
 )
-def test_what_cannot_be_opened_tells_no_secret(
+def test_what_cannot_be_opened_reveals_no_secret(
     configured: Path, capsys: pytest.CaptureFixture[str], name: str, kind: type[EngineError], said: str
 ) -> None:
     with pytest.raises(kind, match=said) as caught:

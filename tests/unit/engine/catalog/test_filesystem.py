@@ -130,7 +130,7 @@ def test_a_version_of_the_same_name_is_not_a_lost_one(change: str, is_forgotten:
     changed = {"append": 2, "set_properties": 1}[change] + is_forgotten
     ours = icebench.Catalog(FileSystemCatalog("memory://wh", Cut(store, 2, others))).load_table("db.t")
     if is_forgotten and change == "set_properties":
-        # Nothing is left that tells whose version it was.
+        # Nothing is left that shows whose version it was.
         with pytest.raises(CommitStateUnknown):
             ours.set_properties({"a": "1"})
         return
@@ -180,7 +180,7 @@ class TestStalledWriters:
         assert catalog.load_state(NAME).metadata.properties == {"theirs": "8"}
 
     def test_the_version_before_the_newest(self) -> None:
-        """Whether somebody built on it cannot be told from its name: it stays, and the conflict is not certain."""
+        """Its name does not show whether somebody built on it: it stays, and the conflict is not certain."""
         store = MemoryStore()
         catalog = created(store)
 

@@ -76,7 +76,7 @@ def test_each_name_that_a_rest_catalog_is_said_to_read_is_in_its_code() -> None:
 
 
 def test_the_guide_lists_every_name() -> None:
-    told = set(re.findall(r"`([^`\n]+)`", (REPOSITORY / _PAGE).read_text()))
+    documented = set(re.findall(r"`([^`\n]+)`", (REPOSITORY / _PAGE).read_text()))
     every = {
         *REST_PROPERTIES,
         *HIVE_PROPERTIES,
@@ -86,7 +86,7 @@ def test_the_guide_lists_every_name() -> None:
         TABLE_DEFAULT,
         TABLE_OVERRIDE,
     }
-    assert not sorted(name for name in every if name not in told)
+    assert not sorted(name for name in every if name not in documented)
 
 
 @pytest.mark.parametrize(

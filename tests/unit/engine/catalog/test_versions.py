@@ -89,7 +89,7 @@ def test_a_metadata_file_is_itself() -> None:
     ],
 )
 def test_several_candidates_are_named(names: list[str]) -> None:
-    with pytest.raises(Invalid, match="cannot be told") as raised:
+    with pytest.raises(Invalid, match="ambiguous") as raised:
         current_metadata_file(T, store_with("00000-x.metadata.json", *names))
     for name in names:
         assert f"{T}/metadata/{name}" in str(raised.value)

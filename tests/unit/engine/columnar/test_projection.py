@@ -109,7 +109,7 @@ def test_decodes_only_the_leaves_that_are_wanted() -> None:
         "b",
     ]
     assert FileColumns(schema).leaf_indices(Schema(())) == ()
-    # Of a struct of which only fields that the file lacks are wanted, one leaf tells where the struct is null.
+    # Of a struct of which only fields that the file lacks are wanted, one leaf shows where the struct is null.
     only_new = Schema((field(2, "s", StructType((field(30, "new", INT),))),))
     assert [paths[i] for i in FileColumns(schema).leaf_indices(only_new)] == ["s.x"]
 

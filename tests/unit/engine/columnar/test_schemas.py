@@ -116,7 +116,7 @@ def test_refuses_what_iceberg_can_not_hold(arrow: pa.DataType) -> None:
         GeospatialType("geography", "EPSG:4267", "karney"),
     ],
 )
-def test_extensions_in_field_metadata_tell_the_type(type_: Type) -> None:
+def test_extensions_in_field_metadata_give_the_type(type_: Type) -> None:
     fields = (
         NestedField(field_id=1, name="c", type=type_),
         NestedField(field_id=2, name="l", type=list_type(3, type_)),

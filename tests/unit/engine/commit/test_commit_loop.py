@@ -179,7 +179,7 @@ class TestConflicts:
         append(w, "a")
         w.committer.answers = [lambda _: Conflicted("409", is_certain=False)]
         create = CreateRef(name="b", type="branch")
-        with pytest.raises(CommitStateUnknown, match="409; and the table's history does not tell"):
+        with pytest.raises(CommitStateUnknown, match="409; and the table's history does not show"):
             w.transaction().commit([create])
         assert set(w.metadata.refs) == {"main", "b"}
 
@@ -374,7 +374,7 @@ class TestLostAnswersAndExpiry:
         assert change.added_snapshot_id not in state.metadata.snapshot_by_id
         assert change.snapshot_in(state.metadata).summary["added-data-files"] == "1"
 
-    def test_without_a_trace_nobody_can_tell(self) -> None:
+    def test_without_a_trace_the_outcome_is_unknown(self) -> None:
         w = world()
         append(w, "former")
         ours = data_file("ours")
@@ -384,7 +384,7 @@ class TestLostAnswersAndExpiry:
             validation=Validation(starting_snapshot_id=102, referenced=[ref_to(ours)], refuse_deletes="all"),
         )
         self.lose(w, compaction, Append(data_files=[data_file("more")]))
-        with pytest.raises(CommitStateUnknown, match="connection reset; and the table's history does not tell"):
+        with pytest.raises(CommitStateUnknown, match="connection reset; and the table's history does not show"):
             w.transaction().commit([Append(data_files=[ours])])
         assert w.files().keys() == {"former", "compacted", "more"}
 
@@ -475,7 +475,7 @@ class TestLostAnswersAndExpiry:
             return Unknown(cause=StorageFailed("timeout"), metadata_location="v1", base_location="v0")
 
         w.committer.handle = lose
-        with pytest.raises(CommitStateUnknown, match="timeout; and the table's history does not tell"):
+        with pytest.raises(CommitStateUnknown, match="timeout; and the table's history does not show"):
             w.transaction().commit([Properties({"owner": "ann"})])
 
 

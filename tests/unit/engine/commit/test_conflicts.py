@@ -254,7 +254,7 @@ def test_partitions_of_floats_are_equal_as_in_the_specification(own: float, thei
         commit(w, change)
 
 
-def test_a_file_whose_partition_cannot_be_told_may_be_in_any() -> None:
+def test_a_file_whose_partition_is_unknown_may_be_in_any() -> None:
     w = world(metadata(spec=BY_DAY))
     old = data_file("old", day="x")
     commit(w, Append(data_files=[old]))

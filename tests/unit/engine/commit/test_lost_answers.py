@@ -1,4 +1,4 @@
-"""What a table tells of an attempt whose answer was lost, where the catalog names no metadata file."""
+"""What a table shows of an attempt whose answer was lost, where the catalog names no metadata file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def append(w: World, branch: str, name: str) -> None:
 
 @pytest.mark.parametrize("branch", ["main", "b"])
 @pytest.mark.parametrize("moves", [[], ["main"], ["b"], ["main", "b", "main"]])
-def test_a_branch_without_a_gap_and_without_the_snapshot_tells_that_it_did_not_happen(
+def test_a_branch_without_a_gap_and_without_the_snapshot_shows_that_it_did_not_happen(
     branch: str, moves: list[str]
 ) -> None:
     w = table()
@@ -53,7 +53,7 @@ def test_a_branch_without_a_gap_and_without_the_snapshot_tells_that_it_did_not_h
 
 
 @pytest.mark.parametrize("branch", ["main", "b"])
-def test_entries_of_a_snapshot_that_expired_tell_that_it_happened(branch: str) -> None:
+def test_entries_of_a_snapshot_that_expired_show_that_it_happened(branch: str) -> None:
     w = table()
     attempt = lost_append(w, branch)
     w.committer.apply(attempt.staged.requirements, attempt.staged.updates)
@@ -64,7 +64,7 @@ def test_entries_of_a_snapshot_that_expired_tell_that_it_happened(branch: str) -
 
 
 @pytest.mark.parametrize("branch", ["main", "b"])
-def test_a_gap_in_the_branch_tells_nothing(branch: str) -> None:
+def test_a_gap_in_the_branch_decides_nothing(branch: str) -> None:
     w = table()
     attempt = lost_append(w, branch)
     append(w, branch, "theirs")
@@ -75,7 +75,7 @@ def test_a_gap_in_the_branch_tells_nothing(branch: str) -> None:
 
 
 @pytest.mark.parametrize("is_ours_there", [True, False])
-def test_a_line_that_begins_anew_tells_nothing_unless_it_took_the_number(is_ours_there: bool) -> None:
+def test_a_line_that_begins_anew_decides_nothing_unless_it_took_the_number(is_ours_there: bool) -> None:
     w = table()
     attempt = lost_append(w, "main")
     if is_ours_there:
@@ -121,7 +121,7 @@ class TestWithoutSnapshot:
             return Unknown(cause=StorageFailed("reset"))
 
         w.committer.answers = [lose]
-        with pytest.raises(CommitStateUnknown, match="does not tell"):
+        with pytest.raises(CommitStateUnknown, match="does not show"):
             w.transaction().commit([Rollback(snapshot_id=first)])
         assert w.files().keys() == {"a", "acknowledged"}
 
@@ -133,7 +133,7 @@ class TestWithoutSnapshot:
         commit(w, UpdateProperties({"k": later, "other": "x"}))
         assert attempt.happened(w.committer.state, w.store) is expected
 
-    def test_a_log_without_the_base_tells_nothing(self) -> None:
+    def test_a_log_without_the_base_decides_nothing(self) -> None:
         w = rest_table()
         attempt = lost_change(w, RemoveRef("b"))
         elsewhere = TableState(metadata=w.metadata, metadata_location="memory://wh/t/metadata/99.json")

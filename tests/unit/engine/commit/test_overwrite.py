@@ -163,7 +163,7 @@ def vector(name: str, referenced: DataFile, offset: int) -> DataFile:
     )
 
 
-def test_vectors_in_one_file_are_told_apart_by_their_offset() -> None:
+def test_vectors_in_one_file_are_distinguished_by_their_offset() -> None:
     w = table_with(A, B, format_version=3)
     of_a, of_b = vector("v", A, 4), vector("v", B, 44)
     validation = Validation(starting_snapshot_id=102, referenced=[ref_to(A), ref_to(B)])
@@ -231,7 +231,7 @@ def test_only_manifests_that_may_list_a_file_are_read(days: list[str], data: st.
     assert set(w.files()) == {f"f{n}" for n, file in enumerate(files) if file not in removed}
 
 
-def test_a_reference_tells_its_file() -> None:
+def test_a_reference_names_its_file() -> None:
     assert ref_to(A) == FileRef(file_path=A.file_path)
     assert ref_to(vector("v", A, 4)).key == ("memory://wh/t/data/v.puffin", 4)
     # Other delete files may carry an offset of no meaning.

@@ -16,7 +16,7 @@ from tests.unit.engine.commit.tables import data_file, world
     ("branch", "heads"),
     [("main", {"main": 101}), ("b", {"b": 101}), ("new", {"new": None, "main": 101})],
 )
-def test_a_catalog_that_knows_no_base_is_told_what_was_read(branch: str, heads: dict[str, int | None]) -> None:
+def test_a_catalog_that_knows_no_base_gets_what_was_read(branch: str, heads: dict[str, int | None]) -> None:
     w = world()
     w.transaction().commit([Append(data_files=[data_file("a")]), CreateRef(name="b", type="branch")])
     staged = Read(validation=Validation(starting_snapshot_id=101), branch=branch).stage(w.metadata, w.staging())

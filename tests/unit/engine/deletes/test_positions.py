@@ -109,7 +109,7 @@ def test_deletes_with_another_spelling_are_applied() -> None:
     assert found.of("/data/f1", [file]) == np.array([3])
 
 
-def test_columns_are_told_by_their_ids_whatever_their_names() -> None:
+def test_columns_are_found_by_their_ids_whatever_their_names() -> None:
     store = MemoryStore()
     ids = {"path": DELETE_FILE_PATH_ID, "position": DELETE_POS_ID}
     types = {"path": pa.string(), "position": pa.int64()}

@@ -42,7 +42,7 @@ def test_floats_are_rounded_once_to_the_nearest(number: Fraction) -> None:
 
 
 def test_a_tie_is_not_rounded_twice() -> None:
-    # A little above the middle of 1 and the next float32, by less than float64 can tell: rounding through it gives 1.
+    # A little above the middle of 1 and the next float32, by less than a float64 holds: rounding through it gives 1.
     literal = Decimal("1.000000059604644775390625000001")
     assert np.float32(float(literal)) == 1.0
     assert place(FLOAT, literal, "c") == Place(1.0 + 2.0**-23, exact=True)

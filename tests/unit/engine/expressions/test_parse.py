@@ -174,7 +174,7 @@ def test_sql_that_a_filter_cannot_be(text: str) -> None:
         "extract(month from a) = dayofmonth(b)",
     ],
 )  # fmt: skip
-def test_the_text_of_what_rows_must_tell_is_read_back(text: str) -> None:
+def test_the_text_of_what_rows_must_decide_is_read_back(text: str) -> None:
     found = parse(text)
     assert parse(str(found)) == found
     assert "Computed(" in repr(found)

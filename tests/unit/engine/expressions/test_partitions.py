@@ -1,4 +1,4 @@
-"""How much each transform tells: that it never tells too much is a property test."""
+"""How much each transform decides: that it never decides too much is a property test."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def outcomes(type_: PrimitiveType, transform: Transform, values: list[Value | No
         (STRING, Bucket(8), [0], "starts_with(c, 'a')", [T | F]),
     ],
 )
-def test_what_values_tell(
+def test_what_values_decide(
     type_: PrimitiveType, transform: Transform, values: list[Value | None], text: str, expected: list[int]
 ) -> None:
     assert outcomes(type_, transform, values, text) == expected
@@ -150,7 +150,7 @@ def test_nan_partitions() -> None:
     ("transform", "type_"),
     [(Void(), INT), (UnknownTransform("zorder"), INT), (Identity(), VARIANT), (Hour(), DATE), (Bucket(4), DOUBLE)],
 )
-def test_transforms_that_tell_nothing(transform: Transform, type_: PrimitiveType) -> None:
+def test_transforms_that_decide_nothing(transform: Transform, type_: PrimitiveType) -> None:
     assert source_evidence(transform, type_, ColumnBounds(1)) is None
 
 

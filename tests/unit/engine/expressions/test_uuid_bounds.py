@@ -23,7 +23,7 @@ def in_java(value: uuid.UUID) -> tuple[int, int]:
     return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
 
 
-def told(vector: Vector | None) -> list[bytes | None]:
+def values(vector: Vector | None) -> list[bytes | None]:
     assert isinstance(vector, BytesVector)
     assert vector.valid is not None
     raw = vector.data.tobytes()
@@ -41,7 +41,7 @@ def test_hold_in_whichever_order_the_writer_took_them(
     given_lower = vector_of(UUID, [min(f, key=order) for f in files]) if left_out != "lower" else None
     given_upper = vector_of(UUID, [max(f, key=order) for f in files]) if left_out != "upper" else None
     lower, upper = uuid_bounds(given_lower, given_upper, len(files))
-    for file, low, high in zip(files, told(lower), told(upper), strict=True):
+    for file, low, high in zip(files, values(lower), values(upper), strict=True):
         assert low is None or low <= min(v.bytes for v in file)
         assert high is None or high >= max(v.bytes for v in file)
 
@@ -49,8 +49,8 @@ def test_hold_in_whichever_order_the_writer_took_them(
 def test_keep_what_prunes_random_uuids() -> None:
     first, last = uuid.UUID("0188c0de-0000-4000-8000-000000000001"), uuid.UUID("f088c0de-0000-4000-9000-000000000001")
     lower, upper = uuid_bounds(vector_of(UUID, [first]), vector_of(UUID, [last]), 1)
-    assert told(lower) == [first.bytes[:8] + bytes(8)]
-    assert told(upper) == [last.bytes]
+    assert values(lower) == [first.bytes[:8] + bytes(8)]
+    assert values(upper) == [last.bytes]
     lower, upper = uuid_bounds(vector_of(UUID, [last, first, None]), vector_of(UUID, [first, first, last]), 3)
-    assert told(lower) == [None, first.bytes, None]
-    assert told(upper) == [None, first.bytes, last.bytes]
+    assert values(lower) == [None, first.bytes, None]
+    assert values(upper) == [None, first.bytes, last.bytes]

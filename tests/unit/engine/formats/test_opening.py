@@ -36,9 +36,9 @@ def written(directory: Path, file_format: str) -> Path:
 def test_a_file_knows_its_size_whatever_its_entry_says(tmp_path: Path, file_format: str) -> None:
     path = written(tmp_path, file_format)
     size = path.stat().st_size
-    for told in (size, size - 1, size + 1, 0, 1 << 40, None):
+    for stated in (size, size - 1, size + 1, 0, 1 << 40, None):
         with open_source(
-            LocalStore(), str(path), file_format=file_format, name_mapping=MAPPING, size_bytes=told
+            LocalStore(), str(path), file_format=file_format, name_mapping=MAPPING, size_bytes=stated
         ) as source:
             assert source.num_rows == 10
             assert source.size_bytes == size
@@ -46,7 +46,7 @@ def test_a_file_knows_its_size_whatever_its_entry_says(tmp_path: Path, file_form
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_missing_file_is_told_with_what_needs_it(tmp_path: Path, file_format: str) -> None:
+def test_a_missing_file_is_reported_with_what_needs_it(tmp_path: Path, file_format: str) -> None:
     with pytest.raises(FileNotFound, match=r"table db\.t, snapshot 17"):
         open_source(LocalStore(), str(tmp_path / "gone"), file_format=file_format, needed_by="table db.t, snapshot 17")
 

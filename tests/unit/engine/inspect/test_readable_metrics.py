@@ -20,7 +20,7 @@ def test_bounds_have_the_type_of_their_column() -> None:
     assert (found["name"]["lower_bound"], found["name"]["upper_bound"]) == ("a", "b")
 
 
-def test_a_bound_that_is_none_is_told_with_its_file() -> None:
+def test_a_bound_that_is_none_is_reported_with_its_file() -> None:
     with pytest.raises(
         CorruptTable, match=r"the manifest entry of s3://b/f at upper_bounds\.3: not a serialized string"
     ):

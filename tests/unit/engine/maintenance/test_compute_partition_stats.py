@@ -195,7 +195,7 @@ def test_files_go_with_their_snapshots(table: icebench.Table) -> None:
     assert len(rows(table)) == 5
 
 
-def test_the_command_and_the_portrait_tell_of_it(
+def test_the_command_and_the_profile_show_it(
     table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exit_code("maintain", "compute-partition-stats", tmp_path / "wh", "db.t") == 0

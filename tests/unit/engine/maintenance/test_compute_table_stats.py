@@ -76,8 +76,8 @@ def test_columns_on_the_top_level_are_counted_by_default(table: icebench.Table) 
     ]
     snapshot = table.current_snapshot
     assert snapshot is not None
-    told = {(blob.snapshot_id, blob.sequence_number) for blob in file.blob_metadata}
-    assert told == {(snapshot.snapshot_id, snapshot.sequence_number)}
+    sources = {(blob.snapshot_id, blob.sequence_number) for blob in file.blob_metadata}
+    assert sources == {(snapshot.snapshot_id, snapshot.sequence_number)}
     assert decode_theta(blobs(table)[THETA_SKETCH, (1,)]).estimate == 10
 
 
@@ -228,38 +228,38 @@ WRONG_BELOW_9 = ([3, 9], [0, 3], [3, 3])
         *((encode_theta(ThetaSketch(np.array(hashes, np.uint64), 9)), CorruptTable) for hashes in WRONG_BELOW_9),
     ],
 )
-def test_damaged_sketches_are_told(data: bytes, error: type[Exception]) -> None:
+def test_damaged_sketches_are_reported(data: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         decode_theta(data)
 
 
-def test_the_portrait_has_the_newest_sketch_of_each_column(table: icebench.Table) -> None:
+def test_the_profile_has_the_newest_sketch_of_each_column(table: icebench.Table) -> None:
     table.maintenance.compute_table_stats()
     first = table.metadata.current_snapshot_id
     append(table, range(10, 20))
     table.maintenance.compute_table_stats(["id"])
     second = table.metadata.current_snapshot_id
-    assert told(table) == {"id": 20, "t": 3}
+    assert estimates(table) == {"id": 20, "t": 3}
     append(table, range(20, 25))
     table.maintenance.rewrite_data_files(rewrite_all=True)
     table.delete("id = 24", "merge-on-read")
     found = table.maintenance.profile()
-    assert told(table) == {"id": 20, "t": 3}
+    assert estimates(table) == {"id": 20, "t": 3}
     assert found.table_statistics is not None
     assert (found.table_statistics.snapshot_id, found.table_statistics.changed_share) == (second, 6 / 20)
-    assert told(table, first) == {"id": 10, "t": 3}
+    assert estimates(table, first) == {"id": 10, "t": 3}
     before = table.maintenance.profile(snapshot_id=first).table_statistics
     assert before is not None
     assert before.changed_share == 0
 
 
-def told(table: icebench.Table, snapshot_id: int | None = None) -> dict[str, int]:
+def estimates(table: icebench.Table, snapshot_id: int | None = None) -> dict[str, int]:
     columns = table.maintenance.profile(snapshot_id=snapshot_id).columns
     return {column.name: column.distinct_values for column in columns if column.distinct_values is not None}
 
 
 @pytest.mark.parametrize(("properties", "fields"), [({}, (1,)), ({NDV: "-1"}, (1,)), ({NDV: "7"}, (1, 2))])
-def test_sketches_that_tell_no_number_of_a_column_are_passed_over(
+def test_sketches_that_give_no_number_of_a_column_are_passed_over(
     table: icebench.Table, properties: dict[str, str], fields: tuple[int, ...]
 ) -> None:
     snapshot = table.current_snapshot
@@ -275,4 +275,4 @@ def test_sketches_that_tell_no_number_of_a_column_are_passed_over(
     )
     table.maintenance.table.commit([UpdateStatistics(table=[file])])
     table.refresh()
-    assert told(table) == {}
+    assert estimates(table) == {}

@@ -331,7 +331,7 @@ class TestFailures:
             table.store.size(first)
 
     @pytest.mark.parametrize("kind", ["data", "manifest"])
-    def test_of_files_that_are_gone_already_nothing_is_told(self, kind: str, tmp_path: Path) -> None:
+    def test_of_files_that_are_gone_already_nothing_is_reported(self, kind: str, tmp_path: Path) -> None:
         table = self.two(tmp_path)
         head = table.current_snapshot
         kept = {m.manifest_path for m in load_manifests(head, table.store)}
@@ -436,19 +436,19 @@ def test_times(tmp_path: Path) -> None:
     assert sorted(table.maintenance.expire_snapshots(older_than=cut).snapshot_ids) == sorted(expected)
 
 
-def test_a_dry_run_tells_what_would_go_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_shows_what_would_go_and_changes_nothing(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     for start in range(5):
         table.append(numbers(start))
     table.create_tag("old", snapshot_id=table.snapshots[1].snapshot_id, max_ref_age_ms=1)
     table.create_branch("kept", snapshot_id=table.snapshots[2].snapshot_id)
     before = table.metadata_location, stored(table)
-    told = table.maintenance.expire_snapshots(older_than=NEVER, dry_run=True)
+    planned = table.maintenance.expire_snapshots(older_than=NEVER, dry_run=True)
     table.refresh()
     assert (table.metadata_location, stored(table)) == before
     done = table.maintenance.expire_snapshots(older_than=NEVER)
-    assert told.snapshot_ids == done.snapshot_ids != ()
-    assert told.refs == done.refs == ("old",)
-    assert told.deleted_manifest_lists == 0 < done.deleted_manifest_lists
+    assert planned.snapshot_ids == done.snapshot_ids != ()
+    assert planned.refs == done.refs == ("old",)
+    assert planned.deleted_manifest_lists == 0 < done.deleted_manifest_lists
     again = table.maintenance.expire_snapshots(older_than=NEVER, dry_run=True)
     assert (again.snapshot_ids, again.refs) == ((), ())

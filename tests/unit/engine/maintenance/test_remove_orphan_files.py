@@ -203,7 +203,7 @@ def test_only_metadata_files_are_versions(table: icebench.Table) -> None:
 
 
 def refused(table: icebench.Table, reason: str) -> None:
-    """Nothing goes, not even orphans, and nothing is told to be one."""
+    """Nothing goes, not even orphans, and nothing is reported as one."""
     table.store.write(f"{table.location}/data/orphan", b"x", overwrite=True)
     before = stored(table)
     for dry_run in (True, False):

@@ -56,16 +56,16 @@ def test_small_files_become_one_a_partition(tmp_path: Path, version: int) -> Non
     table = filled(tmp_path, version, ("p",))
     before = contents(table)
     old = table.inspect.files().to_pylist()
-    told: list[operation.Progress] = []
-    done = table.maintenance.rewrite_data_files(snapshot_properties={"job": "7"}, progress=told.append)
+    reported: list[operation.Progress] = []
+    done = table.maintenance.rewrite_data_files(snapshot_properties={"job": "7"}, progress=reported.append)
     assert (done.groups, done.rewritten_data_files, done.added_data_files, done.failed) == (2, 16, 2, ())
     assert done.rewritten_bytes == sum(file["file_size_in_bytes"] for file in old)
     assert done.added_bytes == sum(file["file_size_in_bytes"] for file in table.inspect.files().to_pylist())
-    assert [(p.groups, p.groups_total, p.size_bytes_total) for p in told] == [
+    assert [(p.groups, p.groups_total, p.size_bytes_total) for p in reported] == [
         (1, 2, done.rewritten_bytes),
         (2, 2, done.rewritten_bytes),
     ]
-    assert told[-1].size_bytes == done.rewritten_bytes
+    assert reported[-1].size_bytes == done.rewritten_bytes
     (snapshot,) = done.snapshots
     assert snapshot == table.current_snapshot
     assert (snapshot.operation, snapshot.summary["job"], snapshot.summary["total-records"]) == ("replace", "7", "80")
@@ -256,7 +256,7 @@ class TestProgressInParts:
             done = table.maintenance.rewrite_data_files(partial_progress=True, max_concurrent_groups=1)
         assert (done.groups, len(done.failed), len(contents(table))) == (1, 1, 79)
 
-    def test_a_commit_of_which_nobody_can_tell_is_no_failed_group(self, tmp_path: Path) -> None:
+    def test_a_commit_of_unknown_outcome_is_no_failed_group(self, tmp_path: Path) -> None:
         table = filled(tmp_path, 2, ("p",))
         real = operation._Run._commit
 

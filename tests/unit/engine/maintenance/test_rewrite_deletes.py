@@ -256,7 +256,7 @@ def test_rows_that_are_deleted_meanwhile_stay_deleted(tmp_path: Path, version: i
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("granularity", ["file", "partition"])
-def test_a_dry_run_foretells(tmp_path: Path, version: int, granularity: str) -> None:
+def test_a_dry_run_predicts(tmp_path: Path, version: int, granularity: str) -> None:
     """What goes, and how many files come: one for each data file, or for each partition."""
     table = filled(tmp_path, 2, write_delete_granularity="partition")
     for number in range(3):  # each concerns all data files

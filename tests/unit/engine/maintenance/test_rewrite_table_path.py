@@ -357,7 +357,7 @@ def test_prefixes_that_say_nothing_are_refused(catalog: icebench.Catalog, source
         filled(catalog).maintenance.rewrite_table_path(source, target)
 
 
-def test_the_command_line_tells_where_the_list_is(
+def test_the_command_line_says_where_the_list_is(
     catalog: icebench.Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = filled(catalog)

@@ -166,7 +166,7 @@ def test_manifests_are_looked_at_once_and_not_at_all_by_appends(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("same", ["hash", "nothing"])
-def test_files_of_equal_hashes_are_told_apart(
+def test_files_of_equal_hashes_are_distinguished(
     table: icebench.Table, monkeypatch: pytest.MonkeyPatch, same: str
 ) -> None:
     def hashes(offsets: Any, data: Any) -> Any:

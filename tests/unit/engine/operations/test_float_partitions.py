@@ -36,7 +36,7 @@ def rows(table: icebench.Table, *of: Row) -> pa.Table:
 
 
 def left(table: icebench.Table) -> list[tuple[int, str]]:
-    """The rows, told apart by the sign of zero."""
+    """The rows, distinguished by the sign of zero."""
     read = table.refresh().scan().to_arrow()
     return sorted((i, str(f)) for i, f in zip(read["id"].to_pylist(), read["f"].to_pylist(), strict=True))
 

@@ -242,7 +242,7 @@ def test_rows_of_a_batch_are_deleted_as_the_version_at_its_commit_wants(catalog:
     assert made.inspect.delete_files()["file_format"].to_pylist() == ["PUFFIN"]
 
 
-def test_a_partition_that_the_key_does_not_tell(catalog: icebench.Catalog) -> None:
+def test_a_partition_that_the_key_does_not_determine(catalog: icebench.Catalog) -> None:
     made = table(catalog, spec=[("data", "identity")])
     with pytest.raises(Unsupported, match="'data', whose source is no key column"):
         made.keyed_stream(["id"])

@@ -15,7 +15,7 @@ class Classic(type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})):  
     """As Spark derives its own."""
 
 
-def test_dataframes_are_told_by_name() -> None:
+def test_dataframes_are_recognised_by_name() -> None:
     assert is_dataframe(Classic())
     assert not is_dataframe(DataFrame())
     assert not is_dataframe(pa.table({}))

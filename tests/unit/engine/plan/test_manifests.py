@@ -132,7 +132,7 @@ def test_manifests_listed_inside_the_metadata() -> None:
     assert found.added_files_count is None
 
 
-def test_missing_files_are_told_with_what_needs_them() -> None:
+def test_missing_files_are_reported_with_what_needs_them() -> None:
     builder = TableBuilder(SCHEMA)
     manifest = builder.add_manifest([added(data_file("memory://t/a"))], sequence_number=1)
     builder.store.delete(manifest.manifest_path)
@@ -161,14 +161,14 @@ def test_a_cached_manifest_is_read_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"manifest_length": 7, "added_files_count": 3}, "bytes, and its manifest list says 7"),
         ({"added_files_count": 2, "deleted_files_count": 0}, "has 1 added files, and its manifest list says 2"),
         ({"existing_rows_count": 0}, "has 10 existing rows, and its manifest list says 0"),
     ],
 )
-def test_a_manifest_is_what_its_list_says(change: dict[str, int], told: str) -> None:
+def test_a_manifest_is_what_its_list_says(change: dict[str, int], message: str) -> None:
     builder = TableBuilder(SCHEMA)
     manifest = builder.add_manifest(
         [
@@ -181,8 +181,8 @@ def test_a_manifest_is_what_its_list_says(change: dict[str, int], told: str) -> 
     without_counts = dict.fromkeys(("added_files_count", "existing_rows_count", "deleted_files_count"))
     assert columns_of(builder, replace(manifest, **without_counts)).count == 3  # type: ignore[arg-type]
     wrong = replace(manifest, **change)  # type: ignore[arg-type]
-    with pytest.raises(CorruptTable, match=told) as raised:
+    with pytest.raises(CorruptTable, match=message) as raised:
         columns_of(builder, wrong)
     assert raised.value.location == manifest.manifest_path
-    with pytest.raises(CorruptTable, match=told):
+    with pytest.raises(CorruptTable, match=message):
         decode_entries(builder.store.read(manifest.manifest_path), listed=wrong)

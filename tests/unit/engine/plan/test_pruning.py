@@ -35,7 +35,7 @@ LOW, HIGH = "00000000-0000-0000-0000-000000000001", "f0000000-0000-0000-0000-000
 
 
 def is_planned(filter: str, *, spec: PartitionSpec = UNPARTITIONED, **file: Any) -> bool:
-    """Whether a table's one data file is planned; its manifest list tells nothing of its partition."""
+    """Whether a table's one data file is planned; its manifest list says nothing of its partition."""
     builder = TableBuilder(SCHEMA, (UNPARTITIONED, BY_D))
     builder.add_manifest([added(data_file("memory://t/a", spec_id=spec.spec_id, **file))], spec_id=spec.spec_id)
     plan = table_scan(builder.metadata(), builder.store, filter=filter, runner=LocalRunner(1)).plan()

@@ -104,8 +104,8 @@ def test_survivors_come_back_as_they_were_without_statistics(data: st.DataObject
         found[number] = Filtered(entries=kept, residual=codes, residuals=(BOUND_TRUE, BOUND_TRUE))
     compact = {number: compact_survivors(each, sent_keys) for number, each in found.items()}
     survivors = {n: (each.entries.columns.batch, each.residual, each.residuals) for n, each in compact.items()}
-    answer = Answer.decode(Answer(survivors=survivors, counters={"told": 1}, requests={}).encode())
-    assert answer.counters == {"told": 1}
+    answer = Answer.decode(Answer(survivors=survivors, counters={"counted": 1}, requests={}).encode())
+    assert answer.counters == {"counted": 1}
     back = dict(answer.filtered(manifests))
     assert list(back) == list(found)
     for number, each in back.items():
@@ -184,7 +184,7 @@ def test_errors_are_those_of_planning_here(builder: TableBuilder, group_bytes: i
         builder.store.write(builder.manifests[1].manifest_path, b"", overwrite=True)
 
 
-def test_a_storage_that_refuses_is_not_told_but_raised(builder: TableBuilder) -> None:
+def test_a_storage_that_refuses_raises(builder: TableBuilder) -> None:
     """Whoever runs the other processes may try again."""
     made = scan(builder, FaultyStore(builder.store, Fault(at=2)))
     with pytest.raises(StorageFailed):

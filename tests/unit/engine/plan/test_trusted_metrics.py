@@ -109,10 +109,10 @@ def test_no_bound_is_believed_beside_one_that_no_value_has() -> None:
     ],
 )
 def test_text_bounds_over_row_groups_are_not_believed_of_files_that_pyiceberg_named(name: str, believed: bool) -> None:
-    told = bounds(STRING, "b", "c")
+    stated = bounds(STRING, "b", "c")
     path = f"memory://t/{name}"
-    assert left(STRING, "c > 'x'", path, **told) is None
-    assert left(STRING, "c > 'x'", path, **told, split_offsets=(4, 99)) == (None if believed else "c > 'x'")
+    assert left(STRING, "c > 'x'", path, **stated) is None
+    assert left(STRING, "c > 'x'", path, **stated, split_offsets=(4, 99)) == (None if believed else "c > 'x'")
     assert left(INT, "c > 5", path, **bounds(INT, 1, 2), split_offsets=(4, 99)) is None
 
 

@@ -49,32 +49,32 @@ def changes(table: icebench.Table, **options: Any) -> list[Change]:
     options.setdefault("from_snapshot_id", table.snapshots[0].snapshot_id)
     found = table.changelog_scan(**options).to_arrow()
     line = [s.snapshot_id for s in table.snapshots[1:] if s.operation != "replace"]
-    told = found.to_pylist()
+    given = found.to_pylist()
     if not options.get("from_inclusive"):
-        assert all(line[row["_change_ordinal"]] == row["_commit_snapshot_id"] for row in told)
-    return [(row["_change_type"], row["_change_ordinal"], row["id"], row["data"]) for row in told]
+        assert all(line[row["_change_ordinal"]] == row["_commit_snapshot_id"] for row in given)
+    return [(row["_change_type"], row["_change_ordinal"], row["id"], row["data"]) for row in given]
 
 
 @pytest.mark.parametrize(("version", "mode"), [(1, "copy-on-write"), (2, "merge-on-read"), (3, "merge-on-read")])
-def test_each_change_is_told_once_in_its_snapshot(catalog: icebench.Catalog, version: int, mode: Mode) -> None:
+def test_each_change_is_reported_once_in_its_snapshot(catalog: icebench.Catalog, version: int, mode: Mode) -> None:
     made = table(catalog, version)
     made.append(rows((4, "d")))
     made.delete("id = 2", mode)
     made.delete("id = 3", "copy-on-write")
     made.update("id = 1", {"data": "A"}, mode)
-    told = [
+    expected = [
         ("INSERT", 0, 4, "d"),
         ("DELETE", 1, 2, "b"),
         ("DELETE", 2, 3, "c"),
         ("DELETE", 3, 1, "a"),
         ("INSERT", 3, 1, "A"),
     ]
-    assert changes(made) == told
-    assert changes(made, filter="id >= 3") == [told[0], told[2]]
-    assert changes(made, filter="data = 'A'") == [told[4]]
-    by_id = [*told[:3], ("UPDATE_BEFORE", 3, 1, "a"), ("UPDATE_AFTER", 3, 1, "A")]
+    assert changes(made) == expected
+    assert changes(made, filter="id >= 3") == [expected[0], expected[2]]
+    assert changes(made, filter="data = 'A'") == [expected[4]]
+    by_id = [*expected[:3], ("UPDATE_BEFORE", 3, 1, "a"), ("UPDATE_AFTER", 3, 1, "A")]
     assert changes(made, identifier_columns=["id"]) == by_id
-    assert changes(made, net_changes=True) == [told[0], *told[1:3], *told[3:]]
+    assert changes(made, net_changes=True) == [expected[0], *expected[1:3], *expected[3:]]
 
 
 def test_columns_change_nothing_about_which_rows_changed(catalog: icebench.Catalog) -> None:
@@ -92,8 +92,8 @@ def test_equality_deletes(catalog: icebench.Catalog) -> None:
     stream.delete(rows((2, None)).select(["id"]))
     stream.insert(rows((9, "z")))
     stream.commit()
-    told = changes(made)
-    assert sorted(told) == [
+    expected = changes(made)
+    assert sorted(expected) == [
         ("DELETE", 0, 1, "a"),
         ("DELETE", 0, 2, "b"),
         ("INSERT", 0, 1, "A"),
@@ -102,7 +102,7 @@ def test_equality_deletes(catalog: icebench.Catalog) -> None:
     stream = made.keyed_stream(["id"])
     stream.delete(rows((2, None)).select(["id"]))  # gone already
     stream.commit()
-    assert changes(made) == told
+    assert changes(made) == expected
 
 
 def test_rewrites_have_no_changes_and_no_number(catalog: icebench.Catalog) -> None:
@@ -143,7 +143,7 @@ def test_rows_keep_their_identity_in_version_3(catalog: icebench.Catalog) -> Non
     assert changes(made, compute_updates=True) == [("UPDATE_BEFORE", 0, 1, "a"), ("UPDATE_AFTER", 0, 7, "a")]
 
 
-def test_rows_of_before_an_upgrade_have_no_ids_to_be_told_by(catalog: icebench.Catalog) -> None:
+def test_rows_of_before_an_upgrade_have_no_ids(catalog: icebench.Catalog) -> None:
     made = table(catalog, 2)
     made.upgrade_format(3)
     made.update("id = 1", {"data": "A"}, "copy-on-write")
@@ -163,7 +163,7 @@ def test_what_identifies_rows(catalog: icebench.Catalog) -> None:
         made.changelog_scan(start, identifier_columns=["no_such"])
 
 
-def test_net_changes_and_updates_are_not_told_together(catalog: icebench.Catalog) -> None:
+def test_net_changes_and_updates_are_not_combined(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     for identifiers in (None, ["id"]):
         with pytest.raises(Invalid, match="net changes have no updates"):
@@ -210,7 +210,7 @@ def test_what_is_not_in_the_line(catalog: icebench.Catalog) -> None:
     for start in (None, 17):
         with pytest.raises(NotFound, match=f"the oldest that is left of this line is {second}"):
             expired.changelog_scan(start)
-    with pytest.raises(NotFound, match=f"what snapshot {second} removed cannot be told"):
+    with pytest.raises(NotFound, match=f"what snapshot {second} removed is no longer known"):
         expired.changelog_scan(first).to_arrow()
     assert expired.changelog_scan(second).to_arrow()["id"].to_pylist() == [4]
     assert expired.changelog_scan(third, from_inclusive=True).to_arrow()["id"].to_pylist() == [4]
@@ -289,11 +289,11 @@ def test_nothing_happened(catalog: icebench.Catalog, options: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_of_one_file_tell_their_own_rows_only(catalog: icebench.Catalog, version: int) -> None:
+def test_deletes_of_one_file_concern_their_own_rows_only(catalog: icebench.Catalog, version: int) -> None:
     made = table(catalog, version)
     made.append(rows(*((i, "x") for i in range(10, 20))))
     for id_ in (12, 17, 10):
         made.delete(f"id = {id_}", "merge-on-read")
-    told = [("DELETE", 1, 12, "x"), ("DELETE", 2, 17, "x"), ("DELETE", 3, 10, "x")]
-    assert changes(made)[10:] == told
-    assert changes(made, filter="id < 15")[5:] == [told[0], told[2]]
+    expected = [("DELETE", 1, 12, "x"), ("DELETE", 2, 17, "x"), ("DELETE", 3, 10, "x")]
+    assert changes(made)[10:] == expected
+    assert changes(made, filter="id < 15")[5:] == [expected[0], expected[2]]

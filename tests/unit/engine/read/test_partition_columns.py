@@ -1,5 +1,5 @@
 """Files without their partition columns, as Hive leaves them: identity partition values stand for the column, others
-tell nothing of it (spec: "Column Projection")."""
+say nothing of it (spec: "Column Projection")."""
 
 from __future__ import annotations
 

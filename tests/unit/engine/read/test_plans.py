@@ -61,7 +61,7 @@ def test_rows_are_counted_without_reading_where_nothing_is_left_to_decide(table:
     assert counters[ROWS_DECODED] > 0
 
 
-def test_matches_are_told_by_file_and_position(table: Table) -> None:
+def test_matches_are_given_by_file_and_position(table: Table) -> None:
     plan = plan_of(table, "p = 'p1'")
     request = request_for(plan, table.store)
     matches = list(matched_rows(planned_files(plan), request, runner=LocalRunner(1)))

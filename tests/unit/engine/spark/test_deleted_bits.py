@@ -77,7 +77,9 @@ def test_tens_of_files_have_slots_and_thousands_have_none() -> None:
     ],
     ids=["twice", "unknown", "wrong", "swapped"],
 )
-def test_files_that_sizes_do_not_tell_apart_have_none(sizes: list[int | None], found: Counter[tuple[str, int]]) -> None:
+def test_files_that_sizes_do_not_distinguish_have_none(
+    sizes: list[int | None], found: Counter[tuple[str, int]]
+) -> None:
     assert bits_of([placed(size, 10, [1]) for size in sizes], lambda: found) is None
 
 

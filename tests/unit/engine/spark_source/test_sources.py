@@ -146,7 +146,7 @@ def test_a_first_batch_begins_where_it_began_though_the_table_has_moved_on(table
     assert other.latestOffset() == following
 
 
-def test_a_schema_that_changes_under_a_stream_is_told(table: Table, place: dict[str, str]) -> None:
+def test_a_schema_that_changes_under_a_stream_is_reported(table: Table, place: dict[str, str]) -> None:
     source = TableSource({**place, "columns": "id,name"})
     reader = source.streamReader(source.schema())
     start, end = reader.initialOffset(), reader.latestOffset()
@@ -257,7 +257,7 @@ def test_a_batch_that_would_not_be_found_again_is_refused(table: Table, batch_id
         (write_options, {"overwrite-mode": "dynamic", "overwrite-filter": "a = 1"}, "different things"),
     ],
 )
-def test_wrong_options_are_told(parse: Any, options: dict[str, str], message: str) -> None:
+def test_wrong_options_are_reported(parse: Any, options: dict[str, str], message: str) -> None:
     with pytest.raises(Invalid, match=message):
         parse({"path": "db.t", "catalog": "sqlite:///c.db", **options})
 
@@ -275,7 +275,7 @@ def test_names_with_commas_and_properties() -> None:
     assert options.place.properties == {"s3.region": "x"}
 
 
-def test_a_changelog_tells_what_happened(table: Table, place: dict[str, str]) -> None:
+def test_a_changelog_says_what_happened(table: Table, place: dict[str, str]) -> None:
     first = table.snapshots[0].snapshot_id
     table.delete("id in (3, 13)", "merge-on-read")
     expected = table.changelog_scan(first, columns=["id"]).to_arrow().to_pylist()

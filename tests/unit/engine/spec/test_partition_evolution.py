@@ -65,7 +65,7 @@ def test_dropping_all_fields_gives_an_unpartitioned_spec_with_its_own_id():
     assert again == BY_MONTH
 
 
-def test_buckets_and_truncations_are_told_apart_by_their_widths():
+def test_buckets_and_truncations_are_distinguished_by_their_widths():
     spec, _ = update().add_field("id", Bucket(4)).add_field("id", Bucket(8)).add_field("id", Truncate(10)).apply()
     assert [f.name for f in spec.fields] == ["ts_month", "id_bucket_4", "id_bucket_8", "id_trunc_10"]
 

@@ -29,7 +29,7 @@ def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Elsewhere:
-    """Another writer, in a thread of its own, that holds the lock until it is told to let go."""
+    """Another writer, in a thread of its own, that holds the lock until it is released."""
 
     def __init__(self) -> None:
         self._end = threading.Event()

@@ -211,12 +211,14 @@ def test_the_parent_of_a_link_is_where_the_link_leads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("location", ["hdfs://namenode:8020/wh", "viewfs://cluster/wh"])
-@pytest.mark.parametrize("told", ["Unable to load libjvm: dlopen\npages\nmore", "Prior attempt to load libhdfs failed"])
+@pytest.mark.parametrize(
+    "message", ["Unable to load libjvm: dlopen\npages\nmore", "Prior attempt to load libhdfs failed"]
+)
 def test_a_missing_hdfs_library_is_one_line_with_a_remedy(
-    location: str, told: str, monkeypatch: pytest.MonkeyPatch
+    location: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(_: str) -> None:
-        raise OSError(told)
+        raise OSError(message)
 
     monkeypatch.setattr("icebench.engine.storage.object_stores.fs.FileSystem", SimpleNamespace(from_uri=missing))
     with pytest.raises(StorageFailed, match=r"HDFS needs a Java runtime .* CLASSPATH") as raised:

@@ -32,7 +32,7 @@ def test_a_file_that_breaks_off_is_read_again(breaks: int, retries: dict[str, st
         assert len(server.seen) == min(breaks + 1, attempts)
 
 
-def test_a_missing_bucket_is_told() -> None:
+def test_a_missing_bucket_is_reported() -> None:
     body = "<Error><Code>NoSuchBucket</Code><Message>none of that name</Message></Error>"
     with scripted_server(lambda _: Reply(status=404, body=body)) as server:
         store = signed_s3({"s3.endpoint": server.address, "s3.region": "eu-west-1"}, lambda request: request)

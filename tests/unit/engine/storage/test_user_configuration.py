@@ -99,7 +99,7 @@ def test_pyiceberg_agrees(
         ("catalog:\n  prod: hidden", "properties"),
     ],
 )
-def test_a_damaged_file_tells_no_secret(tmp_path: Path, text: str, said: str) -> None:
+def test_a_damaged_file_reveals_no_secret(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(Invalid, match=said) as caught:
         configured_catalogs({"PYICEBERG_HOME": str(tmp_path)})

@@ -196,7 +196,7 @@ def test_a_table_is_sorted_inside_its_files() -> None:
     assert write_data_files(stream, metadata=metadata, store=store, sorted_by=order)[0].sort_order_id == 5
 
 
-def test_plain_sort_keys_are_told_to_parquet() -> None:
+def test_plain_sort_keys_are_written_to_parquet() -> None:
     order = SortOrder((SortField(source_ids=(2,), transform=Identity(), direction="desc"),), order_id=1)
     store = MemoryStore()
     (file,) = write_data_files(numbers(5), metadata=metadata_of(numbers(0).schema, sort_order=order), store=store)

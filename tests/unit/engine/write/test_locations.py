@@ -9,7 +9,7 @@ from icebench.engine.write.locations import DataLocations, FileNames
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 
-def test_names_tell_writer_and_count() -> None:
+def test_names_have_writer_and_count() -> None:
     names = FileNames(operation_id=uuid.UUID(int=1), partition_id=12, task_id=345)
     own = "00012-345-00000000-0000-0000-0000-000000000001"
     assert names.name(6) == f"{own}-00006.parquet"

@@ -20,7 +20,7 @@ def doubles(*values: float | None) -> PartitionFieldSummary:
     return summaries.finish()[1]
 
 
-def test_bounds_leave_out_null_and_nan_which_are_told_of() -> None:
+def test_bounds_leave_out_null_and_nan_which_are_flagged() -> None:
     found = doubles(math.nan, 1.5, None, -2.5)
     assert (found.contains_null, found.contains_nan) == (True, True)
     assert (found.lower_bound, found.upper_bound) == (encode_value(DOUBLE, -2.5), encode_value(DOUBLE, 1.5))

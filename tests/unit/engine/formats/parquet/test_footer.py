@@ -41,7 +41,7 @@ def test_the_shape_of_a_footer():
 
 
 def test_a_wide_footer_is_no_bomb(monkeypatch: pytest.MonkeyPatch):
-    """Its zeros might be the ends of so many structs that only counting them tells."""
+    """Its zeros might be the ends of structs: only counting them shows how many."""
     data = written(400, 4)
     footer = footer_in(data)
     monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "2000000")

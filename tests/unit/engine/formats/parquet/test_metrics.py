@@ -164,7 +164,7 @@ def one_column(type_: PrimitiveType, *groups: list[Value | None]) -> FileMetrics
     return written(schema, batches, FULL)
 
 
-def test_there_are_no_bounds_where_one_row_group_tells_none() -> None:
+def test_there_are_no_bounds_where_one_row_group_has_none() -> None:
     metrics = one_column(STRING, ["a"], ["b" * 10_000])  # longer than a footer's statistics may be
     assert (metrics.lower_bounds, metrics.upper_bounds) == ({}, {})
     assert one_column(STRING, ["b"], [None]).lower_bounds == {7: b"b"}

@@ -160,7 +160,7 @@ def with_old_bounds(file: bytes, new: tuple[bytes, bytes], old: tuple[bytes, byt
     return with_footer(found, COLUMN_ORDERS, b"\0")
 
 
-def test_old_bounds_of_text_were_taken_as_signed_bytes_and_tell_nothing() -> None:
+def test_old_bounds_of_text_were_taken_as_signed_bytes_and_decide_nothing() -> None:
     """In that order ``é``, whose first byte is 0xC3, is below ``a``: both bounds are on the wrong side."""
     text = [each.encode() for each in ("a", "b", "é")]
     file = written(pa.array(["a", "b", "é"]))
@@ -174,7 +174,7 @@ def test_old_bounds_of_text_were_taken_as_signed_bytes_and_tell_nothing() -> Non
     assert kept_of(old, "k is null", STRING) == ()
 
 
-def test_old_bounds_of_binary_and_fixed_tell_nothing() -> None:
+def test_old_bounds_of_binary_and_fixed_decide_nothing() -> None:
     for type_, arrow in ((BINARY, pa.binary()), (FixedType(2), pa.binary(2))):
         file = written(pa.array([b"\x01\x01", b"\x80\x01"], arrow))
         assert kept_of(file, "k = X'9000'", type_) == ()
@@ -188,7 +188,7 @@ def test_old_bounds_of_signed_numbers_are_right() -> None:
     assert [kept_of(old, f"k = {value}") for value in (-4, -3, 9, 10)] == [(), (0,), (0,), ()]
 
 
-def test_statistics_that_can_not_be_right_tell_nothing() -> None:
+def test_statistics_that_can_not_be_right_decide_nothing() -> None:
     """pyarrow's objects for them would end the process."""
     low, high = (1_000_001).to_bytes(4, "little"), (1_000_009).to_bytes(4, "little")
     file = written(pa.array([1_000_001, 1_000_009], pa.int32()))

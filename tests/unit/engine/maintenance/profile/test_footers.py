@@ -81,8 +81,8 @@ def test_missing_and_foreign_files(table: icebench.Table) -> None:
     Path(foreign).write_bytes(b"PAR1 no Parquet PAR1")
     pq.write_table(pq.read_table(changed).slice(0, 10), changed)
     found = footers(table)
-    told = {(each.file_path, each.what) for each in found.contradictions if each.file_path != changed}
-    assert told == {(missing, "missing"), (foreign, "unreadable")}
+    reported = {(each.file_path, each.what) for each in found.contradictions if each.file_path != changed}
+    assert reported == {(missing, "missing"), (foreign, "unreadable")}
     assert {each.what for each in found.contradictions if each.file_path == changed} == {"size", "records"}
     assert found.contradicting_files == 3
 

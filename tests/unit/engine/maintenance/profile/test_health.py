@@ -1,4 +1,4 @@
-"""Reasons come with what mends them: each is found, mended as it says, and gone."""
+"""Reasons come with their fixes: each is found, fixed as it says, and gone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def reasons(table: icebench.Table) -> dict[str, Reason]:
     return {each.key: each for each in found}
 
 
-def mend(table: icebench.Table, key: str) -> Reason:
+def fix(table: icebench.Table, key: str) -> Reason:
     """Do what a reason says, and see it gone."""
     reason = reasons(table)[key]
     getattr(table.maintenance, reason.action)(**reason.arguments)
@@ -53,7 +53,7 @@ def test_small_files(catalog: icebench.Catalog) -> None:
     table = made(catalog)
     for start in range(0, 60, 10):
         table.append(rows(start, start + 10))
-    reason = mend(table, "small-files")
+    reason = fix(table, "small-files")
     assert reason.cost_bytes == 5 << 20  # five opens fewer
     assert reason.gain.startswith("6 files become about 1;")
     assert table.maintenance.profile().files.files == 1
@@ -73,7 +73,7 @@ def test_deletes(catalog: icebench.Catalog) -> None:
     table.delete("id = 7 or id = 150", mode="merge-on-read")
     profile = table.maintenance.profile()
     assert (profile.deletes.data_files, profile.deletes.deleted_records) == (2, 2)
-    mend(table, "deletes")
+    fix(table, "deletes")
     assert table.maintenance.profile().deletes.pairs == 0
 
 
@@ -86,7 +86,7 @@ def test_dangling_deletes(catalog: icebench.Catalog) -> None:
     table.maintenance.rewrite_data_files(rewrite_all=True, use_starting_sequence_number=False)
     assert table.maintenance.profile().deletes.positions.dangling_files == 1
     table.set_properties({"read.split.open-file-cost": "0"})
-    mend(table, "dangling-deletes")
+    fix(table, "dangling-deletes")
     assert table.maintenance.profile().deletes.positions.files == 0
 
 
@@ -96,7 +96,7 @@ def test_manifests(catalog: icebench.Catalog) -> None:
         table.append(rows(start, start + 10))
     clustering = table.maintenance.profile().manifests.clustering[0]
     assert (clustering.name, clustering.values, clustering.opened, clustering.possible) == ("day", 3, 4.0, 1.0)
-    mend(table, "manifests")
+    fix(table, "manifests")
     assert table.maintenance.profile().manifests.data_manifests == 1
 
 
@@ -108,7 +108,7 @@ def test_order(catalog: icebench.Catalog) -> None:
     for start in range(4):
         table.append(rows(0, 1000).take([n * 4 + start for n in range(250)]))
     assert table.maintenance.profile().columns[0].table is not None
-    reason = mend(table, "order")
+    reason = fix(table, "order")
     assert reason.arguments == {"strategy": "sort", "rewrite_all": True}
     overlap = table.maintenance.profile().columns[0].table
     assert overlap is not None
@@ -166,7 +166,7 @@ def _check_forgotten_metadata(catalog: icebench.Catalog) -> None:
     assert table.maintenance.profile().history.forgotten_metadata_files == 0
 
 
-def test_a_read_only_table_has_a_portrait(catalog: icebench.Catalog) -> None:
+def test_a_read_only_table_has_a_profile(catalog: icebench.Catalog) -> None:
     table = made(catalog)
     table.append(rows(0, 10))
     opened = icebench.load_table(table.metadata_location)

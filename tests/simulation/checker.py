@@ -1,6 +1,6 @@
-"""The judge: every version of every table, who made it, and whether that was right.
+"""The checker: every version of every table, who made it, and whether that was right.
 
-The versions of a table come one after the other, whatever the actors do: each commit is judged at the moment it becomes
+The versions of a table are in a sequence, whatever the actors do: each commit is checked at the moment it becomes
 visible, as a step from the version before it. What the operation does to rows is computed again from the rows of the
 snapshot that it was committed on: that is what serializable means. At the end the acknowledged operations are compared
 with the versions that they made.
@@ -71,7 +71,7 @@ class Version:
     metadata: Json
 
 
-class Judge:
+class Checker:
     """Watches a world.
 
     Args:
@@ -117,9 +117,9 @@ class Judge:
                 "ends", f"{record.operation.kind}: {record.outcome}{'' if error is None else f' ({error})'}"
             )
         if record.outcome == "ok" and not record.versions:
-            self._judged(lambda: self._check_nothing_done(record))
+            self._checked(lambda: self._check_nothing_done(record))
         if record.outcome == "ok" and group_of(record.operation) == "forget":
-            self._judged(lambda: self._check_statistics_removed(record))
+            self._checked(lambda: self._check_statistics_removed(record))
 
     @property
     def _is_rest(self) -> bool:
@@ -131,7 +131,7 @@ class Judge:
 
     def moved(self) -> None:
         """The catalog names other metadata files."""
-        self._judged(lambda: self._take(self.place.pointers))
+        self._checked(lambda: self._take(self.place.pointers))
 
     def deleted(self, location: str) -> None:
         """A file is gone."""
@@ -143,7 +143,7 @@ class Judge:
         if running is not None and running.operation.kind == "remove_orphans":
             self._orphaned.add(location)
 
-    def _judged(self, check: Callable[[], object]) -> None:
+    def _checked(self, check: Callable[[], object]) -> None:
         try:
             check()
         except Violation as violation:
@@ -284,7 +284,7 @@ class Judge:
             _expect(after["next-row-id"] == next_id, "row ids", f"{record} left {after['next-row-id']}, not {next_id}")
 
     def _check_snapshots(self, before: Json, after: Json, new: Sequence[Json], record: Record) -> list[Json]:
-        """Judge new snapshots; returns those that are not staged."""
+        """Check new snapshots; returns those that are not staged."""
         by_id = {s["snapshot-id"]: s for s in (*before.get("snapshots", ()), *new)}
         heads = _references(before)
         made = {s["summary"].get("simulation"): s for s in new}
@@ -484,7 +484,7 @@ class Judge:
 
     def _was_done_by_another(self, record: Record) -> bool:
         """Whether tables had the names that a rename or drop is for at some moment while it ran: where its answer is
-        lost, nothing tells whose change that was."""
+        lost, nothing shows whose change that was."""
         old, new = ends_of(record.operation)
         return record.operation.kind != "create" and any(
             old not in names and (new is None or new in names) for names in self._names[record.named :]
