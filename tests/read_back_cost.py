@@ -1,4 +1,4 @@
-"""What reading new files back costs: writes the same rows with and without it, in turns, and prints ratios.
+"""What reading new files back costs: writes the same rows with and without it, interleaved, and prints ratios.
 
 python -m tests.read_back_cost [ROWS]
 """

@@ -58,7 +58,7 @@ class Places:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file so that nobody ever sees half of it: a temporary file beside it, synced, then renamed."""
+    """Write a text file atomically: a temporary file beside it, synced, then renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:

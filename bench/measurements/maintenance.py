@@ -258,7 +258,7 @@ class KeptTable:
 
 
 def _copied(source: str, target: str) -> None:
-    """A second name for what nobody changes in place, else a copy."""
+    """A hard link for files that are never changed in place, else a copy."""
     if source.endswith((".parquet", ".avro")):
         os.link(source, target)
     else:

@@ -64,7 +64,7 @@ class Truth(Protocol):
         ...
 
     def doubt(self, filter: str) -> str | None:
-        """Why nobody knows which files have rows that the filter keeps; None where it is known."""
+        """Why it is unknown which files have rows that the filter keeps; None where it is known."""
         ...
 
 

@@ -32,8 +32,8 @@ GLOSSARY = (
         "Five pairs can reach 93.75% confidence at most; the confidence that was reached stands beside the interval.",
     ),
     Fact("Round", "Every case once, in an order drawn anew, so that a drift of the machine touches all alike."),
-    Fact("False-positive rate", "Of the files without a matching row, the share that is planned all the same."),
-    Fact("Recall", "Of the files with a matching row, the share that is planned; below 100% rows are lost."),
+    Fact("False-positive rate", "The share of the files without a matching row that is planned."),
+    Fact("Recall", "The share of the files with a matching row that is planned; below 100% rows are lost."),
     Fact("Work counters", "What was done, not how long it took: exact, and the same in every run on every machine."),
 )
 

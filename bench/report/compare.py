@@ -12,7 +12,7 @@ from icebench.bench.statistics.claims import Effect, Series, effect_between, eff
 
 FLOOR = "inflate"
 _FLOORS = (FLOOR, "pyarrow")
-"""What is measured beside the engines though it is none, and so is never the best of them."""
+"""Measured beside the engines without being one: never the best of them."""
 
 
 def ratio(base: Record, head: Record) -> Effect | None:

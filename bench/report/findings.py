@@ -64,7 +64,7 @@ def fastest_layouts(records: Records) -> dict[str, Finding]:
 
 
 def _corrected(contests: Iterable[_Race | _Added]) -> Iterator[Finding]:
-    """What may be said of contests that are read together."""
+    """The findings of contests, corrected together for multiple comparisons."""
     held = [contest for contest in contests if contest.effects]
     p_values = [effect.p_value for contest in held for effect in contest.effects.values()]
     for contest in held:
@@ -72,7 +72,7 @@ def _corrected(contests: Iterable[_Race | _Added]) -> Iterator[Finding]:
 
 
 def least_sure(p_values: Sequence[float]) -> float:
-    """The largest p-value that is a claim among these; negative where none is."""
+    """The largest significant p-value after correction; negative where none is."""
     corrected = zip(p_values, holm(p_values), strict=True)
     return max((own for own, adjusted in corrected if adjusted <= FALSE_CLAIMS), default=-1.0)
 
@@ -101,7 +101,7 @@ def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Race:
-    """Competitors that do the same, and for each pair of them (base, head) how many times the base the head takes."""
+    """Competitors that do the same, and the ratio head / base of each pair of them."""
 
     what: str
     preposition: str
@@ -148,7 +148,7 @@ class _Added:
     effects: Mapping[tuple[str, str], Effect]
 
     def finding(self, least_sure: float) -> Finding:
-        """Who takes longer by how much, and for whom that cannot be said."""
+        """Which take longer, by how much, and which are inconclusive."""
         ranked = sorted(((name, effect) for (_, name), effect in self.effects.items()), key=lambda own: own[1].ratio)
         longer = [f"{signed_percent(to.ratio - 1)} with {name}" for name, to in ranked if to.p_value <= least_sure]
         equal = [name for name, to in ranked if to.is_equal]

@@ -94,7 +94,7 @@ def _complete(records: Records, tried: Sequence[str]) -> Iterator[list[Record]]:
 
 
 def _counted(layout: str, own: Sequence[tuple[Term, Effects]]) -> Iterator[Finding]:
-    """For each exact quantity, which knobs change it by more than equals may differ, the largest effect first."""
+    """For each exact quantity, the knobs that change it by more than `LEAST_EFFECT`, largest effect first."""
     counted: dict[str, dict[Term, float]] = {}
     for term, effects in own:
         for words, effect in effects.items():
@@ -158,7 +158,7 @@ def _points(effects: Effects) -> Iterator[Point]:
 
 
 def _findings(found: dict[str, list[tuple[Term, Effects]]]) -> Iterator[Finding]:
-    """What was counted; then what is claimed of time, the largest first: all such effects are corrected together."""
+    """What was counted; then the significant effects on time, largest first, corrected together."""
     for layout, own in found.items():
         yield from _counted(layout, [(term, effects) for term, effects in own if not term.is_interaction])
     timed = [

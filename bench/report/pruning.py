@@ -56,7 +56,7 @@ def pruning_section(records: Records) -> Section:
         title="Pruning effectiveness",
         explanation=(
             "Which files a plan keeps, against the truth: every file was searched for matching rows by brute force. "
-            "A plan may keep a file for nothing (a false positive) and must never lose one that matches: recall is "
+            "A plan may keep a file without a match (a false positive) and must never lose one that matches: recall is "
             "exactly 100%, or the run fails. These are counts, not timings."
         ),
         charts=(chart,) if (chart := _pruning_chart(records)) is not None else (),

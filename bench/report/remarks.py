@@ -1,4 +1,4 @@
-"""What a reader must know before believing a figure: with advice, worst first."""
+"""Remarks on the reliability of figures, with advice, worst first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ UNCOMMITTED = Remark(
 
 
 def remarks_of(run: Run) -> tuple[Remark, ...]:
-    """Everything to be said of a run, worst first."""
+    """All remarks on a run, worst first."""
     found = [] if run.complete else [INTERRUPTED]
     found += map(_failed, run.failures)
     found += _of_samples(run.records)

@@ -20,7 +20,7 @@ _COLUMNS = ("Revisions", "Quantity", "Before", "Now", "Change", "Confidence")
 
 
 def build_history(entries: Sequence[Entry], series: Sequence[Series], *, command: str) -> Report:
-    """All that is known of the history.
+    """The report of the history.
 
     Args:
         entries: Of the history, at least one.

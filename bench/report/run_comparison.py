@@ -28,9 +28,9 @@ _ROWS = 8
 """Of the summary."""
 
 _CAUTION = (
-    "Two runs share no rounds. An interval is over the rounds and processes of both, and over 10% (assumed) that a "
-    "machine's speed differs by from hour to hour; engines that did not change show by how much it did. What is less "
-    "than about 1.5x can only be measured within one run."
+    "Two runs share no rounds. An interval covers the rounds and processes of both, and an assumed drift of the "
+    "machine of 10%; engines that did not change show the real drift. Differences below "
+    "about 1.5x can only be measured within one run."
 )
 
 
@@ -160,7 +160,7 @@ def _pooled(
     effects: Mapping[tuple[str, str, str], Effect],
     sure: float,
 ) -> Table:
-    """What is claimed first, then what is furthest from 1."""
+    """Significant ones first, then those furthest from 1."""
     rows = []
     for name, effect in sorted(effects.items(), key=lambda own: (own[1].p_value > sure, -abs(math.log(own[1].ratio)))):
         differs = effect.p_value <= sure

@@ -65,7 +65,7 @@ def _tone(best_of_row: bool, timed: Record | None) -> Tone:  # noqa: FBT001 - pr
 
 
 def against_own(records: Records, title: str, case_name: str) -> Table | None:
-    """How many times what this project's engine takes the others take: more than 1 is an advantage; None without it."""
+    """Ratio of the others to this project's engine: more than 1 is an advantage; None without it."""
     others = [engine for engine in records.engines if engine != OWN]
     rows = []
     for case, layout, found in records.cases():

@@ -1,4 +1,4 @@
-"""Servers behind the catalogs that the contract is held against: each is started once, when first asked for."""
+"""Servers behind the catalogs of the contract tests: each is started once, when first asked for."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from icebench.engine.spec.types import StructType
 
 _SYNC = bytes(range(16))
 CODECS: dict[FileFormat, tuple[str, ...]] = {"orc": ("zlib", "uncompressed"), "avro": ("deflate", "null")}
-"""Those of the files of a table, in turns."""
+"""Those of the files of a table, cyclically."""
 
 
 def append_foreign(table: icebench.Table, file_format: FileFormat, parts: list[pa.Table]) -> None:

@@ -1,4 +1,4 @@
-"""Every request of every kind of change fails in turn, to storage and to the catalog's database: before it is carried
+"""Each request of every kind of change fails once, to storage and to the catalog's database: before it is carried
 out, or after, when only its answer is lost; once, or with all that follow, as after a crash. The table is as before the
 change or as after it, whole; what was acknowledged is there, what failed is not, and the next writer is not stuck.
 

@@ -1,4 +1,4 @@
-"""The truth that engines are held against, held against a model: rows deleted in every way that the format has."""
+"""The truth that engines are checked against, compared with a model: rows deleted in every way the format has."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_java_refuses_wrong_filters(java: AnyEngine, java_table: str, filter: st
 
 
 def test_maintenance_by_every_engine(where: Surroundings) -> None:
-    """Each engine's result is held against what was asked for; none is believed."""
+    """Each engine's result is checked against what was asked for; none is trusted."""
     sizes = {"rows": 2_000, "files": 8, "target_bytes": 100_000, "snapshots": 4, "listed_files": 120, "orphans": 5}
     values = {
         "name": "tiny",

@@ -1,4 +1,4 @@
-"""Appends of every kind, in turns."""
+"""Appends of every kind, interleaved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.interop.histories.shapes import PLAIN, rows
 
 HISTORIES = [
     History(
-        name="fast appends in turns",
+        name="fast appends, interleaved",
         columns=PLAIN,
         steps=[
             ours(Append(rows(0, 5))),

@@ -52,7 +52,7 @@ def nested(i: int) -> Row:
 
 HISTORIES = [
     History(
-        name="columns added, dropped, renamed and moved in turns",
+        name="columns added, dropped, renamed and moved, interleaved",
         columns=PLAIN,
         steps=[
             ours(Append(rows(0, 6))),

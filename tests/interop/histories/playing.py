@@ -1,4 +1,4 @@
-"""Plays a history: makes the table, lets the engines change it in turns, and compares what all of them read."""
+"""Plays a history: makes the table, lets the engines change it alternately, and compares what all of them read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of one table that several engines change in turns; at the end all of them read the same rows.
+"""Histories of one table that several engines change alternately; at the end all of them read the same rows.
 
 Each file beside this one holds the histories of one theme; `language.py` has the words for them, `model.py` the rows
 that must come out. `make test` plays a sample of them, `make soak` all.

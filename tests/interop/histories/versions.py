@@ -231,7 +231,7 @@ HISTORIES = [
         ],
     ),
     History(
-        name="in turns in a REST catalog",
+        name="alternately in a REST catalog",
         columns=PLAIN,
         catalog="rest",
         properties=ON_READ,
@@ -239,7 +239,7 @@ HISTORIES = [
         steps=IN_TURNS,
     ),
     History(
-        name="in turns in a directory catalog",
+        name="alternately in a directory catalog",
         columns=PLAIN,
         catalog="directory",
         created_by="java",

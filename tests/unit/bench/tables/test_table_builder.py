@@ -1,4 +1,4 @@
-"""Layouts built from raw files, each held against its own claim, and every other one against it."""
+"""Layouts built from raw files, each checked against its own claim and those of all others."""
 
 from __future__ import annotations
 

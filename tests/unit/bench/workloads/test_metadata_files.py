@@ -1,4 +1,4 @@
-"""Described files: what filters must keep, held against the bounds that the descriptions hold."""
+"""Described files: what filters must keep, compared with the bounds in the descriptions."""
 
 from typing import get_args
 

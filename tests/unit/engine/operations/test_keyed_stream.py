@@ -211,7 +211,7 @@ def test_inserts_alone_may_stay_in_their_spec(catalog: icebench.Catalog) -> None
     assert (rows(made), written) == ([(1, "theirs"), (5, "a")], [0])
 
 
-def test_a_spec_that_the_key_does_not_tell_is_refused_when_it_comes(catalog: icebench.Catalog) -> None:
+def test_a_spec_that_the_key_does_not_determine_is_refused_when_it_comes(catalog: icebench.Catalog) -> None:
     made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
     stream = made.keyed_stream(["id"])
     meanwhile(stream, lambda: evolved(theirs, ("data", "identity")))
