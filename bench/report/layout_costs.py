@@ -58,7 +58,7 @@ class LayoutCost:
 
     def pays_after(self) -> tuple[float, float, float] | None:
         """Queries until it has paid over the baseline: at least, about, at most; zeros where it does at once, None
-        where it never does or that is inconclusive."""
+        where it never does or that is undecided."""
         if self.saved is None or self.saved[1] <= 0 or self.extra_seconds is None:
             return None
         least, middle, most = (max(0.0, self.extra_seconds / seconds) for seconds in self.saved)
@@ -190,7 +190,7 @@ def _pays(cost: LayoutCost, *, is_baseline: bool) -> Cell:
     after = cost.pays_after()
     if after is None:
         never = cost.saved is not None and cost.saved[1] < 0
-        return Cell(text="never" if never else "inconclusive", tone=Tone.DOUBTFUL)
+        return Cell(text="never" if never else "undecided", tone=Tone.DOUBTFUL)
     low, about, high = (max(1, round(queries)) for queries in after)
     if not after[2]:
         return Cell(text="at once")

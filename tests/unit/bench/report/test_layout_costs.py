@@ -73,7 +73,7 @@ def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> Non
         "fast": "after 41 queries",
         "slow": "never",
         "cheap": "at once",
-        "alike": "inconclusive",
+        "alike": "undecided",
     }
     assert column(queries, "$ per month")[0] == "0.23 $"
     assert "The time of a query is that of icebench" in queries.note
