@@ -262,11 +262,11 @@ class Table(MetadataOperations, RowOperations):
             from_snapshot_id: The last snapshot that was seen already; None for everything since the table was made.
             to_snapshot_id: The last snapshot to see; None for the current one.
             from_inclusive: The first snapshot is itself among those that are seen.
-            filter: As in `scan`, like the others.
-            columns: See there.
-            case_sensitive: See there.
-            runner: See there.
-            counters: See there.
+            filter: Keeps rows, as in `scan`.
+            columns: Those to read, in order; None for all.
+            case_sensitive: Whether names in the filter and columns are.
+            runner: Does the reading; see `scan`.
+            counters: Counts the work of planning and reading.
 
         Raises:
             NotFound: No such snapshot, or part of the history between the two was expired.

@@ -65,11 +65,11 @@ class MatchingRows:
     """What filters keep of each data file of a table; found out once for each filter, and nothing else is kept.
 
     Args:
-        table: See `GroundTruth`.
-        files: See there.
+        table: Its metadata.
+        files: Its live data and delete files.
 
     Raises:
-        NoTruth: See there.
+        NoTruth: Its rows cannot be known; see `GroundTruth`.
     """
 
     def __init__(self, table: TableJson, files: Sequence[FileEntry]) -> None:

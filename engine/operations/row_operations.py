@@ -97,13 +97,13 @@ class RowOperations(ABC):
             data: A pyarrow Table or RecordBatchReader, a frame of pandas or Polars, a relation of DuckDB, any other
                 source of an Arrow stream, or a Spark DataFrame, whose executors write the files. Columns go by name;
                 one that is missing takes its write default, or null.
-            branch: See the class, as for the others.
+            branch: The branch to change, created if it does not exist.
             merge_schema: Add columns that the table does not have, and widen those that are narrower, in the same
                 commit, where the property ``write.spark.accept-any-schema`` allows it.
             wap_id: Write, audit, publish: leave the branch unchanged; the snapshot can be read by its id, and
                 `cherry_pick` publishes it. The id goes into its summary as ``wap.id``.
-            snapshot_properties: See the class.
-            counters: See the class.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Counts files, bytes and attempts.
         """
         target = self._target(counters)
         data = row_source.rows_of(data, "append")
@@ -138,9 +138,9 @@ class RowOperations(ABC):
             data: As for `append`; without rows no snapshot is created.
             stream_id: Identifies the stream across restarts of its writer.
             batch_id: The batch's number, greater than those before.
-            branch: See the class.
-            snapshot_properties: See the class.
-            counters: See the class.
+            branch: The branch to change, created if it does not exist.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Counts files, bytes and attempts.
         """
         target = self._target(counters)
         prepare = _writing(data, target, "append_batch")
@@ -169,9 +169,9 @@ class RowOperations(ABC):
                 Or locations of data files, which are opened; see `icebench.engine.operations.file_descriptions`.
             check_duplicate_files: Read all manifests of the branch and refuse a file that they list already, which
                 would be read twice. To be switched off for files that are certainly new.
-            branch: See the class.
-            snapshot_properties: See the class.
-            counters: See the class.
+            branch: The branch to change, created if it does not exist.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Counts files, bytes and attempts.
 
         Raises:
             AlreadyExists: The branch lists one of the files already.
@@ -202,9 +202,9 @@ class RowOperations(ABC):
         Args:
             filter: Selects the rows; rows for which it is null stay.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``.
-            branch: See the class.
-            snapshot_properties: See the class.
-            counters: See the class.
+            branch: The branch to change, created if it does not exist.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Counts files, bytes and attempts.
             spark: A `pyspark.sql.SparkSession` whose executors find the rows and write the files; without one, this
                 process does.
 
@@ -238,9 +238,9 @@ class RowOperations(ABC):
         Args:
             data: As for `append`; the rows need not match the filter.
             filter: Selects the rows to replace; None means all.
-            branch: See the class.
-            snapshot_properties: See the class.
-            counters: See the class.
+            branch: The branch to change, created if it does not exist.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Counts files, bytes and attempts.
 
         Returns:
             The snapshot; None if no row was removed or added.
@@ -296,9 +296,9 @@ class RowOperations(ABC):
                 rows as a RecordBatch to the column's values as an Array; or one function from the rows to the changed
                 rows. All of them get the rows before the change.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``.
-            branch: See the class.
-            snapshot_properties: See the class.
-            counters: See the class.
+            branch: The branch to change, created if it does not exist.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Counts files, bytes and attempts.
             spark: As for `delete`; functions among the assignments run there, too.
         """
         target = self._target(counters)
@@ -334,9 +334,9 @@ class RowOperations(ABC):
                 memory.
             on: The key columns.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``.
-            branch: See the class.
-            snapshot_properties: See the class.
-            counters: See the class.
+            branch: The branch to change, created if it does not exist.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Counts files, bytes and attempts.
         """
         target = self._target(counters)
         is_frame = row_source.is_dataframe(data)
@@ -364,9 +364,9 @@ class RowOperations(ABC):
 
         Args:
             on: The key columns.
-            branch: See the class.
+            branch: The branch to change, created if it does not exist.
             stream_id: Identifies the stream across restarts; each numbered batch is then committed once.
-            counters: See the class.
+            counters: Counts files, bytes and attempts.
 
         Raises:
             Unsupported: Format version 1, or the table is partitioned by a column that is no part of the key.
