@@ -39,6 +39,11 @@ from icebench.bench.workloads.definitions import (
 )
 from icebench.bench.workloads.rows import Rows
 
+_KEYS = frozenset({
+    "name", "description", "engines", "measurements", "filters", "layouts", "layout", "table", "axes", "workload",
+    "repetitions", "warmups", "warm_seconds", "case_seconds", "processes", "spark", "seed", "weights", "baseline",
+})  # fmt: skip
+"""Of a definition itself: no measurement of another package has such a name."""
 DEFAULT_SEED = 1
 DEFAULT_FILES = 61
 """Of each layout: one for each month of the sales, and one for those without a date."""
@@ -255,7 +260,7 @@ def _check_costing(experiment: Experiment, arranged: Sequence[Rows]) -> None:
 def _able(values: Mapping[str, Any], workloads: Sequence[Workload]) -> list[str]:
     """The measurements that suit a workload: the project's, and those of packages that the definition names."""
     named = values.get("measurements")
-    asked = {*values, *(filter(None, map(str, named)) if isinstance(named, list) else ())}
+    asked = {*values, *(filter(None, map(str, named)) if isinstance(named, list) else ())} - _KEYS
     known = [name for name in MEASUREMENTS if name in MEASUREMENTS.own or name in asked]
     return [name for name in known if any(MEASUREMENTS[name].fits(workload) for workload in workloads)]
 

@@ -65,8 +65,8 @@ def fetch(jars: Jars, ivy_home: Path = IVY_HOME) -> None:
         ivy += ["-retrieve", f"{collected}/[artifact]-[revision](-[classifier]).[ext]"]
         done = subprocess.run(ivy, capture_output=True, text=True, check=False)
         if done.returncode != 0 or not collected.is_dir():
-            said = "\n".join([line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-20:])
-            raise JarMissing(f"Ivy could not fetch {jars.name} (exit {done.returncode}):\n{said}")
+            lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            raise JarMissing(f"Ivy could not fetch {jars.name} (exit {done.returncode}): {'; '.join(lines[-2:])}")
         if not target.exists():
             shutil.move(collected, target)
 

@@ -6,7 +6,7 @@ without importing anything; a thing is imported when it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -32,6 +32,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._what = what
         self._kind = kind
         self._own = dict(own)
+        self._given: dict[str, T] = {}
         self._loaded: dict[str, T] = {}
 
     @property
@@ -40,15 +41,16 @@ class Registry(Mapping[str, T], Generic[T]):
         return tuple(self._own)
 
     @cached_property
-    def _added(self) -> Mapping[str, EntryPoint]:
-        found: dict[str, EntryPoint] = {}
+    def _added(self) -> Mapping[str, Sequence[EntryPoint]]:
+        found: dict[str, list[EntryPoint]] = {}
         for point in sorted(entry_points(group=self.group), key=lambda each: each.name):
-            other = found.get(point.name)
-            if point.name in self._own or other is not None:
-                also = "icebench" if other is None else _package(other)
-                raise ConfigError(f"two packages have a {self._what} {point.name!r}: {also} and {_package(point)}")
-            found[point.name] = point
+            found.setdefault(point.name, []).append(point)
         return found
+
+    def package_of(self, name: str) -> str | None:
+        """The package that adds the thing of that name, with its version; None for one of the project's."""
+        points = self._added.get(name, ())
+        return ", ".join(map(_package, points)) or None
 
     def add(self, name: str, thing: T) -> None:
         """Add a thing for the life of the process.
@@ -58,27 +60,36 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         if name in self:
             raise ConfigError(f"there is a {self._what} {name!r} already")
-        self._own[name] = thing
+        self._given[name] = thing
 
     def __getitem__(self, name: str) -> T:
         """The thing of that name.
 
         Raises:
             KeyError: There is none.
-            ConfigError: The package that adds it cannot be imported, or adds something else.
+            ConfigError: The package that adds it cannot be imported, adds something else, or is one of two.
         """
         if name not in self._loaded:
-            self._loaded[name] = self._load_own(name) if name in self._own else self._load_added(self._added[name])
+            self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._own, *self._added))
+        return iter(dict.fromkeys((*self._own, *self._given, *self._added)))
 
     def __len__(self) -> int:
-        return len(self._own) + len(self._added)
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._added
+        return name in self._own or name in self._given or name in self._added
+
+    def _load(self, name: str) -> T:
+        packages = [_package(point) for point in self._added.get(name, ())]
+        packages += ["icebench"] if name in self._own and packages else []
+        if len(packages) > 1:
+            raise ConfigError(f"two packages have a {self._what} {name!r}: {' and '.join(sorted(packages))}")
+        if name in self._given:
+            return self._given[name]
+        return self._load_own(name) if name in self._own else self._load_added(*self._added[name])
 
     def _load_own(self, name: str) -> T:
         thing = self._own[name]
@@ -95,8 +106,10 @@ class Registry(Mapping[str, T], Generic[T]):
             raise ConfigError(f"{where} cannot be imported: {error}") from error
         if not isinstance(thing, self._kind):
             raise ConfigError(f"{where} is a {type(thing).__name__}, not a {self._kind.__name__}")
+        if (name := getattr(thing, "name", point.name)) != point.name:
+            raise ConfigError(f"{where} calls itself {name!r}")
         return cast("T", thing)
 
 
 def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else point.value
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value

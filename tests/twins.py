@@ -37,7 +37,7 @@ LAYOUTS = ("sorted", "sorted-twin")
 PAYING = len(LAYOUTS) - 1
 """Claims that a layout pays, which a report is silent of where it is none."""
 
-_COMPARED = re.compile(r"is fastest|takes as long|no measurable difference")
+_COMPARED = re.compile(r"is fastest|takes as long|inconclusive")
 _WINNER = re.compile(r"is fastest|pays over")
 
 

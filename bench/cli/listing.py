@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
 from rich.table import Table
 
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.engines.registry import ENGINES
+from icebench.bench.engines.registry import ENGINES, EngineEntry
 from icebench.bench.errors import BenchError
-from icebench.bench.execution.measurement import MEASUREMENTS
+from icebench.bench.execution.measurement import MEASUREMENTS, MeasurementKind
 from icebench.bench.execution.run_file import read_run
 from icebench.bench.experiment import known_experiments, load_experiment
 from icebench.bench.layouts.registry import known_layouts
-from icebench.bench.workloads.definitions import WORKLOADS
+from icebench.bench.workloads.definitions import WORKLOADS, WorkloadEntry
 
 SHOWN_RUNS = 20
 
@@ -28,13 +28,24 @@ def listing(context: Context) -> None:
     for title, rows in (
         ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
         ("Layouts", [(name, layout.description) for name, layout in known_layouts().items()]),
-        ("Workloads", [(name, entry.description) for name, entry in WORKLOADS.items()]),
-        ("Engines", [(name, entry.description) for name, entry in ENGINES.items()]),
-        ("Measurements", [(name, kind.description) for name, kind in MEASUREMENTS.items()]),
+        ("Workloads", _described(WORKLOADS)),
+        ("Engines", _described(ENGINES)),
+        ("Measurements", _described(MEASUREMENTS)),
         ("Runs, the latest last", [(p.stem, _run(p)) for p in context.places.all_runs()[-SHOWN_RUNS:]]),
     ):
         out.print(f"[bold]{title}[/bold]")
         out.print(_grid(rows) if rows else "  none yet: 'icebench run' makes one")
+
+
+def _described(known: Mapping[str, WorkloadEntry | EngineEntry | MeasurementKind]) -> list[tuple[str, str]]:
+    """Names and descriptions; of a thing whose package is broken, why."""
+    found = []
+    for name in known:
+        try:
+            found.append((name, known[name].description))
+        except BenchError as error:
+            found.append((name, f"cannot be used: {error}"))
+    return found
 
 
 def _grid(rows: Iterable[tuple[str, str]]) -> Table:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from icebench.bench.definition import Definition
 from icebench.bench.engines.engine import AnyEngine
 from icebench.bench.engines.registry import ENGINES
+from icebench.bench.errors import ConfigError
 from icebench.bench.plugins import Registry
 from icebench.bench.records.case import Measured
 from icebench.bench.workloads.definitions import RowsWorkload, Workload
@@ -23,6 +24,8 @@ if TYPE_CHECKING:  # what measures imports what names its figures
 
 ANY = "*"
 """In `MeasurementKind.series`: whatever the cache."""
+
+_SERIES = ("time", "cpu", "memory")
 
 Figure = tuple[float, float]
 """What a case took in a round, and what its base took in the same."""
@@ -37,7 +40,7 @@ class Metric:
         title: Of its table; empty where it is only drawn.
         caption: Of its chart; empty where it is only tabulated.
         unit: Of the chart.
-        more_is_better: Where less is not.
+        more_is_better: Where less is not, which the caption says; for metrics that are only drawn.
         added: The metric of what a case adds to its base, in a table before.
         folded: Whether its table is only for looking things up.
         counted: Whether ratios of rounds say nothing: it is exact, or depends on earlier runs.
@@ -82,8 +85,8 @@ class Race:
     Args:
         what: What they do; the sentence begins with it.
         metric: By which they are compared.
-        between: Engines, over all cases; layouts, for the engine that is fastest, case by case; or each case and its
-            base, for every engine.
+        between: Engines, over all cases; layouts, for the engine that is fastest, case by case; or each case and the
+            one that is named ``none``, for every engine.
     """
 
     what: str
@@ -119,12 +122,14 @@ class MeasurementKind:
         description: One line, for lists.
         timed: Whether it has repetitions; False where all is counted.
         seconds: One execution at scale 1, of which half is the same at any smaller scale; for estimates.
-        series: Cache of a case -> the metrics of its wall time, processor time and memory; `ANY` for those not named.
+        series: Cache of a case -> the metrics of its wall time, processor time and memory; `ANY` for those not named,
+            and without that ``time``, ``cpu`` and ``memory``.
         units: Of further figures of cases and samples, where they are not shares and not seconds.
         differences: Metrics that are differences of two clocks: their scatter says nothing of themselves.
         section: What the report says; or ``module:function`` that draws it from records; None without a section.
         races: Findings, in their order.
-        findings: ``module:function`` that gives further ones, from records; empty without.
+        faults: ``module:function`` that gives findings of what went wrong, from all records; empty without.
+        findings: ``module:function`` that gives further findings, likewise.
         rows_counter: The counter of matching rows: zero in a filter's case is worth a remark. Empty where none is.
         checksums_files: Whether its checksums are of files, which have other names whenever they are written.
     """
@@ -133,11 +138,12 @@ class MeasurementKind:
     description: ClassVar[str]
     timed: ClassVar[bool] = True
     seconds: ClassVar[float] = 0.5
-    series: ClassVar[Mapping[str, tuple[str, str, str]]] = {ANY: ("time", "cpu", "memory")}
+    series: ClassVar[Mapping[str, tuple[str, str, str]]] = {ANY: _SERIES}
     units: ClassVar[Mapping[str, str]] = {}
     differences: ClassVar[frozenset[str]] = frozenset()
     section: ClassVar[SectionText | str | None] = None
     races: ClassVar[Sequence[Race]] = ()
+    faults: ClassVar[str] = ""
     findings: ClassVar[str] = ""
     rows_counter: ClassVar[str] = ""
     checksums_files: ClassVar[bool] = False
@@ -172,6 +178,10 @@ class MeasurementKind:
         """How many there are: of one table where the workload is arranged in layouts, else of all of it."""
         return len(asked.engines)
 
+    def names(self, cache: str) -> tuple[str, str, str]:
+        """The metrics of wall time, processor time and memory of cases with that cache."""
+        return self.series.get(cache) or self.series.get(ANY) or _SERIES
+
     def further(self, measured: Measured) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
         """Metric, unit and values by process and round, of what follows from a case's samples."""
         return iter(())
@@ -180,7 +190,7 @@ class MeasurementKind:
         self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]]
     ) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
         """The same of what a case costs more than its base, from wall time and processor time of both in each round."""
-        wall, cpu, _ = self.series.get(ANY, ("time", "cpu", ""))
+        wall, cpu, _ = self.names(ANY)
         for name, own in ((f"{wall}_added", 0), (f"{cpu}_added", 1)):
             yield name, "ratio", shares({place: figures[own] for place, figures in pairs.items()})
 
@@ -209,15 +219,31 @@ MEASUREMENTS: Registry[MeasurementKind] = Registry(
 )
 """What can be measured, in the order of reports."""
 
-_UNKNOWN = MeasurementKind()
+
+class _Unknown(MeasurementKind):
+    """What is assumed of a measurement that is not known here: a run's file may come from a machine with other
+    packages."""
+
+    name = "unknown"
+    description = "a measurement of a package that is not here"
+    section = SectionText(
+        title="Unknown measurement",
+        explanation="The package of this measurement is not here, or is broken: its times are shown as they are.",
+        metrics=(Metric(name="time", title="Time"), Metric(name="cpu", title="Processor time")),
+    )
+
+
+_UNKNOWN = _Unknown()
 
 
 def kind_of(name: str) -> MeasurementKind:
-    """The measurement of that name, or what is assumed of one that nobody here knows: a run's file may come from a
-    machine with other packages."""
+    """The measurement of that name, or what is assumed of one that is not known here."""
     if name == BUILD.name:
         return BUILD
-    return MEASUREMENTS.get(name, _UNKNOWN)
+    try:
+        return MEASUREMENTS[name]
+    except (ConfigError, KeyError):
+        return _UNKNOWN
 
 
 class _Build(MeasurementKind):

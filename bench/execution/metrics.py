@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from icebench.bench.execution.measurement import ANY, Figure, kind_of
+from icebench.bench.execution.measurement import Figure, kind_of
 from icebench.bench.records.case import Case, Cost, Measured, Sample
 from icebench.bench.records.record import Record
 
@@ -29,7 +29,7 @@ def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Re
         yield _record(measured, name, kind.units.get(name, "ratio"), {(0, 0): figure})
     if not samples:
         return
-    names = kind.series[case.cache if case.cache in kind.series else ANY]
+    names = kind.names(case.cache)
     for name, (unit, value) in zip(names, _COSTS, strict=True):
         values = {s.place: v for s in samples if (v := value(s.cost)) is not None}
         if values:

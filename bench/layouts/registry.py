@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Mapping
 from functools import cache
 
@@ -18,18 +19,19 @@ ADDED: Registry[str] = Registry("icebench.layouts", "layouts", {}, str)
 
 @cache
 def known_layouts() -> Mapping[str, Layout]:
-    """Those of the project in the file's order, then those of packages.
-
-    Raises:
-        ConfigError: A package's are not TOML, wrong, or have the name of another.
-    """
+    """Those of the project in the file's order, then those of packages. Of a package whose layouts are not TOML, wrong,
+    or have the name of others, there is a warning instead of its layouts."""
     layouts = _parsed(FILE.read_text(encoding="utf-8"), "")
     for name in ADDED:
-        where = f"layouts of entry point {name!r}"
-        more = _parsed(ADDED[name], where)
-        if taken := next((layout for layout in more if layout in layouts), None):
-            raise ConfigError(f"two layouts are named {taken!r}", path=where)
-        layouts |= more
+        where = f"layouts of {ADDED.package_of(name)}"
+        try:
+            more = _parsed(ADDED[name], where)
+            if taken := next((layout for layout in more if layout in layouts), None):
+                raise ConfigError(f"two layouts are named {taken!r}", path=where)
+        except ConfigError as error:
+            warnings.warn(f"{error}; they are left out", RuntimeWarning, stacklevel=2)
+        else:
+            layouts |= more
     return layouts
 
 

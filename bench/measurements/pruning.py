@@ -89,7 +89,8 @@ class _Kind(MeasurementKind):
     description = "planned files against the files that hold a matching row"
     timed = False
     section = "icebench.bench.report.pruning:pruning_section"
-    findings = "icebench.bench.report.pruning:pruning_findings"
+    faults = "icebench.bench.report.pruning:lost_files"
+    findings = "icebench.bench.report.pruning:layouts_by_filter"
     rows_counter = "rows_matching"
     checksums_files = True
 

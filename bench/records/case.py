@@ -20,7 +20,7 @@ class Case:
         cache: ``cold``, ``warm``, ``fresh`` (a new process), or ``none`` where nothing is cached.
         filter: Its name.
         engine: Who is measured.
-        measurement: Out of `icebench.bench.experiment.MEASUREMENTS`.
+        measurement: Out of `icebench.bench.execution.measurement.MEASUREMENTS`.
     """
 
     workload: str = "*"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from pkgutil import resolve_name
 
-from icebench.bench.execution.measurement import MEASUREMENTS, Race
+from icebench.bench.execution.measurement import MEASUREMENTS, Race, kind_of
 from icebench.bench.records.record import Failure
 from icebench.bench.report.compare import Records, best, pooled
 from icebench.bench.report.model import Finding
@@ -31,7 +31,7 @@ def findings_of(
     """The findings of a run: what went wrong first, then the answers to what its definition asks, then layouts, then
     engines, measurement by measurement."""
     measured = records.names("measurement")
-    kinds = {name: MEASUREMENTS[name] for name in MEASUREMENTS if name in measured}
+    kinds = {name: kind_of(name) for name in MEASUREMENTS if name in measured}
     # What a run is mostly made for comes first.
     races = sorted(
         ((name, race) for name, kind in kinds.items() for race in kind.races),
@@ -42,8 +42,11 @@ def findings_of(
         for name, race in races
         for contest in _contests(race, records.where(measurement=name, metric=race.metric).competing)
     ]
-    own = (resolve_name(kind.findings)(records) for kind in kinds.values() if kind.findings)
-    return (*_wrong_answers(failures), *answers, *chain.from_iterable(own), *_corrected(contests))
+    faults, further = (
+        [each for name in names if name for each in resolve_name(name)(records)]
+        for names in ([kind.faults for kind in kinds.values()], [kind.findings for kind in kinds.values()])
+    )
+    return (*_wrong_answers(failures), *faults, *answers, *further, *_corrected(contests))
 
 
 def _contests(race: Race, records: Records) -> Iterator[_Race | _Added]:
@@ -120,9 +123,9 @@ class _Race:
         said = [f"is fastest {self.preposition} {first}; {listed(slower)}"] if slower else []
         said += [f"takes as long {self.preposition} {listed([first, *equal])}, within {WITHIN}"] if equal else []
         if unsure and not said:
-            statement = f"{self.what}: no measurable difference between {listed([first, *unsure])}"
+            statement = f"{self.what}: inconclusive between {listed([first, *unsure])}"
         else:
-            said += [f"no measurable difference between {first} and {listed(unsure)}"] if unsure else []
+            said += [f"inconclusive between {first} and {listed(unsure)}"] if unsure else []
             statement = f"{self.what} {'; '.join(said)}"
         return Finding(statement=f"{statement}.", evidence=f"{self.evidence}: {_intervals(measured)}.")
 
@@ -155,7 +158,7 @@ class _Added:
         unsure = _unsure(ranked, least_sure)
         said = [f"make a scan longer by {listed(longer)}"] if longer else []
         said += [f"cost less than {WITHIN} with {listed(equal)}"] if equal else []
-        said += [f"have no measurable cost with {listed(unsure)}"] if unsure else []
+        said += [f"are inconclusive with {listed(unsure)}"] if unsure else []
         evidence = f"Ratio to the scan without {self.what.lower()}, pooled over layouts: {_intervals(ranked)}."
         return Finding(statement=f"{self.what} ({self.case}) {'; they '.join(said)}.", evidence=evidence)
 

@@ -223,14 +223,9 @@ def _count_cell(number: float | None) -> Cell:
     return Cell(text="-" if number is None else f"{int(number):,}")
 
 
-def pruning_findings(records: Records) -> Iterator[Finding]:
-    """Files that were lost, and which layout prunes best under each filter."""
-    yield from _lost_files(records.where(measurement="pruning", metric="recall"))
-    yield from _layouts_by_filter(records.where(measurement="pruning"))
-
-
-def _lost_files(recalls: Records) -> Iterator[Finding]:
-    for record in recalls.all:
+def lost_files(records: Records) -> Iterator[Finding]:
+    """Plans that lack a file with a matching row."""
+    for record in records.where(measurement="pruning", metric="recall").all:
         if median(record) != 1:
             yield Finding(
                 statement=f"{record.engine} loses rows: for {record.case} on {record.layout} it does not plan "
@@ -239,8 +234,9 @@ def _lost_files(recalls: Records) -> Iterator[Finding]:
             )
 
 
-def _layouts_by_filter(pruning: Records) -> Iterator[Finding]:
+def layouts_by_filter(records: Records) -> Iterator[Finding]:
     """For each filter, the layout of which the least is read, and how much less that is."""
+    pruning = records.where(measurement="pruning")
     for case in pruning.names("case"):
         of_case = pruning.where(case=case)
         engine = next(iter(of_case.engines))

@@ -164,7 +164,7 @@ def _pooled(
     rows = []
     for name, effect in sorted(effects.items(), key=lambda own: (own[1].p_value > sure, -abs(math.log(own[1].ratio)))):
         differs = effect.p_value <= sure
-        claim = ("longer" if effect.ratio > 1 else "shorter") if differs else "no measurable difference"
+        claim = ("longer" if effect.ratio > 1 else "shorter") if differs else "inconclusive"
         interval = f"{effect.low:.2f} to {effect.high:.2f}"
         tone = Tone.DOUBTFUL if differs else Tone.PLAIN
         cases = Cell(text=str(len(groups[name])))

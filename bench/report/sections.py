@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pkgutil import resolve_name
 
-from icebench.bench.execution.measurement import MEASUREMENTS, Metric, SectionText
+from icebench.bench.execution.measurement import BUILD, MEASUREMENTS, Metric, SectionText, kind_of
 from icebench.bench.records.record import Record
 from icebench.bench.report import tables
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
@@ -33,10 +33,11 @@ def sections_of(records: Records) -> tuple[Section, ...]:
     layouts, engines = records.names("layout"), records.names("engine")
     measured = records.names("measurement")
     made: list[Section] = []
-    for name in (name for name in MEASUREMENTS if name in measured):
+    known = [name for name in MEASUREMENTS if name in measured]
+    for name in (*known, *(name for name in measured if name not in (*known, BUILD.name))):
         # Rows and colours stay the same from section to section, whatever a measurement lacks.
         own = Records(records.where(measurement=name).all, layout_order=layouts, engine_order=engines)
-        match MEASUREMENTS[name].section:
+        match kind_of(name).section:
             case SectionText() as text:
                 made.append(_section(name, text, own))
             case str() as drawn:
@@ -105,4 +106,6 @@ def _axis_unit(values: Sequence[float], unit: str) -> tuple[float, str]:
         return (1.0, "seconds") if largest >= 2 else (1e-3, "milliseconds")
     if unit == "ratio":
         return 0.01, "% added"
-    return (1e6, "million rows a second") if largest >= 1e6 else (1e3, "thousand rows a second")
+    if unit == "rows/s":
+        return (1e6, "million rows a second") if largest >= 1e6 else (1e3, "thousand rows a second")
+    return 1.0, unit

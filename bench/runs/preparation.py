@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.engines.engine import AnyEngine
-from icebench.bench.engines.registry import ENGINES, readers_of
+from icebench.bench.engines.registry import readers_of
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.context import Context
 from icebench.bench.execution.measurement import BUILD, MEASUREMENTS
@@ -113,7 +113,7 @@ class Preparation:
             deletes=experiment.options["deletes"] if deletes else None,
             delete_layouts=[each.name for each in experiment.layouts if experiment.measures("deletes", each.name)],
         )
-        readers = {kind: readers_of(kind, list(ENGINES)) for kind in DELETE_KINDS}
+        readers = {kind: readers_of(kind, experiment.engines) for kind in DELETE_KINDS}
         for dataset in find_or_build(request, DatasetCache(self.cache), spark=self.spark, progress=self.progress):
             table = load_table_json(dataset.metadata_location)
             filters = experiment.filters or workload.rows.filters

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from icebench.bench.engines.access import TableAccess, scheme_of
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
-from icebench.bench.engines.registry import EngineContext, make_engine
+from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
 from icebench.bench.errors import BenchError, ConfigError, CorruptRecords
 from icebench.bench.execution.environment import fingerprint
 from icebench.bench.execution.interruption import Interruption
@@ -33,6 +33,7 @@ from icebench.bench.execution.runner import ClockExecutor, Executor, Runner, out
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.layouts.registry import ADDED as LAYOUTS
 from icebench.bench.measurements.building import BUILDER
 from icebench.bench.progress import Progress, silent
 from icebench.bench.records.case import Case
@@ -41,7 +42,7 @@ from icebench.bench.runs.own_tables import location_of
 from icebench.bench.runs.preparation import Preparation
 from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.bench.truth.rows import GroundTruth, truth_at
-from icebench.bench.workloads.definitions import TableWorkload
+from icebench.bench.workloads.definitions import WORKLOADS, TableWorkload
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The directory whose git revision a run records."""
@@ -176,7 +177,10 @@ class _Attempt:
             where.cache / "iceberg_java",
             where.session,
             files=files,
-            on_s3=lambda: any(is_on_s3(each, self._access) for each in experiment.workloads),
+            on_s3=lambda: (
+                any(ENGINES[name].needs_spark for name in experiment.engines)
+                and any(is_on_s3(each, self._access) for each in experiment.workloads)
+            ),
         )
 
     def execute(
@@ -276,6 +280,8 @@ class _Attempt:
         """The fingerprint, and beside it, as the same figures may be asked for in many ways, what was asked for."""
         experiment = self._experiment
         found = fingerprint(versions, spark=self._spark.facts(), checkout=CHECKOUT)
+        if extensions := extensions_of(experiment):
+            found["software"] = {**found["software"], "extensions": extensions}
         asked = {"command": list(self._where.command)} if self._where.command else {}
         return {
             **found,
@@ -302,6 +308,15 @@ def _checked(measurement: Measurement, bench: Bench, recorder: Recorder) -> list
     except BenchError as error:
         recorder.fail(replace(measurement.case, filter="*"), error)
     return found
+
+
+def extensions_of(experiment: Experiment) -> list[str]:
+    """The packages, with their versions, whose things a definition uses."""
+    used = [ENGINES.package_of(name) for name in experiment.engines]
+    used += [MEASUREMENTS.package_of(name) for name in experiment.measurements]
+    used += [WORKLOADS.package_of(workload.kind) for workload in experiment.workloads]
+    used += [LAYOUTS.package_of(name) for name in LAYOUTS]
+    return sorted({package for package in used if package is not None})
 
 
 def is_on_s3(workload: object, access: TableAccess) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,12 +53,20 @@ def find_or_write(rows: Rows, cache: DatasetCache, spark: Callable[[], SparkSess
             "size_bytes": sum(path.stat().st_size for path in paths),
         }
 
-    found = cache.find_or_build(
-        f"raw-{rows.name}".replace(" ", "-"), {**rows.key(), "made by": source_digest([_WORKLOADS])}, write
-    )
+    made_by = source_digest([_WORKLOADS, *_sources_elsewhere(type(rows))])
+    found = cache.find_or_build(f"raw-{rows.name}".replace(" ", "-"), {**rows.key(), "made by": made_by}, write)
     return RawFiles(
         schema=rows.schema,
         paths=tuple(map(Path, found["paths"])),
         rows=found["rows"],
         size_bytes=found["size_bytes"],
     )
+
+
+def _sources_elsewhere(rows: type[Rows]) -> list[Path]:
+    """The file of a workload that is not the project's; none for a class that was typed into an interpreter."""
+    try:
+        file = Path(inspect.getfile(rows)).resolve()
+    except (OSError, TypeError):
+        return []
+    return [] if file.is_relative_to(_WORKLOADS) else [file]

@@ -10,6 +10,7 @@ from icebench.engine.errors import Invalid
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
 from icebench.engine.spec.properties import RESERVED
+from icebench.engine.spec.schema import list_of_names
 from icebench.engine.spec.schema_evolution import SchemaUpdate
 from icebench.engine.spec.snapshots import MAIN
 from icebench.engine.spec.sorting import SortOrder
@@ -64,7 +65,9 @@ class MetadataOperations(ABC):
 
         No fields or names make the table unsorted.
         """
-        self._change(evolution.ReplaceSortOrder(order))
+        # Staged more than once: an iterator would be exhausted, and no names mean unsorted.
+        wanted = order if isinstance(order, SortOrder) else list_of_names(order, "sort_order")
+        self._change(evolution.ReplaceSortOrder(wanted))
         return self
 
     def set_properties(self, properties: Mapping[str, str]) -> Self:

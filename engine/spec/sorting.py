@@ -55,4 +55,6 @@ def sort_order_of(order: SortOrder | Sequence[str], schema: Schema) -> SortOrder
     if isinstance(order, SortOrder):
         return order
     ids = [schema.find(name).field_id for name in list_of_names(order, "sort_order")]
+    if len(set(ids)) < len(ids):
+        raise Invalid(f"sort_order names a column twice: {list(order)}")
     return SortOrder(tuple(SortField(source_ids=(i,), transform=Identity()) for i in ids))

@@ -61,7 +61,9 @@ def changed_rooms(base: str) -> Iterator[Room]:
 def _changed_lines(base: str) -> dict[str, set[int]]:
     lines: dict[str, set[int]] = {}
     file = ""
-    for line in _git("diff", "--merge-base", "-M", "-U0", "--diff-filter=d", base, "--", *_PRODUCT).splitlines():
+    plain = ("--no-ext-diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")  # whatever the user's configuration
+    asked = ("--merge-base", "-M", "-U0", "--diff-filter=d", *plain)
+    for line in _git("diff", *asked, base, "--", *_PRODUCT).splitlines():
         if line.startswith("+++ b/"):
             file = line.removeprefix("+++ b/")
         elif hunk := _HUNK.match(line):

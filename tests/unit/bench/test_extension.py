@@ -15,7 +15,12 @@ import pytest
 import icebench
 from icebench.bench import plugins
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.measurement import MeasurementKind
+from icebench.bench.execution.metrics import records_of
 from icebench.bench.plugins import Registry
+from icebench.bench.records.case import Case, Cost, Evidence, Measured, Sample
+from icebench.bench.report.compare import Records
+from icebench.bench.report.sections import sections_of
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "tests" / "example_package"
@@ -101,8 +106,9 @@ def test_the_page_shows_the_package() -> None:
 
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    def put(**values: str) -> None:
-        made = EntryPoints(EntryPoint(name, value, "icebench.things") for name, value in values.items())
+    def put(*more: tuple[str, str], **values: str) -> None:
+        pairs = (*values.items(), *more)
+        made = EntryPoints(EntryPoint(name, value, "icebench.things") for name, value in pairs)
         monkeypatch.setattr(plugins, "entry_points", lambda group: made.select(group=group))
 
     return put
@@ -137,13 +143,37 @@ def test_a_broken_package_is_named_when_its_thing_is_asked_for(
         registry()["three"]
 
 
-def test_no_two_things_have_one_name(points: Callable[..., None]) -> None:
-    points(one="sys:maxsize")
+def test_of_two_things_with_one_name_neither_can_be_used(points: Callable[..., None]) -> None:
+    points(("three", "sys:maxsize"), ("three", "sys:maxunicode"), one="sys:maxsize")
+    found = registry()
+    assert list(found) == ["one", "two", "three"]
+    assert found["two"] == sys.maxsize
     with pytest.raises(ConfigError, match="two packages have a thing 'one': icebench and sys:maxsize"):
-        list(registry())
+        found["one"]
+    with pytest.raises(ConfigError, match="two packages have a thing 'three': sys:maxsize and sys:maxunicode"):
+        found["three"]
+
+
+def test_a_thing_may_be_added_for_the_life_of_the_process(points: Callable[..., None]) -> None:
     points()
     found = registry()
     found.add("three", 3)
-    assert found["three"] == 3
+    assert (found["three"], list(found), found.own) == (3, ["one", "two", "three"], ("one", "two"))
     with pytest.raises(ConfigError, match="there is a thing 'three' already"):
         found.add("three", 4)
+
+
+def test_a_thing_has_the_name_of_its_entry_point(points: Callable[..., None]) -> None:
+    points(three="icebench.bench.execution.measurement:BUILD")
+    with pytest.raises(ConfigError, match=r"thing 'three' .* calls itself 'build'"):
+        Registry("icebench.things", "thing", {}, MeasurementKind)["three"]
+
+
+def test_measurements_that_are_not_known_here_have_a_section() -> None:
+    seconds = {place: 1.0 + place for place in range(6)}
+    samples = tuple(Sample(process=0, round=n, cost=Cost(wall=s, cpu=s)) for n, s in seconds.items())
+    case = Case(workload="w", layout="l", measurement="narrow", engine="icebench")
+    records = records_of([Measured(case=case, engine_version="1", evidence=Evidence(), samples=samples)])
+    (section,) = sections_of(Records(records))
+    assert section.title == "Unknown measurement"
+    assert next(table.title for table in section.tables) == "Time"

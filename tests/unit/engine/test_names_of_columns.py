@@ -85,3 +85,14 @@ def test_a_sort_order_by_names_is_the_one_by_ids(table: icebench.Table, catalog:
 def test_a_partition_field_is_a_pair(spec: Any, catalog: icebench.Catalog) -> None:
     with pytest.raises(Invalid, match="a partition field is a column and a transform"):
         catalog.create_table("db.wrong", ROWS.schema, partition_spec=spec)
+
+
+def test_names_that_are_given_once_last_for_a_transaction(table: icebench.Table) -> None:
+    with table.transaction() as transaction:
+        transaction.replace_sort_order(name for name in ["id"])  # type: ignore[arg-type]
+    assert [field.source_id for field in table.sort_order.fields] == [table.schema().find("id").field_id]
+
+
+def test_a_sort_order_names_a_column_once(table: icebench.Table) -> None:
+    with pytest.raises(Invalid, match="sort_order names a column twice"):
+        table.replace_sort_order(["id", "id"])

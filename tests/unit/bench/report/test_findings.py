@@ -10,7 +10,7 @@ from icebench.bench.report.compare import Records
 from icebench.bench.report.findings import findings_of
 from tests.unit.bench.report.sample_run import DRIFT, record, sample_run
 
-UNSURE = "no measurable difference"
+UNSURE = "inconclusive"
 
 
 def mentions(statement: str, *parts: str) -> bool:
@@ -40,9 +40,9 @@ def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() 
         ("Cold planning", *planning),
         ("Warm planning", *planning),
         ("decimal columns", "fastest", "icebench", "pyiceberg", "1.40x", "iceberg-java", "3.1x"),
-        ("Deletes (1%)", "+68.9% with iceberg-java", "no measurable cost", "icebench (1.03x, 0.93 to 1.15)"),
-        ("Deletes (10%)", "+183.7% with iceberg-java", "no measurable cost", "icebench (1.09x, 0.99 to 1.21)"),
-        ("Deletes (refresh)", "+114.9% with iceberg-java", "no measurable cost", "icebench (1.06x, 0.95 to 1.17)"),
+        ("Deletes (1%)", "+68.9% with iceberg-java", "inconclusive", "icebench (1.03x, 0.93 to 1.15)"),
+        ("Deletes (10%)", "+183.7% with iceberg-java", "inconclusive", "icebench (1.09x, 0.99 to 1.21)"),
+        ("Deletes (refresh)", "+114.9% with iceberg-java", "inconclusive", "icebench (1.06x, 0.95 to 1.17)"),
     ]
     for statement, parts in zip(statements(sample_run().records), expected, strict=True):
         assert mentions(statement, *parts), statement
@@ -118,7 +118,7 @@ def test_only_an_interval_within_the_least_effect_makes_equals() -> None:
 
 @pytest.mark.parametrize(
     ("processes", "said"),
-    [(1, "have no measurable cost with icebench (1.01x, 0.8"), (12, "cost less than 5% with icebench.")],
+    [(1, "are inconclusive with icebench (1.01x, 0.8"), (12, "cost less than 5% with icebench.")],
 )
 def test_deletes_cost_nothing_only_where_the_interval_says_so(processes: int, said: str) -> None:
     base, head = of_processes(processes, none=1.0, some=1.01)
