@@ -96,7 +96,7 @@ def test_what_is_no_append_stops_the_stream_unless_it_is_skipped(
     table.delete("id = 3", "copy-on-write")
     table.append(rows(20, 21))
     seen = Seen()
-    with pytest.raises(PySparkException, match="streaming-skip-delete-snapshots=true passes over"):
+    with pytest.raises(PySparkException, match="streaming-skip-delete-snapshots=true skips"):
         run(stream(spark, tmp_path), seen, tmp_path / "checkpoint")
     assert seen.batches == [(0, [0, 1, 2, 3])]
     run(stream(spark, tmp_path, streaming_skip_delete_snapshots="true"), seen, tmp_path / "checkpoint")
