@@ -26,7 +26,7 @@ def test_what_ivy_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(ivy_jars, "find_java_home", lambda: tmp_path)
     monkeypatch.setattr(subprocess, "run", refused)
-    with pytest.raises(JarMissing, match=r"could not fetch things \(exit 1\):\nunresolved dependency: .* not found"):
+    with pytest.raises(JarMissing, match=r"could not fetch things \(exit 1\): unresolved dependency: .* not found"):
         fetched(JARS, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
