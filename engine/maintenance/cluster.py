@@ -30,8 +30,7 @@ from icebench.engine.plan.manifests import ManifestSource
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import CLUSTERING_FAN_IN, CLUSTERING_KEYS, CLUSTERING_STRATEGY
 from icebench.engine.spec.snapshots import Snapshot
-from icebench.engine.spec.sorting import SortField, SortOrder
-from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.sorting import SortOrder, sort_order_of
 
 _MOST_ROUNDS = 8
 """A pass looks again at what it has written; estimates are seldom so wrong that there is more to do twice."""
@@ -93,8 +92,7 @@ class Declaration:
             raise Invalid(f"the table declares no clustering: set {CLUSTERING_STRATEGY.name}")
         order = metadata.sort_order
         if keys:
-            ids = [schema.find(name).field_id for name in keys]
-            order = SortOrder(tuple(SortField(source_ids=(i,), transform=Identity()) for i in ids))
+            order = sort_order_of(keys, schema, CLUSTERING_KEYS.name)
         if order.is_unsorted or (strategy != "sort" and not keys):
             raise Invalid(f"the table declares no keys of its clustering: set {CLUSTERING_KEYS.name}")
         order.check(schema)

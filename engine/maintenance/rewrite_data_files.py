@@ -31,7 +31,6 @@ from icebench.engine.read.plans import planned_files, request_for
 from icebench.engine.runtime.local import LocalRunner, available_threads
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.schema import list_of_names
 from icebench.engine.spec.snapshots import MAIN, Snapshot
 from icebench.engine.spec.sorting import SortOrder, sort_order_of
 from icebench.engine.write.data_files import remove_files, written_schema
@@ -317,10 +316,8 @@ def _ordering(rewrite: Rewrite, metadata: TableMetadata) -> tuple[Ordering | Non
     if rewrite.strategy == "binpack":
         return None, None
     if rewrite.strategy in ("zorder", "hilbert"):
-        keys = sort_order_of(list_of_names(rewrite.zorder_by or rewrite.hilbert_by, f"{rewrite.strategy}_by"), schema)
+        keys = sort_order_of(rewrite.zorder_by or rewrite.hilbert_by, schema, f"{rewrite.strategy}_by")
         ids = tuple(key.source_id for key in keys.fields)
-        if len(set(ids)) != len(ids):
-            raise Invalid(f"{rewrite.strategy}_by names a column twice")
         keys.check(schema)
         return (Ordering(z_order=ids) if rewrite.strategy == "zorder" else Ordering(hilbert=ids)), None
     order = sort_order_of(metadata.sort_order if rewrite.sort_order is None else rewrite.sort_order, schema)

@@ -50,11 +50,15 @@ class SortOrder:
 UNSORTED = SortOrder()
 
 
-def sort_order_of(order: SortOrder | Sequence[str], schema: Schema) -> SortOrder:
-    """The order, or the one by these columns, ascending and with nulls first; raises Invalid for an unknown column."""
+def sort_order_of(order: SortOrder | Sequence[str], schema: Schema, argument: str = "sort_order") -> SortOrder:
+    """The order, or the one by these columns, ascending and with nulls first.
+
+    Raises:
+        Invalid: A column is unknown, or named twice; `argument` is who names it.
+    """
     if isinstance(order, SortOrder):
         return order
-    ids = [schema.find(name).field_id for name in list_of_names(order, "sort_order")]
+    ids = [schema.find(name).field_id for name in list_of_names(order, argument)]
     if len(set(ids)) < len(ids):
-        raise Invalid(f"sort_order names a column twice: {list(order)}")
+        raise Invalid(f"{argument} names a column twice")
     return SortOrder(tuple(SortField(source_ids=(i,), transform=Identity()) for i in ids))
