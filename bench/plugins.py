@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from typing import Generic, TypeVar, cast
 
 from icebench.bench.errors import ConfigError
@@ -93,10 +93,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _load_own(self, name: str) -> T:
         thing = self._own[name]
-        if isinstance(thing, str) and self._kind is not str:
-            module, _, attribute = thing.partition(":")
-            return cast("T", getattr(import_module(module), attribute))
-        return cast("T", thing)
+        return cast("T", resolve_name(thing) if isinstance(thing, str) and self._kind is not str else thing)
 
     def _load_added(self, point: EntryPoint) -> T:
         where = f"{self._what} {point.name!r} of package {_package(point)}"

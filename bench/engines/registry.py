@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 from icebench.bench.engines.access import Access, TableAccess
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
@@ -104,12 +104,12 @@ def make_engine(name: str, context: EngineContext) -> AnyEngine:
         EngineMissing: It is not installed or cannot work here; the message is the reason.
         KeyError: No such engine.
     """
-    module, _, factory = ENGINES[name].factory.partition(":")
+    factory = ENGINES[name].factory
     try:
-        make = cast("Callable[[EngineContext], AnyEngine]", getattr(import_module(module), factory))
+        make: Callable[[EngineContext], AnyEngine] = resolve_name(factory)
         return make(context)
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "icebench":
             raise  # this project's own mistake, not a missing peer
-        advice = ": pip install 'icebench[peers]'" if module.startswith("icebench.") else ""
+        advice = ": pip install 'icebench[peers]'" if factory.startswith("icebench.") else ""
         raise EngineMissing(f"{error.name or error} is not installed{advice}") from error

@@ -18,7 +18,8 @@ from icebench.bench.execution.measurement import (
 )
 from icebench.bench.execution.trial import Measurement
 from icebench.bench.measurements.scanning import SERIES, Scanning
-from icebench.bench.measurements.subject import NONE, Subject, Unmeasured
+from icebench.bench.measurements.subject import Subject, Unmeasured
+from icebench.bench.records.case import NONE
 from icebench.bench.tables.delete_variants import DeleteDefinition
 from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload, Workload
 

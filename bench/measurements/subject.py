@@ -19,9 +19,6 @@ from icebench.bench.truth.metadata import TableJson
 from icebench.bench.truth.rows import MatchingRows
 from icebench.bench.workloads.definitions import DescribedWorkload
 
-NONE = "none"
-"""The configuration without deletes, in the deletes measurement."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 EVERYTHING = "all"
 """The filter of a case that has none."""
+NONE = "none"
+"""The configuration without what the others of its measurement have: deletes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from itertools import combinations
 from pkgutil import resolve_name
 
 from icebench.bench.execution.measurement import MEASUREMENTS, Race, kind_of
+from icebench.bench.records.case import NONE
 from icebench.bench.records.record import Failure
 from icebench.bench.report.compare import Records, best, pooled
 from icebench.bench.report.model import Finding
@@ -21,8 +22,6 @@ from icebench.bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Effect,
 
 WITHIN = f"{math.expm1(LEAST_EFFECT):.0%}"
 """By how much equals may differ."""
-NONE = "none"
-"""The case of scans without deletes."""
 
 
 def findings_of(
