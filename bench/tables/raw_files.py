@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from icebench.bench.errors import ConfigError
 from icebench.bench.tables.cache import DatasetCache, source_digest
 from icebench.bench.workloads.rows import Rows
 
@@ -42,6 +43,7 @@ def find_or_write(rows: Rows, cache: DatasetCache, spark: Callable[[], SparkSess
     """The raw files, from the cache if it has them.
 
     Raises:
+        ConfigError: The workload's class is in no file.
         DatasetFailed: The disk refused.
     """
 
@@ -64,9 +66,10 @@ def find_or_write(rows: Rows, cache: DatasetCache, spark: Callable[[], SparkSess
 
 
 def _sources_elsewhere(rows: type[Rows]) -> list[Path]:
-    """The file of a workload that is not the project's; none for a class that was typed into an interpreter."""
+    """The file of a workload that is not the project's; raises ConfigError for a class without one."""
     try:
         file = Path(inspect.getfile(rows)).resolve()
-    except (OSError, TypeError):
-        return []
+    except (OSError, TypeError) as error:
+        reason = f"{rows.__name__} is in no file, so its rows could not be kept: define it in a module"
+        raise ConfigError(reason, path="workload") from error
     return [] if file.is_relative_to(_WORKLOADS) else [file]

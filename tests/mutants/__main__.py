@@ -43,6 +43,9 @@ def main(arguments: Sequence[str]) -> int:
 
     among = changed_rooms(options.base) if options.base else rooms(options.only)
     chosen = [(room, [m for m in room.mutants if _matches(m, options.matching)]) for room in among]
+    if not any(mutants for _, mutants in chosen):
+        sys.stdout.write("there is no bug to plant\n")
+        return 0 if options.base and not options.matching else 2
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="icebench-mutants-") as scratch, ExitStack() as stack:
         copies: SimpleQueue[ScratchCopy] = SimpleQueue()

@@ -10,6 +10,7 @@ import ast
 import difflib
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,8 @@ def changed_rooms(base: str) -> Iterator[Room]:
 
 
 def _changed_lines(base: str) -> dict[str, set[int]]:
+    if untracked := _git("ls-files", "--others", "--exclude-standard", "--", *_PRODUCT).split():
+        sys.exit(f"no bugs are made of {', '.join(untracked)}: 'git add' them first")
     lines: dict[str, set[int]] = {}
     file = ""
     plain = ("--no-ext-diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")  # whatever the user's configuration

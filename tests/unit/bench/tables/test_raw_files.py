@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 
+from icebench.bench.errors import ConfigError
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.raw_files import find_or_write
 
@@ -40,3 +41,11 @@ def test_rows_are_written_again_when_another_package_changes_what_makes_them(
         return find_or_write(module.Numbers(rows=10), cache, spark=lambda: None).rows  # type: ignore[arg-type,return-value]
 
     assert (written(0), written(0), written(3)) == (10, 10, 7)
+
+
+def test_rows_of_a_class_in_no_file_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("typed_in")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(SOURCE.replace("START", "0"), module.__dict__)
+    with pytest.raises(ConfigError, match="Numbers is in no file"):
+        find_or_write(module.Numbers(rows=10), DatasetCache(tmp_path), spark=lambda: None)  # type: ignore[arg-type,return-value]
