@@ -41,14 +41,17 @@ def findings_of(
         for name, race in races
         for contest in _contests(race, records.where(measurement=name, metric=race.metric).competing)
     ]
-    faults, further = (
-        [each for name in names if name for each in resolve_name(name)(records)]
-        for names in ([kind.faults for kind in kinds.values()], [kind.findings for kind in kinds.values()])
-    )
+    faults = _given_by([kind.faults for kind in kinds.values()], records)
+    further = _given_by([kind.findings for kind in kinds.values()], records)
     return (*_wrong_answers(failures), *faults, *answers, *further, *_corrected(contests))
 
 
-def _contests(race: Race, records: Records) -> Iterator[_Race | _Added]:
+def _given_by(functions: Iterable[str], records: Records) -> list[Finding]:
+    """What functions find in the records, given as ``module:function``, or empty."""
+    return [finding for function in functions if function for finding in resolve_name(function)(records)]
+
+
+def _contests(race: Race, records: Records) -> Iterator[_Ranking | _Added]:
     match race.between:
         case "engines":
             yield _engines(records, race.what)
@@ -65,7 +68,7 @@ def fastest_layouts(records: Records) -> dict[str, Finding]:
     return dict(zip(held, _corrected(held.values()), strict=True))
 
 
-def _corrected(contests: Iterable[_Race | _Added]) -> Iterator[Finding]:
+def _corrected(contests: Iterable[_Ranking | _Added]) -> Iterator[Finding]:
     """The findings of contests, corrected together for multiple comparisons."""
     held = [contest for contest in contests if contest.effects]
     p_values = [effect.p_value for contest in held for effect in contest.effects.values()]
@@ -102,7 +105,7 @@ def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Race:
+class _Ranking:
     """Competitors that do the same, and the ratio head / base of each pair of them."""
 
     what: str
@@ -175,7 +178,7 @@ def _intervals(measured: Iterable[tuple[str, Effect]]) -> str:
     return "; ".join(f"{name} {times(to.ratio)} (95% interval {to.low:.2f} to {to.high:.2f})" for name, to in measured)
 
 
-def _layouts_by_scan(scans: Records, what: str) -> Iterator[_Race]:
+def _layouts_by_scan(scans: Records, what: str) -> Iterator[_Ranking]:
     """Which layout is fastest, case by case, for the engine that is fastest."""
     for case in scans.names("case"):
         fastest = best(scans.where(case=case).all)
@@ -183,9 +186,9 @@ def _layouts_by_scan(scans: Records, what: str) -> Iterator[_Race]:
             yield _layouts(scans.where(case=case, engine=fastest.engine), what)
 
 
-def _layouts(records: Records, what: str) -> _Race:
+def _layouts(records: Records, what: str) -> _Ranking:
     """How layouts stand to one another, in one case of one engine."""
-    return _Race(
+    return _Ranking(
         what=what,
         preposition="on",
         slower="{1} as long on {0}",
@@ -194,10 +197,10 @@ def _layouts(records: Records, what: str) -> _Race:
     )
 
 
-def _engines(records: Records, what: str) -> _Race:
+def _engines(records: Records, what: str) -> _Ranking:
     """How engines stand to one another, over all cases."""
     cases = count(len(list(records.cases())), "case")
-    return _Race(
+    return _Ranking(
         what=what,
         preposition="with",
         slower="{0} takes {1} as long",
