@@ -16,9 +16,9 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.experiment import load_experiment
 from icebench.bench.gate.baseline import Baseline, CaseResult
-from icebench.bench.measurements.planning import Planning
 from icebench.bench.progress import silent
 from icebench.bench.runs.preparation import Preparation
+from icebench.bench.trials.planning import Planning
 from icebench.bench.workloads.definitions import TableWorkload
 
 _KEPT = ("files_planned", "delete_files_planned", "manifests_decoded")

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from icebench.bench.definition import Definition
-from icebench.bench.engines.engine import AnyEngine
-from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import ConfigError
 from icebench.bench.plugins import Registry
 from icebench.bench.records.case import Measured
-from icebench.bench.workloads.definitions import RowsWorkload, Workload
+from icebench.bench.workloads.gives import Gives
 
-if TYPE_CHECKING:  # what measures imports what names its figures
+if TYPE_CHECKING:  # who reads a run's file waits for none of these: they bring engines, Arrow and Spark
+    from icebench.bench.engines.engine import AnyEngine
     from icebench.bench.execution.context import Context
     from icebench.bench.execution.trial import Measurement
+    from icebench.bench.workloads.definitions import Workload
 
 ANY = "*"
 """In `MeasurementKind.series`: whatever the cache."""
 
 _SERIES = ("time", "cpu", "memory")
+SCAN_SERIES = {ANY: ("scan_time", "scan_cpu", "scan_memory")}
+"""Of measurements that are scans, as `MeasurementKind.series`."""
 
 Figure = tuple[float, float]
 """What a case took in a round, and what its base took in the same."""
@@ -100,18 +103,15 @@ class Asked:
 
     Args:
         engines: Their names.
+        planners: How many of them show their plans.
         filters: How many a table is read under.
         options: What `MeasurementKind.parse` made of the definition.
     """
 
     engines: tuple[str, ...]
+    planners: int
     filters: int
     options: Any = None
-
-    @property
-    def planners(self) -> int:
-        """How many engines show their plans."""
-        return sum(ENGINES[name].plans for name in self.engines)
 
 
 class MeasurementKind:
@@ -120,6 +120,8 @@ class MeasurementKind:
     Attributes:
         name: In definitions and records.
         description: One line, for lists.
+        suits: What it can be made on.
+        made_by: ``module:function`` that makes what is measured of a subject, in place of `measurements`.
         timed: Whether it has repetitions; False where all is counted.
         seconds: One execution at scale 1, of which half is the same at any smaller scale; for estimates.
         series: Cache of a case -> the metrics of its wall time, processor time and memory; `ANY` for those not named,
@@ -136,6 +138,8 @@ class MeasurementKind:
 
     name: ClassVar[str]
     description: ClassVar[str]
+    suits: ClassVar[frozenset[Gives]] = frozenset({Gives.ROWS})
+    made_by: ClassVar[str] = ""
     timed: ClassVar[bool] = True
     seconds: ClassVar[float] = 0.5
     series: ClassVar[Mapping[str, tuple[str, str, str]]] = {ANY: _SERIES}
@@ -150,7 +154,7 @@ class MeasurementKind:
 
     def fits(self, workload: Workload) -> bool:
         """Whether it can be made on a workload."""
-        return isinstance(workload, RowsWorkload)
+        return workload.gives in self.suits
 
     def parse(self, values: Definition) -> Any:  # noqa: ANN401 - its own
         """Options out of its own table of a definition, for `Context`; repetitions, warmups and layouts are read by the
@@ -172,7 +176,8 @@ class MeasurementKind:
             ConfigError: The options do not suit the subject.
             DatasetFailed: A table could not be made.
         """
-        raise NotImplementedError
+        found: Iterator[Measurement] = resolve_name(self.made_by)(subject, context)
+        return found
 
     def cases(self, workload: Workload, asked: Asked) -> int:
         """How many there are: of one table where the workload is arranged in layouts, else of all of it."""
@@ -200,6 +205,8 @@ def shares(pairs: Mapping[tuple[int, int], Figure]) -> dict[tuple[int, int], flo
     return {place: (own - base) / base for place, (own, base) in pairs.items() if base > 0}
 
 
+BUILDER = "icebench"
+"""The engine that builds tables, whichever are measured on them."""
 _OWN = "icebench.bench.measurements"
 
 MEASUREMENTS: Registry[MeasurementKind] = Registry(

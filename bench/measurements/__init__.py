@@ -1,1 +1,1 @@
-"""What is measured: a module for each measurement, with all that the harness knows of it."""
+"""A module for each measurement, with all that the harness knows of it; what it measures by is in `bench/trials`."""

@@ -6,20 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from icebench.bench.definition import Definition
-from icebench.bench.execution.context import Context
-from icebench.bench.execution.measurement import MeasurementKind, Metric, Race, SectionText
-from icebench.bench.execution.trial import Measurement
-from icebench.bench.measurements.scanning import SERIES, Scanning
-from icebench.bench.measurements.subject import Subject, Unmeasured
+from icebench.bench.execution.measurement import SCAN_SERIES, MeasurementKind, Metric, Race, SectionText
 from icebench.bench.records.case import Measured
-from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload, Workload
+from icebench.bench.workloads.gives import Gives
 
 
 class _Kind(MeasurementKind):
     name = "decimals"
     description = "all rows of the decimal columns delivered"
     seconds = 0.8
-    series: ClassVar = SERIES
+    series: ClassVar = SCAN_SERIES
+    suits = frozenset({Gives.ROWS, Gives.TABLE})
+    made_by = "icebench.bench.trials.table_scans:decimals"
     section = SectionText(
         title="Decimal throughput",
         explanation=(
@@ -42,21 +40,9 @@ class _Kind(MeasurementKind):
         Race(what="Scanning the decimal columns", metric="scan_time"),
     )
 
-    def fits(self, workload: Workload) -> bool:
-        return isinstance(workload, RowsWorkload | TableWorkload)
-
     def parse(self, values: Definition) -> tuple[str, ...]:
         """The columns that are scanned; none for every decimal one."""
         return values.columns()
-
-    def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
-        assert isinstance(subject, Subject)
-        case = subject.case(self.name)
-        columns = subject.chosen(context.options, subject.decimal_columns, "decimals.columns")
-        if columns:
-            yield Scanning(case=case, tables={"": subject.location}, columns=columns, truth=subject.truth)
-        else:
-            yield Unmeasured(case=case, reason="the table has no decimal column")
 
     def further(self, measured: Measured) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
         rows, samples = measured.evidence.counters.get("rows_returned", 0), measured.samples

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, ClassVar
 
 from icebench.bench.definition import Definition
-from icebench.bench.execution.context import Context
 from icebench.bench.execution.measurement import (
+    SCAN_SERIES,
     Asked,
     Figure,
     MeasurementKind,
@@ -16,19 +17,20 @@ from icebench.bench.execution.measurement import (
     SectionText,
     shares,
 )
-from icebench.bench.execution.trial import Measurement
-from icebench.bench.measurements.scanning import SERIES, Scanning
-from icebench.bench.measurements.subject import Subject, Unmeasured
-from icebench.bench.records.case import NONE
-from icebench.bench.tables.delete_variants import DeleteDefinition
-from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload, Workload
+from icebench.bench.workloads.gives import Gives
+
+if TYPE_CHECKING:
+    from icebench.bench.tables.delete_variants import DeleteDefinition
+    from icebench.bench.workloads.definitions import Workload
 
 
 class _Kind(MeasurementKind):
     name = "deletes"
     description = "what applying deletes adds to a scan"
-    series: ClassVar = SERIES
+    series: ClassVar = SCAN_SERIES
     differences = frozenset({"delete_cost"})
+    suits = frozenset({Gives.ROWS, Gives.TABLE})
+    made_by = "icebench.bench.trials.table_scans:deletes"
     section = SectionText(
         title="Delete-apply cost",
         explanation=(
@@ -49,30 +51,12 @@ class _Kind(MeasurementKind):
     )
     races = (Race(what="Deletes", metric="scan_time", between="base"),)
 
-    def fits(self, workload: Workload) -> bool:
-        return isinstance(workload, RowsWorkload | TableWorkload)
-
     def parse(self, values: Definition) -> DeleteDefinition:
-        return DeleteDefinition.parse(values)
+        made: DeleteDefinition = resolve_name("icebench.bench.tables.delete_variants:DeleteDefinition").parse(values)
+        return made
 
     def cases(self, workload: Workload, asked: Asked) -> int:
         return len(asked.engines) * (1 + asked.options.combinations)
-
-    def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
-        assert isinstance(subject, Subject)
-        columns = subject.chosen(context.options.columns, subject.scanned, "deletes.columns")
-        if subject.without_deletes is None or not subject.with_deletes:
-            yield Unmeasured(case=subject.case(self.name), reason="the table has no deletes")
-            return
-        yield Scanning(
-            case=subject.case(self.name),
-            tables={NONE: subject.without_deletes, **subject.with_deletes},
-            columns=columns,
-            base=NONE,
-            readers=subject.readers,
-            counts_deleted=True,
-            truth=subject.truth,
-        )
 
     def against(
         self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from icebench.bench.definition import Definition
-from icebench.bench.execution.context import Context
-from icebench.bench.execution.measurement import Asked, MeasurementKind, Metric, Race, SectionText
-from icebench.bench.execution.trial import Measurement
-from icebench.bench.measurements.scanning import SERIES, Scanning
-from icebench.bench.measurements.subject import Subject
-from icebench.bench.records.case import EVERYTHING
-from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload, Workload
+from icebench.bench.execution.measurement import SCAN_SERIES, Asked, MeasurementKind, Metric, Race, SectionText
+from icebench.bench.workloads.gives import Gives
+
+if TYPE_CHECKING:
+    from icebench.bench.workloads.definitions import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +25,9 @@ class _Kind(MeasurementKind):
     name = "filtered"
     description = "rows delivered under each filter, and the work that it takes"
     seconds = 0.15
-    series: ClassVar = SERIES
+    series: ClassVar = SCAN_SERIES
+    suits = frozenset({Gives.ROWS, Gives.TABLE})
+    made_by = "icebench.bench.trials.table_scans:filtered"
     section = SectionText(
         title="Filtered reads",
         explanation=(
@@ -48,26 +47,11 @@ class _Kind(MeasurementKind):
     races = (Race(what="Reading under filters", metric="scan_time"),)
     rows_counter = "rows_returned"
 
-    def fits(self, workload: Workload) -> bool:
-        return isinstance(workload, RowsWorkload | TableWorkload)
-
     def parse(self, values: Definition) -> FilteredReads:
         return FilteredReads(columns=values.columns(), everything=values.flag("everything", default=False))
 
     def cases(self, workload: Workload, asked: Asked) -> int:
         return len(asked.engines) * (asked.filters + asked.options.everything)
-
-    def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
-        assert isinstance(subject, Subject)
-        options: FilteredReads = context.options
-        yield Scanning(
-            case=subject.case(self.name),
-            tables={"": subject.location},
-            columns=subject.chosen(options.columns, subject.scanned, "filtered.columns"),
-            filters={**({EVERYTHING: None} if options.everything else {}), **subject.filters},
-            counts_work=True,
-            truth=subject.truth,
-        )
 
 
 KIND = _Kind()

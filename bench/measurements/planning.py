@@ -1,235 +1,26 @@
-"""Planning latency: from an opened table to the list of files, cold and warm (see `icebench.bench.engines.engine`), and
-in fresh processes. Every plan is looked at before it is timed.
-"""
+"""Planning latency: from an opened table to the list of files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import ClassVar, Protocol, cast
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, ClassVar, cast
 
-import numpy as np
-
-from icebench.bench.engines.access import scheme_of
-from icebench.bench.engines.engine import Ability, AnyEngine, Plan, normalised
-from icebench.bench.engines.iceberg_java import IcebergJava
-from icebench.bench.engines.inflate import Inflate
-from icebench.bench.errors import BenchError, Disagreement, WrongAnswer
-from icebench.bench.execution.context import Context
 from icebench.bench.execution.measurement import Asked, MeasurementKind, Metric, Race, SectionText
-from icebench.bench.execution.opened import Opened, try_each
-from icebench.bench.execution.trial import Bench, Measurement, Timed, Trial
-from icebench.bench.measurements.plans import check_files, check_rows, plan_checksum
-from icebench.bench.measurements.subject import Subject, Unmeasured, described_table
-from icebench.bench.processes.fresh_plan import PLANNERS
-from icebench.bench.processes.fresh_process import fresh_process
-from icebench.bench.records.case import EVERYTHING, Case, Evidence
-from icebench.bench.tables.cache import DatasetCache
-from icebench.bench.tables.metadata_tables import rewritten_by_java
-from icebench.bench.truth.manifests import FileEntry
-from icebench.bench.truth.metadata import load_table_json
-from icebench.bench.truth.sql import NoTruth
-from icebench.bench.workloads.definitions import DescribedWorkload, RowsWorkload, TableWorkload, Workload
-from icebench.bench.workloads.metadata_files import MetadataFiles, ordinal_of
+from icebench.bench.workloads.gives import Gives
+
+if TYPE_CHECKING:
+    from icebench.bench.engines.engine import AnyEngine
+    from icebench.bench.workloads.definitions import DescribedWorkload, Workload
 
 _COLD, _WARM = "Planning time, cold", "Planning time, warm"
-_JAVA = "iceberg-java"
-_FRESH = (EVERYTHING, "metric")
-"""Filters of described files that fresh processes plan."""
-
-
-class Truth(Protocol):
-    """What plans of a table are checked against."""
-
-    abilities: ClassVar[tuple[Ability, ...]]
-    """A planner must have one of these to be checked."""
-
-    def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
-        """What the plan did.
-
-        Args:
-            plan: Of the whole table, or under a filter.
-            engine: Whose.
-            filter: The filter's name; None without one.
-
-        Raises:
-            Disagreement: The plan lacks a file, or has one that it must not have.
-        """
-        ...
-
-    def fewest(self, filter: str | None) -> int:
-        """How many files a right plan has at least."""
-        ...
-
-    def doubt(self, filter: str) -> str | None:
-        """Why it is unknown which files have rows that the filter keeps; None where it is known."""
-        ...
-
-
-@dataclass(frozen=True)
-class TableFiles:
-    """The files of a table that exists, by normalised path, and the rows of each that a filter keeps, by its name.
-    `matching` may raise NoTruth and BenchError."""
-
-    files: Mapping[str, FileEntry]
-    matching: Callable[[str], Mapping[str, int]]
-    abilities: ClassVar[tuple[Ability, ...]] = (Ability.PLAN,)
-
-    def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
-        check_files(plan, self.files, everything=filter is None)
-        if filter is not None and self.doubt(filter) is None:
-            check_rows(plan, self.matching(filter))
-        return Evidence(counters=plan.counters, checksum=plan_checksum(plan, self.files))
-
-    def fewest(self, filter: str | None) -> int:
-        return len(self.files) if filter is None else 0
-
-    def doubt(self, filter: str) -> str | None:
-        try:
-            self.matching(filter)
-        except (NoTruth, BenchError) as error:
-            return str(error)
-        return None
-
-
-@dataclass(frozen=True)
-class DescribedFiles:
-    """Files that are described and do not exist: what bounds leave room for is known from how they were made. A plan
-    that lacks a file is wrong. One that has more is looser than bounds allow, and its counters say by how much."""
-
-    files: MetadataFiles
-    abilities: ClassVar[tuple[Ability, ...]] = (Ability.PLAN, Ability.COUNT_PLAN)
-
-    def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
-        if engine.name == Inflate.name:
-            return Evidence(counters=plan.counters)
-        kept = self.files.kept(filter)
-        if Ability.PLAN in engine.abilities:
-            planned = np.zeros(self.files.files, np.bool_)
-            planned[[ordinal_of(path) for path in plan.files]] = True
-            if missing := int((kept & ~planned).sum()):
-                raise WrongAnswer(f"does not plan {missing} of {int(kept.sum())} files that may hold matching rows")
-            beyond = int((planned & ~kept).sum())
-        else:
-            beyond = plan.counters["files_planned"] - int(kept.sum())
-            if beyond < 0:
-                raise WrongAnswer(f"plans {-beyond} files too few, of {int(kept.sum())} that may hold matching rows")
-        pairs = plan.counters.get("delete_pairs")
-        if pairs is not None and beyond == 0 and pairs != (left := self.files.delete_pairs(filter)):
-            raise Disagreement(f"matches {pairs} deletes to data files, and bounds leave {left}")
-        return Evidence(counters={**plan.counters, "files_beyond_bounds": beyond})
-
-    def fewest(self, filter: str | None) -> int:
-        return int(self.files.kept(filter).sum())
-
-    def doubt(self, filter: str) -> str | None:
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planning:
-    """Plans of one table.
-
-    Args:
-        case: The table's, whatever the filter, cache and engine.
-        location: Its metadata file.
-        filters: Name -> SQL text.
-        truth: What plans are checked against.
-        engines: Names of those that are measured; None for all.
-        fresh: Filters that fresh processes plan, `EVERYTHING` for none.
-        floorless: Filters under which engines skip manifests, so that inflating all of them is no floor.
-    """
-
-    case: Case
-    location: str
-    filters: Mapping[str, str]
-    truth: Truth
-    engines: Sequence[str] | None = None
-    fresh: Sequence[str] = ()
-    floorless: Sequence[str] = ()
-
-    def trials(self, bench: Bench) -> Iterator[Trial]:
-        floor = {name: e for name, e in bench.engines.items() if name == Inflate.name and name in (self.engines or ())}
-        others = [name for name in (bench.engines if self.engines is None else self.engines) if name not in floor]
-        able = bench.able(replace(self.case, filter="*"), *self.truth.abilities, among=others)
-        filters: dict[str, str | None] = {EVERYTHING: None, **self.filters}
-        for done, (name, text) in enumerate(filters.items()):
-            bench.progress(self.case.measurement, f"{self.case.layout}: {name}, checking plans", done, len(filters))
-            engines = able if name in self.floorless else {**able, **floor}
-            case = replace(self.case, filter=name)
-            if text is not None and (doubt := self.truth.doubt(name)) is not None:
-                bench.recorder.skip(case.of("oracle"), f"plans are not searched for files that they lack: {doubt}")
-            for made in try_each(engines, partial(self._checked, bench, case, text), bench.recorder, case).values():
-                yield from made
-        for name in self.fresh:
-            for engine in (name for name in PLANNERS if name in able):
-                yield self._fresh(replace(self.case, cache="fresh", filter=name, engine=engine), filters[name])
-
-    def _checked(self, bench: Bench, case: Case, text: str | None, engine: AnyEngine) -> list[Trial]:
-        opened = Opened.of(engine, self.location, text)
-        start = bench.clock()
-        plan = engine.plan(opened.handle, opened.filter)
-        seconds = bench.clock() - start
-        if Ability.PLAN in engine.abilities and seconds < bench.pace.case_seconds:
-            self._check_cold(bench, opened)
-        found = self.truth.check(plan, engine, None if text is None else case.filter)
-        evidence = replace(found, detail={"filter": text or ""})
-        cold = Trial(
-            case=replace(case, cache="cold", engine=engine.name),
-            evidence=evidence,
-            prepare=partial(_cold, opened),
-            seconds=seconds,
-        )
-        # An engine that reports only the number of files (Polars) answers a repeated question from its former answer;
-        # one for which one plan is too long keeps nothing that would make the next one shorter.
-        if Ability.PLAN not in engine.abilities or seconds >= bench.pace.case_seconds:
-            return [cold]
-        return [cold, replace(cold, case=replace(cold.case, cache="warm"), prepare=partial(_warm, opened))]
-
-    def _check_cold(self, bench: Bench, opened: Opened) -> None:
-        """Raise Disagreement where a fresh handle, of a table and filter that were planned before, plans by reading
-        less than the manifest list."""
-        if bench.bytes_read(opened.engine.name) is None or scheme_of(self.location):
-            return
-        again = opened.afresh()
-        before = bench.bytes_read(again.engine.name) or 0
-        again.engine.plan(again.handle, again.filter)
-        read = (bench.bytes_read(again.engine.name) or 0) - before
-        snapshot = load_table_json(self.location).snapshot or {}
-        manifest_list = Path(normalised(snapshot.get("manifest-list", "")))
-        least = manifest_list.stat().st_size if manifest_list.is_file() else 0
-        if read < least:
-            raise Disagreement(
-                f"claims a cold plan and reads {read} bytes, where the manifest list alone has {least}: "
-                "something of the table is cached"
-            )
-
-    def _fresh(self, case: Case, text: str | None) -> Trial:
-        """From starting a process to its finished plan."""
-        fewest = self.truth.fewest(None if text is None else case.filter)
-        own = [] if text is None else [text]
-        arguments = ("icebench.bench.processes.fresh_plan", case.engine, self.location, *own)
-
-        def start() -> Timed:
-            return partial(fresh_process, arguments, least={"files": fewest})
-
-        return Trial(case=case, evidence=Evidence(detail={"filter": text or ""}), prepare=start)
-
-
-def _cold(opened: Opened) -> Callable[[], object]:
-    fresh = opened.afresh()
-    return lambda: fresh.engine.plan(fresh.handle, fresh.filter)
-
-
-def _warm(opened: Opened) -> Callable[[], object]:
-    return lambda: opened.engine.plan(opened.handle, opened.filter)
 
 
 class _Kind(MeasurementKind):
     name = "planning"
     description = "from an opened table to the list of files, cold and warm"
+    suits = frozenset({Gives.ROWS, Gives.TABLE, Gives.DESCRIBED_FILES})
+    made_by = "icebench.bench.trials.planning:measurements"
     seconds = 0.02
     series: ClassVar = {
         "cold": ("latency_cold", "cpu_cold", "memory_cold"),
@@ -258,51 +49,18 @@ class _Kind(MeasurementKind):
     )
     races = (Race(what="Cold planning", metric="latency_cold"), Race(what="Warm planning", metric="latency_warm"))
 
-    def fits(self, workload: Workload) -> bool:
-        return isinstance(workload, RowsWorkload | TableWorkload | DescribedWorkload)
-
     def floors(self, workload: Workload) -> Mapping[str, AnyEngine]:
-        return {Inflate.name: Inflate()} if isinstance(workload, DescribedWorkload) else {}
+        if workload.gives is not Gives.DESCRIBED_FILES:
+            return {}
+        floor = resolve_name("icebench.bench.engines.inflate:Inflate")()
+        return {floor.name: floor}
 
     def cases(self, workload: Workload, asked: Asked) -> int:
-        if isinstance(workload, DescribedWorkload):
-            engines = len(workload.engines or asked.engines)
-            return engines * (1 + len(workload.files.filters())) * 2 * len(workload.writers)
-        return asked.planners * 2 * (1 + asked.filters)
-
-    def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
-        match subject:
-            case Subject():
-                truth = TableFiles(subject.files, lambda name: subject.matching.matching(subject.filters[name]))
-                case = subject.case(self.name)
-                yield Planning(case=case, location=subject.location, filters=subject.filters, truth=truth)
-            case DescribedWorkload():
-                own = described_table(subject, context)
-                for writer in subject.writers:
-                    yield _described(subject, own, writer, context)
-
-
-def _described(workload: DescribedWorkload, own: str, writer: str, context: Context) -> Measurement:
-    """Plans of the table in the manifests of one of its writers."""
-    name = workload.name if writer != _JAVA else f"{workload.name}, written by {_JAVA}"
-    case, location = Case(workload=workload.name, layout=name, measurement=KIND.name), own
-    if writer == _JAVA and _JAVA not in context.engines:
-        return Unmeasured(case=case, reason=f"{_JAVA}, which would write the table, is missing")
-    if writer == _JAVA:
-        context.progress("tables", f"{name}: manifests", 0, 1)
-        try:
-            location = rewritten_by_java(own, cast("IcebergJava", context.engines[_JAVA]), DatasetCache(context.cache))
-        except BenchError as error:
-            return Unmeasured(case=case, error=error)
-    return Planning(
-        case=case,
-        location=location,
-        filters=workload.files.filters(),
-        truth=DescribedFiles(workload.files),
-        engines=(*(workload.engines or context.asked), Inflate.name),
-        fresh=_FRESH if workload.fresh and writer != _JAVA else (),
-        floorless=("partition",),
-    )
+        if workload.gives is not Gives.DESCRIBED_FILES:
+            return asked.planners * 2 * (1 + asked.filters)
+        described = cast("DescribedWorkload", workload)
+        engines = len(described.engines or asked.engines)
+        return engines * (1 + len(described.files.filters())) * 2 * len(described.writers)
 
 
 KIND = _Kind()

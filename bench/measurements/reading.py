@@ -1,126 +1,18 @@
-"""The tables of a reading workload, and what is scanned side by side."""
+"""Reading in Arrow: what the storage of decimals, deletes and width add to a scan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, cast
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from icebench.bench.engines.engine import AnyEngine
-from icebench.bench.engines.pyarrow_files import PyArrowFiles
-from icebench.bench.engines.registry import readers_of
-from icebench.bench.execution.context import Context
-from icebench.bench.execution.measurement import Asked, MeasurementKind, Metric, SectionText
-from icebench.bench.execution.trial import Measurement
-from icebench.bench.measurements.fresh_scans import FreshScans
-from icebench.bench.measurements.histories import histories
-from icebench.bench.measurements.scanning import SERIES, Scanning
-from icebench.bench.measurements.subject import Subject
-from icebench.bench.records.case import Case
-from icebench.bench.tables.cache import DatasetCache
-from icebench.bench.tables.reading_tables import ReadingTables
-from icebench.bench.workloads.definitions import EventsWorkload, ReadingWorkload, RowsWorkload, Workload
-from icebench.bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, DELETE_TITLES, INTEGER_COLUMNS, KEY
+from icebench.bench.execution.measurement import SCAN_SERIES, Asked, MeasurementKind, Metric, SectionText
+from icebench.bench.workloads.gives import Gives
 
-PHASE = "tables"
-NONE = "no deletes"
+if TYPE_CHECKING:
+    from icebench.bench.engines.engine import AnyEngine
+    from icebench.bench.workloads.definitions import EventsWorkload, ReadingWorkload, RowsWorkload, Workload
 
-
-_Made = Callable[[ReadingWorkload, Sequence[str], ReadingTables], Iterator[Measurement]]
-
-
-def _case(name: str, configuration: str = "") -> Case:
-    return Case(workload=name, layout=name, configuration=configuration, measurement=KIND.name)
-
-
-def _integers(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
-    rows, seed = made.cell_rows, made.seed
-    integers, decimals = f"{INTEGER_COLUMNS} int64", f"{INTEGER_COLUMNS} decimal(7,2)"
-    yield Scanning(
-        case=_case("decimals against integers"),
-        tables={
-            integers: tables.integers(rows, seed, decimals=False),
-            decimals: tables.integers(rows, seed, decimals=True),
-        },
-        columns=[f"c{i + 1}" for i in range(INTEGER_COLUMNS)],
-        engines=engines,
-        base=integers,
-        rows={integers: rows, decimals: rows},
-    )
-
-
-def _decimals(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
-    rows = made.cell_rows
-    for cell in made.cells:
-        yield Scanning(
-            case=_case("decimals"),
-            tables={cell.name: tables.cell(cell, rows, made.seed)},
-            columns=[f"d{i + 1}" for i in range(CELL_COLUMNS)],
-            engines=engines,
-            rows={cell.name: rows},
-        )
-
-
-def _deletes(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
-    rows_of = made.deletes
-    total = rows_of.rows_in_file * rows_of.files
-    for kind in made.delete_kinds:
-        for pattern in made.patterns:
-            scans = {NONE: tables.without_deletes(rows_of, 3 if kind == "vectors" else 2)}
-            rows = {NONE: total}
-            for fraction in made.equality_fractions if kind == "equality" else made.fractions:
-                for files in made.delete_files if kind == "equality" else (1,):
-                    case = f"{fraction:.1%}" + (f", {files} delete files" if kind == "equality" else "")
-                    scans[case] = tables.deleted(
-                        rows_of, kind, pattern, fraction, files=files, columns=made.equality_columns
-                    )
-                    in_file = round(rows_of.rows_in_file * fraction)
-                    rows[case] = total - (round(total * fraction) if pattern == "random" else in_file * rows_of.files)
-            yield Scanning(
-                case=_case(f"{DELETE_TITLES[kind]}, {pattern}"),
-                tables=scans,
-                columns=[KEY, *(f"d{i + 1}" for i in range(DELETE_COLUMNS))],
-                engines=readers_of(kind, engines),
-                base=NONE,
-                rows=rows,
-            )
-
-
-def _wide(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
-    wide, seed = made.wide, made.seed
-    every = wide.columns // wide.selected
-    chosen = [f"c{1 + i * every}" for i in range(wide.selected)]
-    alone, among = f"{wide.selected} columns", f"{wide.selected} of {wide.columns:,} columns"
-    yield Scanning(
-        case=_case("wide tables"),
-        tables={
-            alone: tables.wide(wide.rows, wide.columns, seed, chosen=chosen),
-            among: tables.wide(wide.rows, wide.columns, seed),
-        },
-        columns=chosen,
-        engines=engines,
-        base=alone,
-        same_rows=True,
-        rows={alone: wide.rows, among: wide.rows},
-    )
-
-
-def _large(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
-    rows = made.large_rows
-    yield FreshScans(
-        case=_case("large row groups", f"{INTEGER_COLUMNS} decimals, as Iceberg Java writes them"),
-        location=tables.by_iceberg_java(rows, made.seed),
-        rows=rows,
-        engines=engines,
-    )
-
-
-_PARTS: Mapping[str, _Made] = {
-    "integers": _integers,
-    "decimals": _decimals,
-    "deletes": _deletes,
-    "wide": _wide,
-    "large": _large,
-}
 _CASES = 30
 """About, of an engine, in a workload of all parts."""
 
@@ -128,7 +20,8 @@ _CASES = 30
 class _Kind(MeasurementKind):
     name = "reading"
     description = "what the storage of decimals, deletes and width add to a scan"
-    series: ClassVar = {**SERIES, "fresh": ("scan_fresh", "scan_cpu_first", "memory_peak")}
+    made_by = "icebench.bench.trials.reading:measurements"
+    series: ClassVar = {**SCAN_SERIES, "fresh": ("scan_fresh", "scan_cpu_first", "memory_peak")}
     section = SectionText(
         title="Reading in Arrow",
         explanation=(
@@ -148,42 +41,27 @@ class _Kind(MeasurementKind):
     )
 
     def fits(self, workload: Workload) -> bool:
-        if isinstance(workload, RowsWorkload):
-            return workload.first_scans
-        return isinstance(workload, ReadingWorkload | EventsWorkload)
+        if workload.gives is Gives.ROWS:
+            return cast("RowsWorkload", workload).first_scans
+        return workload.gives in (Gives.CELLS, Gives.HISTORIES)
 
     def floors(self, workload: Workload) -> Mapping[str, AnyEngine]:
-        large = isinstance(workload, ReadingWorkload) and "large" in workload.parts
-        return {PyArrowFiles.name: cast("AnyEngine", PyArrowFiles())} if large else {}
+        if workload.gives is not Gives.CELLS or "large" not in cast("ReadingWorkload", workload).parts:
+            return {}
+        floor = resolve_name("icebench.bench.engines.pyarrow_files:PyArrowFiles")()
+        return {floor.name: floor}
 
     def cases(self, workload: Workload, asked: Asked) -> int:
-        match workload:
-            case ReadingWorkload():
+        match workload.gives:
+            case Gives.CELLS:
                 return len(asked.engines) * _CASES
-            case EventsWorkload():
-                readers = sum(len(readers_of(kind, asked.engines)) for kind in workload.deletes)
-                states = (len(workload.compact_every) + len(workload.policies)) * len(workload.measured)
-                return readers * states * 2 * (1 + len(workload.events.filters))
+            case Gives.HISTORIES:
+                own = cast("EventsWorkload", workload)
+                readers_of = resolve_name("icebench.bench.engines.registry:readers_of")
+                readers: int = sum(len(readers_of(kind, asked.engines)) for kind in own.deletes)
+                states = (len(own.compact_every) + len(own.policies)) * len(own.measured)
+                return readers * states * 2 * (1 + len(own.events.filters))
         return len(asked.engines)
-
-    def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
-        match subject:
-            case Subject() if subject.rows is not None:
-                columns = subject.scanned
-                yield FreshScans(
-                    case=subject.case(self.name),
-                    location=subject.location,
-                    rows=subject.rows,
-                    engines=tuple(context.engines),
-                    columns=columns,
-                )
-            case ReadingWorkload():
-                tables = ReadingTables(DatasetCache(context.cache))
-                for done, part in enumerate(subject.parts):
-                    context.progress(PHASE, part, done, len(subject.parts))
-                    yield from _PARTS[part](subject, context.asked, tables)
-            case EventsWorkload():
-                yield from histories(subject, context.asked, DatasetCache(context.cache), context.progress)
 
 
 KIND = _Kind()

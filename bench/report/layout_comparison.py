@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from icebench.bench.costs.costing import Costing
 from icebench.bench.definition import one_of
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.measurement import BUILDER
 from icebench.bench.execution.run_file import Run
-from icebench.bench.measurements.building import BUILDER
 from icebench.bench.report.compare import Records
 from icebench.bench.report.findings import fastest_layouts
 from icebench.bench.report.layout_costs import BUILDS, LayoutCost, builds_table, layout_costs, payments

@@ -121,6 +121,7 @@ def _bytes_made(workload: Workload, layouts: int) -> float:
 
 def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
     """Measurement, how many cases of it, and the size of their table."""
+    planners = sum(ENGINES[name].plans for name in experiment.engines)
     for workload in experiment.workloads:
         arranged = isinstance(workload, RowsWorkload)
         own = workload.rows.filters if isinstance(workload, RowsWorkload) else ()
@@ -128,6 +129,8 @@ def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
         for name in experiment.measurements:
             kind = MEASUREMENTS[name]
             if kind.fits(workload):
-                asked = Asked(engines=experiment.engines, filters=filters, options=experiment.options[name])
+                asked = Asked(
+                    engines=experiment.engines, planners=planners, filters=filters, options=experiment.options[name]
+                )
                 on = sum(experiment.measures(name, layout.name) for layout in experiment.layouts) if arranged else 1
                 yield name, kind.cases(workload, asked) * on, workload.size

@@ -9,7 +9,7 @@ from pathlib import Path
 import icebench
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
-from icebench.bench.measurements.subject import Subject
+from icebench.bench.trials.subject import Subject
 from icebench.bench.truth.bounds import choose_filters
 from icebench.bench.truth.filters import filter_columns
 from icebench.bench.truth.manifests import DATA, FileEntry, live_files

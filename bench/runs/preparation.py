@@ -18,12 +18,12 @@ from icebench.bench.execution.measurement import BUILD, MEASUREMENTS
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.execution.trial import Measurement
 from icebench.bench.experiment import Experiment
-from icebench.bench.measurements.building import Building
-from icebench.bench.measurements.subject import Subject
 from icebench.bench.progress import Progress
 from icebench.bench.runs.own_tables import own_tables
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.datasets import Dataset, DatasetRequest, find_or_build
+from icebench.bench.trials.building import Building
+from icebench.bench.trials.subject import Subject
 from icebench.bench.truth.filters import filter_columns
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.oracle import Oracle

@@ -25,7 +25,7 @@ from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
 from icebench.bench.errors import BenchError, ConfigError, CorruptRecords
 from icebench.bench.execution.environment import fingerprint
 from icebench.bench.execution.interruption import Interruption
-from icebench.bench.execution.measurement import MEASUREMENTS
+from icebench.bench.execution.measurement import BUILDER, MEASUREMENTS
 from icebench.bench.execution.recorder import Recorder
 from icebench.bench.execution.run_file import Run, RunWriter, read_run
 from icebench.bench.execution.run_lock import run_lock
@@ -34,7 +34,6 @@ from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.experiment import Experiment, parse_values
 from icebench.bench.layouts.registry import ADDED as LAYOUTS
-from icebench.bench.measurements.building import BUILDER
 from icebench.bench.progress import Progress, silent
 from icebench.bench.records.case import Case
 from icebench.bench.records.record import Record

@@ -15,6 +15,7 @@ from icebench.bench.layouts.actions import Action
 from icebench.bench.plugins import Registry
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.events import Events
+from icebench.bench.workloads.gives import Gives
 from icebench.bench.workloads.log import Log
 from icebench.bench.workloads.maintenance_tables import MaintenanceTables
 from icebench.bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
@@ -45,10 +46,12 @@ class Workload:
     Attributes:
         kind: In definitions.
         name: In cases.
+        gives: What measurements are given.
     """
 
     kind: str
     name: str
+    gives: ClassVar[Gives] = Gives.OTHER
     known_bytes: ClassVar[bool] = True
     """Whether `generated` says how large its tables are, or none is made."""
 
@@ -86,6 +89,7 @@ class RowsWorkload(Workload):
     rows: Rows
     scanned: tuple[str, ...] = ()
     first_scans: bool = False
+    gives: ClassVar[Gives] = Gives.ROWS
 
     @property
     def name(self) -> str:  # type: ignore[override]  # it is the rows'
@@ -160,6 +164,8 @@ class TableWorkload(Workload):
         warehouse: Of an SQL catalog.
     """
 
+    gives: ClassVar[Gives] = Gives.TABLE
+
     kind: str = "table"
 
     path: str
@@ -195,6 +201,8 @@ class DescribedWorkload(Workload):
         writers: Whose manifests are planned from.
         fresh: Whether plans in fresh processes are measured.
     """
+
+    gives: ClassVar[Gives] = Gives.DESCRIBED_FILES
 
     kind: str = "described-files"
 
@@ -252,6 +260,8 @@ class ReadingWorkload(Workload):
         large_rows: Rows of the table in large row groups.
         seed: Draws the rows.
     """
+
+    gives: ClassVar[Gives] = Gives.CELLS
 
     kind: str = "reading"
 
@@ -331,6 +341,7 @@ class EventsWorkload(Workload):
     compact_every: tuple[int, ...]
     policies: tuple[str, ...]
     measured: tuple[int, ...]
+    gives: ClassVar[Gives] = Gives.HISTORIES
 
     @property
     def size(self) -> float:
@@ -405,6 +416,8 @@ class EventsWorkload(Workload):
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceWorkload(Workload):
     """Tables that need maintenance, and the actions; `fresh`: each time in its own process."""
+
+    gives: ClassVar[Gives] = Gives.WORN_TABLES
 
     kind: str = "maintenance"
 

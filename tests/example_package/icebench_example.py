@@ -13,11 +13,12 @@ from icebench.bench.engines.checksum import Checksum, checksum_of
 from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.registry import EngineContext, EngineEntry
 from icebench.bench.execution.context import Context
-from icebench.bench.execution.measurement import MeasurementKind, Metric, Race, SectionText
+from icebench.bench.execution.measurement import SCAN_SERIES, MeasurementKind, Metric, Race, SectionText
 from icebench.bench.execution.trial import Measurement
-from icebench.bench.measurements.scanning import SERIES, Scanning
-from icebench.bench.measurements.subject import Subject
-from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload, Workload, WorkloadEntry
+from icebench.bench.trials.scanning import Scanning
+from icebench.bench.trials.subject import Subject
+from icebench.bench.workloads.definitions import RowsWorkload, WorkloadEntry
+from icebench.bench.workloads.gives import Gives
 from icebench.bench.workloads.rows import KeyRange, Rows
 
 
@@ -52,7 +53,8 @@ class Narrow(MeasurementKind):
 
     name = "narrow"
     description = "all rows of the first column delivered"
-    series = SERIES
+    suits = frozenset({Gives.ROWS, Gives.TABLE})
+    series = SCAN_SERIES
     section = SectionText(
         title="Narrow scans",
         explanation="All rows of a table's first column.",
@@ -60,9 +62,6 @@ class Narrow(MeasurementKind):
         case="Scan",
     )
     races = (Race(what="Scanning one column", metric="scan_time"),)
-
-    def fits(self, workload: Workload) -> bool:
-        return isinstance(workload, RowsWorkload | TableWorkload)
 
     def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
         assert isinstance(subject, Subject)

@@ -1,7 +1,7 @@
 from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.measurements.planning import Planning, TableFiles
 from icebench.bench.records.case import Case
+from icebench.bench.trials.planning import Planning, TableFiles
 from tests.unit.bench.execution.scripted import Clock, ScriptedEngine, recorded
 
 

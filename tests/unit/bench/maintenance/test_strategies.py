@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import icebench
 from icebench.bench.maintenance.passes import run_pass
 from icebench.bench.maintenance.policy import Policy
-from icebench.bench.measurements.histories import commit_by_position, compact
+from icebench.bench.trials.histories import commit_by_position, compact
 from icebench.bench.workloads.events import Events
 
 # A thousandth of a large table: its files, and what opening one costs.

@@ -20,10 +20,10 @@ from icebench.bench.engines.registry import readers_of
 from icebench.bench.execution.trial import Measurement
 from icebench.bench.maintenance.passes import run_pass
 from icebench.bench.maintenance.policy import Policy
-from icebench.bench.measurements.scanning import Scanning
 from icebench.bench.progress import Progress
 from icebench.bench.records.case import EVERYTHING, Case
 from icebench.bench.tables.cache import DatasetCache, source_digest
+from icebench.bench.trials.scanning import Scanning
 from icebench.bench.truth.manifests import DATA, live_files, manifest_list
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.oracle import Oracle
@@ -41,7 +41,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = tuple(
     _ROOT / part
     for part in (
-        "bench/measurements/histories.py",
+        "bench/trials/histories.py",
         "bench/workloads",
         "engine/operations",
         "engine/write",

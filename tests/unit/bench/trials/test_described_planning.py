@@ -10,10 +10,10 @@ from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.inflate import Inflate
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.measurements.planning import DescribedFiles, Planning
 from icebench.bench.records.case import EVERYTHING, Case
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.metadata_tables import files_in_commit, find_or_build
+from icebench.bench.trials.planning import DescribedFiles, Planning
 from icebench.bench.workloads.metadata_files import MetadataFiles, path_of
 from tests.unit.bench.execution.scripted import Clock, ScriptedEngine, pace_of, recorded
 

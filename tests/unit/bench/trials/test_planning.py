@@ -5,8 +5,8 @@ import pytest
 from icebench.bench.engines.engine import Ability
 from icebench.bench.errors import DatasetFailed
 from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.measurements.planning import Planning, TableFiles
 from icebench.bench.records.case import Case
+from icebench.bench.trials.planning import Planning, TableFiles
 from icebench.bench.truth.manifests import FileEntry
 from icebench.bench.truth.sql import Disputed
 from tests.unit.bench.execution.scripted import Clock, ScriptedEngine, recorded

@@ -16,8 +16,8 @@ from icebench.bench.report.exports import comparison_of, exported
 from icebench.bench.report.html import render
 from icebench.bench.report.model import Report
 from tests.unit.bench.execution.scripted import Clock, ScriptedEngine, recorded
-from tests.unit.bench.measurements.test_planning import PATHS, PLANNING
-from tests.unit.bench.measurements.test_scanning import DELETED, TABLES, engine, rows
+from tests.unit.bench.trials.test_planning import PATHS, PLANNING
+from tests.unit.bench.trials.test_scanning import DELETED, TABLES, engine, rows
 
 
 @pytest.fixture(scope="module")

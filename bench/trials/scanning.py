@@ -12,14 +12,10 @@ from functools import partial
 from icebench.bench.engines.checksum import Checksum
 from icebench.bench.engines.engine import Ability, AnyEngine, Counting
 from icebench.bench.errors import BenchError, Disagreement, WrongAnswer
-from icebench.bench.execution.measurement import ANY
 from icebench.bench.execution.opened import Opened, try_each
 from icebench.bench.execution.trial import Bench, Recording, TableTruth, Trial
 from icebench.bench.records.case import EVERYTHING, Case, Evidence
 from icebench.bench.truth.sql import Disputed, NoTruth
-
-SERIES = {ANY: ("scan_time", "scan_cpu", "scan_memory")}
-"""The metrics of scans, as `MeasurementKind.series`."""
 
 Delivered = dict[str, tuple[Opened, Checksum]]
 """By engine: the open table, and what it delivered."""

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.measurements.pruning import Pruning
 from icebench.bench.records.case import Case
+from icebench.bench.trials.pruning import Pruning
 from icebench.bench.truth.effectiveness import effectiveness
 from icebench.bench.truth.manifests import live_files
 from icebench.bench.truth.metadata import load_table_json

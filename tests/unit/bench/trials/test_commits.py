@@ -13,10 +13,10 @@ from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.pyiceberg_engine import PyIceberg
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.measurements.commits import Commits
 from icebench.bench.records.case import Case
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.metadata_tables import find_or_build
+from icebench.bench.trials.commits import Commits
 from icebench.bench.workloads.metadata_files import MetadataFiles
 from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine, recorded
 

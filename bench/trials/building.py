@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from icebench.bench.execution.measurement import BUILDER
 from icebench.bench.execution.trial import Bench, Trial
 from icebench.bench.records.case import Case, Evidence
 from icebench.bench.tables.table_builder import BuildCost
-
-BUILDER = "icebench"
-"""The engine that builds tables, whichever are measured on them."""
 
 
 @dataclass(frozen=True, kw_only=True)

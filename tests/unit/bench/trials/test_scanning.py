@@ -10,8 +10,8 @@ from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.engines.engine import Ability
 from icebench.bench.errors import DatasetFailed
 from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.measurements.scanning import Scanning
 from icebench.bench.records.case import Case
+from icebench.bench.trials.scanning import Scanning
 from icebench.bench.truth.oracle import Answer, Oracle
 from icebench.bench.truth.sql import Disputed, NoTruth
 from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine, pace_of, recorded

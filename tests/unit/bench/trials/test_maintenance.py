@@ -19,12 +19,12 @@ from icebench.bench.errors import EngineFailed
 from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.experiment import parse_values
 from icebench.bench.layouts.actions import Action
-from icebench.bench.measurements.maintenance import KeptTable, Maintenance
 from icebench.bench.processes.fresh_process import FreshProcess
 from icebench.bench.records.case import Case, Cost
 from icebench.bench.report.build import build_report
 from icebench.bench.runs.estimate import estimate
 from icebench.bench.runs.run import Surroundings, run_experiment
+from icebench.bench.trials.maintenance import KeptTable, Maintenance
 from icebench.bench.workloads.maintenance_tables import NAME, MaintenanceTables
 from icebench.engine.maintenance.rewrite_data_files import Strategy
 from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine, recorded
@@ -114,7 +114,7 @@ class Idle:
 
 
 def test_what_a_fresh_process_left_behind_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("icebench.bench.measurements.maintenance.fresh_process", lambda _: Idle())
+    monkeypatch.setattr("icebench.bench.trials.maintenance.fresh_process", lambda _: Idle())
     where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
     found = run_experiment(parse_values(FRESH), where=where)
     assert sorted(f.message[:30] for f in found.run.failures) == [

@@ -1,0 +1,1 @@
+"""What is measured, as cases that are checked and ready to be timed."""

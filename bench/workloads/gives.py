@@ -1,0 +1,15 @@
+"""What a workload gives to measurements."""
+
+from enum import Enum
+
+
+class Gives(Enum):
+    """By which a measurement says what it suits; a kind of another package that is none of these gives `OTHER`."""
+
+    ROWS = "rows, arranged in layouts"
+    TABLE = "a table that exists"
+    DESCRIBED_FILES = "files that are described and do not exist"
+    CELLS = "small tables that differ in one thing each"
+    HISTORIES = "a table after batches of changes"
+    WORN_TABLES = "tables that need maintenance"
+    OTHER = "something else"
