@@ -83,7 +83,7 @@ class SectionText:
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
-    """A finding: which engine is fastest, by how much, and between which there is no measurable difference.
+    """A finding: which engine is fastest, by how much, and what is inconclusive.
 
     Args:
         what: What they do; the sentence begins with it.

@@ -178,4 +178,4 @@ def _findings(found: dict[str, list[tuple[Term, Effects]]]) -> Iterator[Finding]
         )
     if timed and not claimed:
         bounds = reach(effect for *_, effect in timed)
-        yield Finding(statement=f"No knob that was varied has a measurable effect on time: {bounds}.")
+        yield Finding(statement=f"The effect of the varied knobs on time is inconclusive: {bounds}.")

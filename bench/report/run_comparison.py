@@ -152,7 +152,9 @@ def _timed(effects: Mapping[tuple[str, str, str], Effect], sure: float) -> Itera
                 f"(95% interval {effect.low:.2f} to {effect.high:.2f})."
             )
     if effects and sure < 0:
-        yield Finding(statement=f"No measurable difference in time between the two runs: {reach(effects.values())}.")
+        yield Finding(
+            statement=f"The difference in time between the two runs is inconclusive: {reach(effects.values())}."
+        )
 
 
 def _pooled(

@@ -103,7 +103,7 @@ class Effect:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the whole interval is within `LEAST_EFFECT`. No measurable difference does not imply this."""
+        """Whether the whole interval is within `LEAST_EFFECT`. Inconclusive does not mean equal."""
         return max(-math.log(self.low), math.log(self.high)) <= LEAST_EFFECT
 
     @property
