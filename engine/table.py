@@ -16,7 +16,6 @@ from icebench.engine.lazy_module import LazyModule
 from icebench.engine.operations.metadata_operations import MetadataOperations
 from icebench.engine.operations.row_operations import RowOperations
 from icebench.engine.plan.cache import ManifestCache
-from icebench.engine.plan.incremental import incremental_append_scan, snapshots_between
 from icebench.engine.plan.scan import TableScan, table_scan
 from icebench.engine.plan.snapshots import AsOf
 from icebench.engine.runtime.counters import Counters
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from icebench.engine.maintenance.profile import table_profile
     from icebench.engine.operations import staged_table, transaction
     from icebench.engine.operations.transaction import TableTransaction
+    from icebench.engine.plan import incremental
     from icebench.engine.read import changelog, plans, request
     from icebench.engine.read.changelog import ChangelogScan
     from icebench.engine.spark import changelog_scan as spark_changelog
@@ -55,6 +55,7 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     table_profile = LazyModule("icebench.engine.maintenance.profile.table_profile")
     target = LazyModule("icebench.engine.commit.target")
     staged_table = LazyModule("icebench.engine.operations.staged_table")
+    incremental = LazyModule("icebench.engine.plan.incremental")
     transaction = LazyModule("icebench.engine.operations.transaction")
     changelog = LazyModule("icebench.engine.read.changelog")
     plans = LazyModule("icebench.engine.read.plans")
@@ -276,7 +277,7 @@ class Table(MetadataOperations, RowOperations):
         extra = self._metadata_columns(columns)
         own = None if columns is None else [c for c in columns if c not in extra]
         scan = self._table_scan(filter, own, case_sensitive=case_sensitive, runner=runner, counters=counters)
-        appended = incremental_append_scan(
+        appended = incremental.incremental_append_scan(
             scan, from_snapshot_id=from_snapshot_id, from_inclusive=from_inclusive, to_snapshot_id=to_snapshot_id
         )
         return Scan(appended, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
@@ -329,7 +330,7 @@ class Table(MetadataOperations, RowOperations):
         last = scan.snapshot if to_snapshot_id is None else self.metadata.snapshot(to_snapshot_id)
         return changelog.ChangelogScan(
             scan=scan,
-            span=tuple(snapshots_between(self.metadata, from_snapshot_id, last, inclusive=from_inclusive)),
+            span=tuple(incremental.snapshots_between(self.metadata, from_snapshot_id, last, inclusive=from_inclusive)),
             net_changes=net_changes,
             identifier_columns=None
             if identifier_columns is None

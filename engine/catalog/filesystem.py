@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from icebench.engine.catalog.catalog import Namespace
 from icebench.engine.catalog.identifiers import dotted
@@ -39,13 +40,19 @@ from icebench.engine.errors import (
     StorageFailed,
     Unsupported,
 )
+from icebench.engine.lazy_module import LazyModule
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
-from icebench.engine.spec.requirements import TableRequirement, check_requirements
-from icebench.engine.spec.updates import TableUpdate, apply_updates
 from icebench.engine.storage.canonical_paths import CanonicalPaths
 from icebench.engine.storage.store import Store, WriteUncertain
+
+if TYPE_CHECKING:
+    from icebench.engine.spec import requirements as table_requirements
+    from icebench.engine.spec import updates as table_updates
+else:  # loaded by the first commit
+    table_requirements = LazyModule("icebench.engine.spec.requirements")
+    table_updates = LazyModule("icebench.engine.spec.updates")
 
 _MARKER = ".namespace"
 """An empty file that keeps an empty namespace in existence: storage has no empty directories."""
@@ -130,8 +137,8 @@ class FileSystemCatalog:
         self,
         identifier: Identifier,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[table_requirements.TableRequirement],
+        updates: Sequence[table_updates.TableUpdate],
     ) -> Outcome:
         version, current, data = self._load(identifier)
         if current is None:
@@ -143,8 +150,10 @@ class FileSystemCatalog:
         ):
             return _conflict(identifier)
         try:
-            check_requirements(base.metadata, requirements)
-            changed = apply_updates(base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location)
+            table_requirements.check_requirements(base.metadata, requirements)
+            changed = table_updates.apply_updates(
+                base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location
+            )
         except CommitConflict as conflict:
             return Conflicted(str(conflict))
         if changed is base.metadata:

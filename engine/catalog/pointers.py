@@ -10,6 +10,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
@@ -23,11 +24,17 @@ from icebench.engine.errors import (
     EngineError,
     NotFound,
 )
+from icebench.engine.lazy_module import LazyModule
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.requirements import TableRequirement, check_requirements
-from icebench.engine.spec.updates import TableUpdate, apply_updates
 from icebench.engine.storage.resolve import Stores
 from icebench.engine.storage.store import Store
+
+if TYPE_CHECKING:
+    from icebench.engine.spec import requirements as table_requirements
+    from icebench.engine.spec import updates as table_updates
+else:  # loaded by the first commit
+    table_requirements = LazyModule("icebench.engine.spec.requirements")
+    table_updates = LazyModule("icebench.engine.spec.updates")
 
 TABLE_TYPE, VIEW_TYPE = "TABLE", "VIEW"
 
@@ -114,8 +121,8 @@ class PointerCatalog(ABC):
         self,
         identifier: Identifier,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[table_requirements.TableRequirement],
+        updates: Sequence[table_updates.TableUpdate],
     ) -> Outcome:
         current = self._location_of(identifier)
         if current is None:
@@ -124,8 +131,8 @@ class PointerCatalog(ABC):
             # The swap would find that too, but only after a metadata file was written for nothing.
             return _conflict(identifier)
         try:
-            check_requirements(base.metadata, requirements)
-            metadata = apply_updates(
+            table_requirements.check_requirements(base.metadata, requirements)
+            metadata = table_updates.apply_updates(
                 base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location
             )
         except CommitConflict as conflict:

@@ -15,7 +15,7 @@ from icebench.engine.catalog.rest_signing import ENABLED, PYICEBERG_SIGNER
 from icebench.engine.codec.metadata_json.rest import LoadedTable, StorageCredential
 from icebench.engine.errors import EngineError, Unsupported
 from icebench.engine.storage.forwarding import ForwardingInputFile, ForwardingStore
-from icebench.engine.storage.object_stores import S3_SCHEMES, flag, signed_s3
+from icebench.engine.storage.object_stores import S3_SCHEMES, flag, signed_s3_store
 from icebench.engine.storage.resolve import Stores, scheme_of
 from icebench.engine.storage.signed_s3 import S3Request
 from icebench.engine.storage.spooled_output import SpooledOutputFile, UploadingStore
@@ -218,7 +218,7 @@ class _Input(ForwardingInputFile):
 
 
 def _signed(options: Mapping[str, str], signer: Signer) -> Callable[[str], Store]:
-    store = signed_s3(options, signer(options))
+    store = signed_s3_store(options, signer(options))
     return lambda _: store
 
 

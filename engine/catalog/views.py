@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from icebench.engine.catalog.catalog import Namespace
 from icebench.engine.commit.committer import Identifier
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.views import ViewMetadata, ViewVersion
+
+if TYPE_CHECKING:
+    from icebench.engine.spec.views import ViewMetadata, ViewVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

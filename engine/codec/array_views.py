@@ -94,6 +94,11 @@ def number_array(values: NDArray[Any], valid: BoolArray | None = None, type_: pa
     return pa.Array.from_buffers(known, len(values), [validity(valid), pa.py_buffer(np.ascontiguousarray(values))])
 
 
+def boolean_array(values: BoolArray) -> pa.BooleanArray:
+    """Truth values, none of them null."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, validity(values)])
+
+
 def bytes_array(offsets: Int64Array, data: ByteArray, valid: BoolArray | None = None) -> pa.Array:
     """Byte strings: value i is ``data[offsets[i]:offsets[i + 1]]``; `offsets` has one more element."""
     buffers = [validity(valid), *(pa.py_buffer(np.ascontiguousarray(each)) for each in (offsets, data))]
@@ -125,14 +130,14 @@ def values_of(array: pa.Array) -> NDArray[Any]:
     return _view(array, _dtype_of(array.type), len(array))
 
 
+def booleans_of(array: pa.BooleanArray) -> BoolArray:
+    """The truth values of an array, whatever they are where there is none."""
+    return _bits(array.buffers()[1], array)
+
+
 def valid_of(array: pa.Array) -> BoolArray | None:
     """Which slots of an array have a value; None if all have."""
-    if not array.null_count:
-        return None
-    if (bitmap := array.buffers()[0]) is None:  # of Arrow's type null
-        return np.zeros(len(array), np.bool_)
-    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=array.offset + len(array), bitorder="little")
-    return bits[array.offset :].view(np.bool_)
+    return _bits(array.buffers()[0], array) if array.null_count else None
 
 
 def offsets_of(array: pa.Array) -> Any:  # noqa: ANN401 - int64, or int32 where the type is not one of the large ones
@@ -199,6 +204,13 @@ def fits_int32(values: NDArray[Any]) -> bool:
 
 def _dtype_of(type_: pa.DataType) -> np.dtype[Any]:
     return _DTYPES.get(type_.id) or np.dtype(f"i{type_.bit_width // 8}")  # dates and times
+
+
+def _bits(bitmap: pa.Buffer | None, array: pa.Array) -> BoolArray:
+    if bitmap is None:  # of Arrow's type null, or of an empty array
+        return np.zeros(len(array), np.bool_)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=array.offset + len(array), bitorder="little")
+    return bits[array.offset :].view(np.bool_)
 
 
 def _view(array: pa.Array, dtype: np.dtype[Any], count: int) -> NDArray[Any]:

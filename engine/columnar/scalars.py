@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import struct
 import uuid
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from icebench.engine.codec.array_views import (
+    boolean_array,
+    bytes_array_of,
+    cast_array,
+    mask_of_values,
+    number_array,
+    validity,
+)
 from icebench.engine.columnar.schemas import storage_of, to_arrow_type
-from icebench.engine.spec.types import PrimitiveType
-from icebench.engine.spec.values import Value
+from icebench.engine.spec.types import DecimalType, PrimitiveType
+from icebench.engine.spec.values import Value, encode_value, unscaled
 
 _INTEGERS: dict[str, pa.DataType] = {
     "date": pa.int32(),
@@ -29,15 +40,50 @@ def to_arrow_scalar(type_: PrimitiveType, value: Value | None) -> pa.Scalar:
 
 
 def to_arrow_array(type_: PrimitiveType, values: Sequence[Value | None], *, narrow: bool = False) -> pa.Array:
-    """Single values in the internal representation as an Arrow array of `to_arrow_type(type_, narrow=narrow)`."""
+    """Single values in the internal representation as an Arrow array of `to_arrow_type(type_, narrow=narrow)`.
+
+    Their memory is put together here, since `pa.array` loads pandas, which takes as long as reading a small table.
+
+    Raises:
+        pa.ArrowInvalid: An integer or decimal is beyond the type.
+    """
     target = to_arrow_type(type_, narrow=narrow)
-    integers = _INTEGERS.get(type_.name)
-    if integers is not None:
-        return pa.array(values, integers).view(target)
-    if type_.name == "uuid":
-        raw = [v.bytes if isinstance(v, uuid.UUID) else v for v in values]
-        return pa.ExtensionArray.from_storage(target, pa.array(raw, target.storage_type))
-    return pa.array(values, target)
+    if isinstance(target, pa.ExtensionType):
+        return pa.ExtensionArray.from_storage(target, _stored(target.storage_type, type_, values))
+    return _stored(target, type_, values)
+
+
+def _stored(target: pa.DataType, type_: PrimitiveType, values: Sequence[Value | None]) -> pa.Array:
+    valid = mask_of_values(values)
+    if pa.types.is_boolean(target):
+        flags = boolean_array(np.array([value is True for value in values], np.bool_))
+        return pa.Array.from_buffers(target, len(values), [validity(valid), flags.buffers()[1]])
+    if pa.types.is_null(target):
+        return pa.nulls(len(values))
+    if pa.types.is_floating(target):  # one of 64 bits may be too large for 32: infinite, as `pa.array` has it
+        with np.errstate(over="ignore"):
+            floats = np.array([0.0 if value is None else value for value in values], target.to_pandas_dtype())
+        return number_array(floats, valid)
+    width = None if pa.types.is_string(target) or target == pa.binary() else target.byte_width
+    raw = [None if value is None else _memory_of(type_, value, width) for value in values]
+    if width is None:
+        return cast_array(bytes_array_of(raw), target)
+    memory = b"".join(bytes(width) if each is None else each for each in raw)
+    return pa.Array.from_buffers(target, len(values), [validity(valid), pa.py_buffer(memory)])
+
+
+def _memory_of(type_: PrimitiveType, value: Value, width: int | None) -> bytes:
+    if not isinstance(type_, DecimalType):
+        try:
+            return encode_value(type_, value)
+        except struct.error as error:
+            raise pa.ArrowInvalid(f"{value!r} is beyond {type_}") from error
+    assert isinstance(value, Decimal)
+    assert width is not None
+    number = unscaled(value, type_.scale)
+    if abs(number) >= 10**type_.precision:
+        raise pa.ArrowInvalid(f"{value!r} is beyond {type_}")
+    return number.to_bytes(width, "little", signed=True)
 
 
 def from_arrow_array(type_: PrimitiveType, array: pa.Array | pa.ChunkedArray) -> list[Any]:

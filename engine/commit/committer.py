@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from icebench.engine.errors import EngineError
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.requirements import TableRequirement
-from icebench.engine.spec.updates import TableUpdate
+
+if TYPE_CHECKING:
+    from icebench.engine.spec.requirements import TableRequirement
+    from icebench.engine.spec.updates import TableUpdate
 
 Identifier = tuple[str, ...]
 """A table's full name: its namespace's levels, then its own."""

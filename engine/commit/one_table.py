@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from icebench.engine.commit.committer import Committer, Identifier, Outcome, TableState
 from icebench.engine.errors import ValidationFailed
-from icebench.engine.spec.requirements import TableRequirement
-from icebench.engine.spec.updates import TableUpdate
+
+if TYPE_CHECKING:
+    from icebench.engine.spec.requirements import TableRequirement
+    from icebench.engine.spec.updates import TableUpdate
 
 
 class OneTable:

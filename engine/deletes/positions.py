@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icebench.engine.codec.array_views import values_of
 from icebench.engine.columnar.schemas import field_id_of
 from icebench.engine.deletes.cache import DeleteCache
 from icebench.engine.deletes.files import DeleteFile, check_file
@@ -156,8 +157,8 @@ def _runs(batch: pa.RecordBatch) -> Iterable[tuple[str, Positions]]:
     if not batch.num_rows:
         return
     encoded = batch.column("path")
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    positions = batch.column("pos").to_numpy(zero_copy_only=False)
+    codes = values_of(encoded.indices)
+    positions = values_of(batch.column("pos"))
     starts = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1, [len(codes)]))
     for start, end in pairwise(starts.tolist()):
         yield encoded.dictionary[codes[start]].as_py(), positions[start:end]

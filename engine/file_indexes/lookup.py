@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from icebench.engine.codec.array_views import Int64Array, data_of, offsets_of
-from icebench.engine.codec.puffin.file import decode_blob, read_footer
 from icebench.engine.errors import CorruptTable, FileNotFound, Unsupported
 from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from icebench.engine.expressions.bounds import PreparedLeaf
@@ -33,8 +32,10 @@ from icebench.engine.spec.values import Value
 from icebench.engine.storage.store import Store
 
 if TYPE_CHECKING:
+    from icebench.engine.codec.puffin import file as puffin
     from icebench.engine.file_indexes import value_hashes
-else:  # most tables have no index, and it brings Arrow's Parquet and compute libraries
+else:  # most tables have no index, and the hashes bring Arrow's Parquet and compute libraries
+    puffin = LazyModule("icebench.engine.codec.puffin.file")
     value_hashes = LazyModule("icebench.engine.file_indexes.value_hashes")
 
 INDEXES_UNUSABLE = "indexes_unusable"
@@ -121,10 +122,10 @@ def load_index(file: StatisticsFile, field_id: int, store: Store) -> FileIndex:
     location, size = file.statistics_path, file.file_size_in_bytes
     footer_bytes = file.file_footer_size_in_bytes
     tail = store.read(location, size - footer_bytes, footer_bytes)
-    footer = read_footer(tail, location=location, file_size=size)
+    footer = puffin.read_footer(tail, location=location, file_size=size)
     for blob in footer.blobs:
         if blob.type == FILE_INDEX and blob.fields == (field_id,):
-            data = decode_blob(store.read(location, blob.offset, blob.length), blob, location=location)
+            data = puffin.decode_blob(store.read(location, blob.offset, blob.length), blob, location=location)
             return decode_index(data, location=location)
     raise CorruptTable(f"no index of column {field_id}, which the metadata says is there", location=location)
 

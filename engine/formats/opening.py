@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from icebench.engine.errors import Unsupported
-from icebench.engine.formats.avro.source import AvroSource
 from icebench.engine.formats.name_mapping import FilesWithoutIds
-from icebench.engine.formats.orc.source import OrcSource
 from icebench.engine.formats.parquet.source import ParquetSource
 from icebench.engine.formats.source import Source
+from icebench.engine.lazy_module import LazyModule
 from icebench.engine.spec.name_mapping import NameMapping
 from icebench.engine.storage.store import Store
+
+if TYPE_CHECKING:
+    from icebench.engine.formats.avro import source as avro
+    from icebench.engine.formats.orc import source as orc
+else:  # loaded with the first file of that format
+    avro = LazyModule("icebench.engine.formats.avro.source")
+    orc = LazyModule("icebench.engine.formats.orc.source")
 
 FORMATS = ("parquet", "orc", "avro")
 """The supported formats of data files."""
@@ -57,7 +64,7 @@ def open_source(
     """
     check_format(file_format, location)
     if file_format != "parquet":
-        source = OrcSource if file_format == "orc" else AvroSource
+        source = orc.OrcSource if file_format == "orc" else avro.AvroSource
         return source(store, location, name_mapping=name_mapping, without_ids=without_ids, needed_by=needed_by)
     return ParquetSource(
         store,

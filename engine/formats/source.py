@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icebench.engine.codec.array_views import boolean_array
 from icebench.engine.errors import CorruptTable, FileNotFound
 from icebench.engine.formats.file_columns import FileColumns
 from icebench.engine.spec.schema import Schema
@@ -192,7 +193,7 @@ def keep_rows(table: pa.Table, keep: npt.NDArray[np.bool_] | None) -> pa.Table:
         return table
     if not table.num_columns:
         return without_columns(int(np.count_nonzero(keep)))
-    mask = pa.array(keep)
+    mask = boolean_array(keep)
     if np.count_nonzero(keep) < _MANY * len(keep):
         return table.filter(mask)
     return pa.Table.from_arrays([column.filter(mask) for column in table.columns], schema=table.schema)

@@ -19,14 +19,12 @@ from icebench.engine.commit.committer import Identifier, TableState
 from icebench.engine.errors import AlreadyExists, Unsupported
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.plan.cache import ManifestCache
-from icebench.engine.spec.creation import new_table_metadata
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
 from icebench.engine.spec.properties import FORMAT_VERSION
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import UNSORTED, SortOrder, sort_order_of
 from icebench.engine.spec.transforms import Transform
-from icebench.engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from icebench.engine.storage.contradictions import Verify, VerifyingStore
 from icebench.engine.storage.object_stores import is_storage_property
 from icebench.engine.storage.resolve import absolute_location, normalise_location
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from icebench.engine.maintenance import purge as purging
     from icebench.engine.operations import staged_table, transaction
     from icebench.engine.operations.transaction import TableTransaction
+    from icebench.engine.spec import creation, views
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     rest = LazyModule("icebench.engine.catalog.rest")
     one_table = LazyModule("icebench.engine.commit.one_table")
@@ -49,6 +48,8 @@ else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     target = LazyModule("icebench.engine.commit.target")
     transaction = LazyModule("icebench.engine.operations.transaction")
     purging = LazyModule("icebench.engine.maintenance.purge")
+    creation = LazyModule("icebench.engine.spec.creation")
+    views = LazyModule("icebench.engine.spec.views")
 
 Name = str | Sequence[str]
 """``"db.events"`` or ``("db", "events")``."""
@@ -154,7 +155,7 @@ class Catalog:
     ) -> TableMetadata:
         given, version = self._split(properties)
         columns = _schema(schema)
-        return new_table_metadata(
+        return creation.new_table_metadata(
             columns,
             _spec(partition_spec, columns),
             sort_order_of(sort_order, columns),
@@ -317,7 +318,7 @@ class Catalog:
         default_catalog: str | None = None,
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
-    ) -> ViewMetadata:
+    ) -> views.ViewMetadata:
         """Create a view. Its namespace need not exist.
 
         Args:
@@ -348,7 +349,7 @@ class Catalog:
         *,
         default_namespace: Name = (),
         default_catalog: str | None = None,
-    ) -> ViewMetadata:
+    ) -> views.ViewMetadata:
         """Replace the definition of a view; the old one stays in its history. Arguments as for `create_view`.
 
         Raises:
@@ -358,7 +359,7 @@ class Catalog:
         definition = self._definition(queries, default_namespace, default_catalog)
         return self._views.replace_view(table_identifier(name), definition, _schema(schema)).metadata
 
-    def load_view(self, name: Name) -> ViewMetadata:
+    def load_view(self, name: Name) -> views.ViewMetadata:
         """The view as it is now; raises NotFound."""
         return self._views.load_view(table_identifier(name)).metadata
 
@@ -415,12 +416,14 @@ class Catalog:
             raise Unsupported(f"views in catalog {self.name!r}: {type(self._inner).__name__} has none")
         return self._inner
 
-    def _definition(self, queries: Mapping[str, str], namespace: Name, catalog: str | None) -> ViewVersion:
-        return ViewVersion(
+    def _definition(self, queries: Mapping[str, str], namespace: Name, catalog: str | None) -> views.ViewVersion:
+        return views.ViewVersion(
             version_id=1,
             schema_id=0,
             timestamp_ms=self._now_ms(),
-            representations=tuple(SqlRepresentation(sql=sql, dialect=dialect) for dialect, sql in queries.items()),
+            representations=tuple(
+                views.SqlRepresentation(sql=sql, dialect=dialect) for dialect, sql in queries.items()
+            ),
             default_catalog=catalog,
             default_namespace=namespace_identifier(namespace) if namespace else (),
         )

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from icebench.engine.errors import Invalid
 from icebench.engine.lazy_module import LazyModule
-from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
 from icebench.engine.spec.properties import RESERVED
 from icebench.engine.spec.schema import list_of_names
-from icebench.engine.spec.schema_evolution import SchemaUpdate
 from icebench.engine.spec.snapshots import MAIN
 from icebench.engine.spec.sorting import SortOrder
 from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
@@ -19,6 +17,8 @@ from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsF
 if TYPE_CHECKING:
     from icebench.engine.commit.changes import cherry_pick, evolution, references, statistics, stream_batch
     from icebench.engine.commit.changes.change import Change
+    from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
+    from icebench.engine.spec.schema_evolution import SchemaUpdate
 else:  # what only reads a table does not wait for what changes it
     cherry_pick = LazyModule("icebench.engine.commit.changes.cherry_pick")
     evolution = LazyModule("icebench.engine.commit.changes.evolution")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icebench.engine.codec.array_views import number_array, offsets_of, values_of
 from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.partitions import partition_tuples
 from icebench.engine.deletes.files import DeleteFile, FileRead
@@ -210,13 +211,13 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
     specs = plan.metadata.spec_by_id
     common = common_partition_type(plan.metadata.partition_specs, plan.schema, plan.metadata.schemas).fields
     place_of = {f.field_id: place for place, f in enumerate(common)}
-    spec_ids = files.column("spec_id").to_numpy()
+    spec_ids = values_of(combined(files.column("spec_id")))
     structs = combined(files.column("partition"))
     found: list[Partition | None] = [()] * len(spec_ids)
     for spec_id in np.unique(spec_ids).tolist():
         fields = [common[place_of[f.field_id]] for f in specs[spec_id].fields]
         rows = np.flatnonzero(spec_ids == spec_id)
-        own = structs.take(pa.array(rows))
+        own = structs.take(number_array(rows))
         types = [f.type for f in fields if isinstance(f.type, PrimitiveType)]
         tuples: Sequence[Partition | None] = [()] * len(rows)
         if not has_known_values(specs[spec_id], plan.schema, plan.metadata.schemas):
@@ -234,10 +235,10 @@ def _deletes(column: pa.ChunkedArray) -> list[tuple[DeleteFile, ...]]:
     known: dict[tuple[object, ...], DeleteFile] = {}
     for chunk in column.chunks:
         references = chunk.flatten()
-        numbers, codes = np.unique(references.indices.to_numpy(), return_inverse=True)
-        distinct = map(_delete_file, references.dictionary.take(pa.array(numbers)).to_pylist())
+        numbers, codes = np.unique(values_of(references.indices), return_inverse=True)
+        distinct = map(_delete_file, references.dictionary.take(number_array(numbers)).to_pylist())
         objects = [known.setdefault((d.file_path, d.content_offset), d) for d in distinct]
-        ends = np.cumsum(chunk.value_lengths().to_numpy()).tolist()
+        ends = np.cumsum(np.diff(offsets_of(chunk))).tolist()
         own = codes.tolist()
         found += [tuple(objects[code] for code in own[start:end]) for start, end in pairwise([0, *ends])]
     return found

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icebench.engine.codec.array_views import booleans_of
 from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.decimals import is_narrow
 from icebench.engine.columnar.filters import row_mask
@@ -345,7 +346,7 @@ class RowGroupReader:
             keep[:] = file.residual.value
         elif file.residual is not None:
             known, wanted = self._projected(known, next(columns), number, rows)
-            keep = row_mask(wanted, file.residual, request.schema).to_numpy(zero_copy_only=False)
+            keep = booleans_of(row_mask(wanted, file.residual, request.schema))
         deleted: Mask | None = None
         if (len(positions) or groups) and keep.any():
             deleted = np.zeros(rows, np.bool_)

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pyarrow import fs
-
 from icebench.engine.errors import EngineError, Invalid, StorageFailed, is_secret
-from icebench.engine.storage.arrow import ArrowStore
-from icebench.engine.storage.conditional_s3 import ConditionalS3Store
+from icebench.engine.lazy_module import LazyModule
 from icebench.engine.storage.failures import translate_errors
 from icebench.engine.storage.retrying import Retries
-from icebench.engine.storage.signed_s3 import S3Request, SignedS3Store
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+    from icebench.engine.storage import arrow, conditional_s3, signed_s3
+else:  # loaded with the first location that is not local
+    fs = LazyModule("pyarrow.fs")
+    arrow = LazyModule("icebench.engine.storage.arrow")
+    conditional_s3 = LazyModule("icebench.engine.storage.conditional_s3")
+    signed_s3 = LazyModule("icebench.engine.storage.signed_s3")
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
 GCS_SCHEMES = ("gs", "gcs")
@@ -120,7 +127,9 @@ def is_storage_property(name: str) -> bool:
     return name in STORAGE_PROPERTIES or name.startswith(_ADLS_SAS)
 
 
-def object_store(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool = False) -> ArrowStore:
+def object_store(
+    scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool = False
+) -> arrow.ArrowStore:
     """The store of a location of one of the `OBJECT_SCHEMES`; raises Invalid, StorageFailed.
 
     For a directory catalog, on S3, it creates files atomically, at the cost of a second client.
@@ -135,9 +144,11 @@ def object_store(scheme: str, location: str, properties: Mapping[str, str], *, i
         raise StorageFailed(hidden) from None
 
 
-def signed_s3(properties: Mapping[str, str], sign: Callable[[S3Request], S3Request]) -> SignedS3Store:
+def signed_s3_store(
+    properties: Mapping[str, str], sign: Callable[[signed_s3.S3Request], signed_s3.S3Request]
+) -> signed_s3.SignedS3Store:
     """S3 whose requests `sign` signs; raises Invalid, NotInstalled."""
-    return SignedS3Store(_read(_S3, properties), sign, S3_SCHEMES)
+    return signed_s3.SignedS3Store(_read(_S3, properties), sign, S3_SCHEMES)
 
 
 def authority(location: str) -> str:
@@ -148,7 +159,7 @@ def authority(location: str) -> str:
         raise Invalid(f"{location!r} is no location: {error}") from error
 
 
-def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool) -> ArrowStore:
+def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool) -> arrow.ArrowStore:
     if "@" in authority(location) and scheme in (*S3_SCHEMES, *GCS_SCHEMES):
         raise Invalid(f"{location!r} has a user; keys are properties, such as s3.access-key-id")
     if scheme in S3_SCHEMES:
@@ -158,18 +169,18 @@ def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_cat
         strategy = arguments.get("retry_strategy")
         retries = Retries(strategy.max_attempts - 1) if isinstance(strategy, fs.S3RetryStrategy) else None
         if is_catalog:
-            return ConditionalS3Store(filesystem, prefixes, arguments, retries)
-        return ArrowStore(filesystem, prefixes, retries)
+            return conditional_s3.ConditionalS3Store(filesystem, prefixes, arguments, retries)
+        return arrow.ArrowStore(filesystem, prefixes, retries)
     if scheme in GCS_SCHEMES:
-        return ArrowStore(fs.GcsFileSystem(**_gcs_options(properties)), dict.fromkeys(_prefixes(GCS_SCHEMES), ""))
+        return arrow.ArrowStore(fs.GcsFileSystem(**_gcs_options(properties)), dict.fromkeys(_prefixes(GCS_SCHEMES), ""))
     root = f"{scheme}://{authority(location)}"
     if scheme in ADLS_SCHEMES:
         container, at, host = authority(location).partition("@")
         if not (container and at and host):
             raise Invalid(f"{location!r} is not written {scheme}://container@account.dfs.core.windows.net/path")
         filesystem = fs.AzureFileSystem(**_adls_options(host, properties))
-        return ArrowStore(filesystem, {f"{each}://{container}@{host}": container for each in ADLS_SCHEMES})
-    return ArrowStore(fs.FileSystem.from_uri(root + "/")[0], {root: ""})
+        return arrow.ArrowStore(filesystem, {f"{each}://{container}@{host}": container for each in ADLS_SCHEMES})
+    return arrow.ArrowStore(fs.FileSystem.from_uri(root + "/")[0], {root: ""})
 
 
 def _prefixes(schemes: tuple[str, ...]) -> list[str]:

@@ -17,7 +17,7 @@ from icebench.engine.storage.arrow import ArrowStore
 from icebench.engine.storage.counting import CountingStore
 from icebench.engine.storage.local import LocalStore
 from icebench.engine.storage.memory import MemoryStore
-from icebench.engine.storage.object_stores import signed_s3
+from icebench.engine.storage.object_stores import signed_s3_store
 from icebench.engine.storage.resolve import store_for
 from icebench.engine.storage.signed_s3 import SignedS3Store
 from icebench.engine.storage.store import Store
@@ -56,7 +56,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     properties = request.getfixturevalue("s3_server").properties
     if request.param == "s3-signed":
         keys = Credentials(properties.pop("s3.access-key-id"), properties.pop("s3.secret-access-key"))
-        return signed_s3(properties, lambda asked: sign(keys, asked)), root
+        return signed_s3_store(properties, lambda asked: sign(keys, asked)), root
     return store_for(root, properties, is_catalog=request.param == "s3-catalog"), root
 
 

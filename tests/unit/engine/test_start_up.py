@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,3 +54,50 @@ def test_first_plan_of_a_small_table_loads_little(table: icebench.Table, filter:
     assert int(files) == {"none": 4, "text": 1, "predicate": 2}[filter]
     assert not HEAVY & set(loaded)
     assert ("sqlglot" in loaded) == (filter == "text")
+
+
+READ = """
+import sys
+import icebench
+table = icebench.load_table(sys.argv[1])
+print(len(table.scan(filter=sys.argv[2] or None).to_arrow().columns[0]), *sys.modules)
+"""
+
+UNREAD = {
+    "icebench.engine.codec.puffin.file",
+    "icebench.engine.formats.avro.source",
+    "icebench.engine.formats.orc.source",
+    "icebench.engine.plan.incremental",
+    "icebench.engine.spec.creation",
+    "icebench.engine.spec.requirements",
+    "icebench.engine.spec.schema_evolution",
+    "icebench.engine.spec.updates",
+    "icebench.engine.spec.views",
+    "icebench.engine.storage.signed_s3",
+    "numba",
+    "pandas",
+    "pyarrow.acero",
+    "pyarrow.dataset",
+    "pyspark",
+    "scipy",
+    "sqlalchemy",
+    "urllib3",
+}
+"""What changes tables, reads other formats and opens other stores; and pandas, which `pa.array` and `to_numpy` load."""
+
+
+@pytest.mark.parametrize("format_version", ["2", "3"])
+def test_first_rows_of_a_table_with_deletes_load_little(tmp_path: Path, format_version: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(7, 2)), ("day", pa.date32())])
+    table = icebench.load_catalog(str(tmp_path)).create_table(
+        "db.sales", schema, partition_spec=[("day", "month")], properties={"format-version": format_version}
+    )
+    rows = [{"id": n, "name": f"n{n}", "price": Decimal(n), "day": dt.date(2026, 1 + n % 2, 1)} for n in range(20)]
+    table.append(pa.Table.from_pylist(rows, schema))
+    table.delete("id in (3, 4)", mode="merge-on-read")
+    filters = {"": 18, "id >= 4 and name < 'n5' and price <> 11 and day > date '2026-01-05'": 4}
+    for filter, expected in filters.items():
+        command = [sys.executable, "-c", READ, str(Path(table.location)), filter]
+        count, *loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        assert int(count) == expected
+        assert not UNREAD & set(loaded)
