@@ -15,14 +15,17 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from icebench.bench.errors import ConfigError
 from icebench.bench.java_home import use_java_home
 from icebench.bench.s3_jars import S3_SCHEMES, s3_jars
 from icebench.bench.setup_jars import ICEBERG_RUNTIME, cached_jar, is_cached
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MASTER_VARIABLE = "ICEBENCH_SPARK_MASTER"
 CONF_VARIABLE = "ICEBENCH_SPARK_CONF"
@@ -146,7 +149,8 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
         ConfigError: A session with other settings is running in this process; the message names what differs.
     """
     wanted = settings.conf()
-    running = SparkSession.getActiveSession()
+    session: type[SparkSession] = import_module("pyspark.sql").SparkSession  # a third of a second to import
+    running = session.getActiveSession()
     if running is None:
         use_java_home()
         # Another Spark installation, which this process's PySpark may not fit.
@@ -154,7 +158,7 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
         if settings.is_local or "PYSPARK_PYTHON" not in os.environ:
             # Python workers must see the same packages as this process. On a cluster the path may be another.
             os.environ["PYSPARK_PYTHON"] = sys.executable
-        builder = SparkSession.builder
+        builder = session.builder
         for name, value in wanted.items():
             builder = builder.config(name, value)
         running = builder.getOrCreate()

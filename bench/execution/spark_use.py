@@ -8,14 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import gethostname
 from tempfile import NamedTemporaryFile
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import same_handler
 from icebench.bench.setup_jars import JarMissing, is_cached
 from icebench.bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, kw_only=True)

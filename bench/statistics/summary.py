@@ -6,11 +6,11 @@ minimum as the least disturbed run. The mean and the standard deviation are not:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy import stats
 
 FEWEST_FOR_INTERVAL = 3
 """Fewer samples than this give no interval: that of two values misses the median every other time."""
@@ -83,9 +83,19 @@ def median_interval(
     values = np.sort(_finite(samples))
     if values.size < FEWEST_FOR_INTERVAL:
         return None, None, 0.0
-    left_out = max(0, int(stats.binom.ppf((1 - confidence) / 2, values.size, 0.5)) - 1)
-    attained = float(1 - 2 * stats.binom.cdf(left_out, values.size, 0.5))
+    left_out, attained = _left_out(values.size, confidence)
     return float(values[left_out]), float(values[-1 - left_out]), attained
+
+
+def _left_out(count: int, confidence: float) -> tuple[int, float]:
+    """How many samples at each end the interval leaves out, and what it attains.
+
+    By hand, since `scipy.stats` takes a second to import, and every process that measures imports this module.
+    """
+    left_out, at_most, all_outcomes = 0, 1, 2**count  # outcomes with at most `left_out` samples below the median
+    while (more := at_most + math.comb(count, left_out + 1)) / all_outcomes < (1 - confidence) / 2:
+        left_out, at_most = left_out + 1, more
+    return left_out, 1 - 2 * at_most / all_outcomes
 
 
 def _finite(samples: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from icebench.bench.errors import ConfigError
 from icebench.bench.workloads.sales_calendar import date_key
 from icebench.bench.workloads.tpcds import Tpcds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TABLE = "tpcds.store_sales"
 GENERATE, WRITE, DELETE = "generating with dsdgen", "writing with Iceberg Java", "deleting with Iceberg Java"

@@ -26,6 +26,9 @@ SMALL, FULL = 0.01, 0.1
 SOME = (26, 40, 46, 51, 53, 67, 76, 79, 97, 98)
 """Joins (outer ones in 40 and 97), decimals, dates (40, 98), nulls (76), averages (26), a rollup (67) and windows (51,
 53, 67, 98), all with rows at the small scale."""
+OF_COPIES = frozenset({64})
+"""DuckDB knows no cardinalities of Arrow sources, and joins these in an order in which no memory is enough; 1.5.5 does
+not always raise then, and has crashed."""
 EVENTFUL = frozenset({"store_sales", "catalog_sales", "item", "customer"})
 """The tables of the usual run that have a history; the others are appended to once. All are Parquet."""
 
@@ -34,21 +37,19 @@ reference = cache(Reference)
 
 
 def ask_duckdb(tables: Iterable[icebench.Table]) -> Ask:
-    """By views of `Scan.to_duckdb`. DuckDB knows no cardinalities of Arrow sources, and query 64 joins in an order in
-    which no memory is enough: what needs too much is asked again, of the scans' rows in tables of DuckDB's own."""
+    """By views of `Scan.to_duckdb`; `OF_COPIES` of the scans' rows in tables of DuckDB's own."""
     by_name = {table.name.rpartition(".")[2]: table for table in tables}
-    views, copies = (duckdb.connect(config={"memory_limit": "2GB", "max_temp_directory_size": "0KB"}) for _ in range(2))
+    views, copies = duckdb.connect(), duckdb.connect()
     for name, table in by_name.items():
         table.scan().to_duckdb(views).create_view(name)
 
     def ask(query: Query) -> list[Row]:
-        try:
+        if query.number not in OF_COPIES:
             return views.execute(query.duckdb).fetchall()
-        except duckdb.OutOfMemoryException:
-            for name in query.tables:
-                rows = by_name[name].scan().to_batches()  # noqa: F841 - DuckDB's source
-                copies.execute(f"CREATE TABLE IF NOT EXISTS {name} AS FROM rows")
-            return copies.execute(query.duckdb).fetchall()
+        for name in query.tables:
+            rows = by_name[name].scan().to_batches()  # noqa: F841 - DuckDB's source
+            copies.execute(f"CREATE TABLE IF NOT EXISTS {name} AS FROM rows")
+        return copies.execute(query.duckdb).fetchall()
 
     return ask
 

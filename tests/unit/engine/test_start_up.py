@@ -88,7 +88,8 @@ UNREAD = {
 
 @pytest.mark.parametrize("format_version", ["2", "3"])
 def test_first_rows_of_a_table_with_deletes_load_little(tmp_path: Path, format_version: str) -> None:
-    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(7, 2)), ("day", pa.date32())])
+    types = {"id": pa.int64(), "name": pa.string(), "price": pa.decimal128(7, 2), "day": pa.date32()}
+    schema = pa.schema(types.items())
     table = icebench.load_catalog(str(tmp_path)).create_table(
         "db.sales", schema, partition_spec=[("day", "month")], properties={"format-version": format_version}
     )
