@@ -58,14 +58,15 @@ def fetch(coordinates: str = ICEBERG_RUNTIME, ivy_home: Path = IVY_HOME) -> None
 
 
 def main() -> None:
-    """Fetches the runtime unless it is cached; says so only when there is something to do."""
-    if is_cached():
-        return
-    sys.stderr.write(f"Fetching {ICEBERG_RUNTIME} into {IVY_HOME}\n")
-    try:
-        fetch()
-    except BenchError as error:
-        sys.exit(f"icebench: {error}")
+    """Fetches the runtime, or what is named, unless it is cached; says so only when there is something to do."""
+    for coordinates in sys.argv[1:] or [ICEBERG_RUNTIME]:
+        if is_cached(coordinates):
+            continue
+        sys.stderr.write(f"Fetching {coordinates} into {IVY_HOME}\n")
+        try:
+            fetch(coordinates)
+        except BenchError as error:
+            sys.exit(f"icebench: {error}")
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def main() -> None:
                 for turn in range(rounds + 1):
                     for who, seconds in times.items():
                         table = copies.restore()
-                        tree.start(in_java=True)
+                        tree.start(in_children=True)
                         began = time.perf_counter()
                         if who == "ours":
                             ours(table)

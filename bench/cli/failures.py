@@ -36,7 +36,7 @@ _EXTRAS = {
         "bench",
     ),
     "duckdb": "peers",
-    **dict.fromkeys(("duckdb", "pandas", "polars", "pyiceberg"), "peers"),
+    **dict.fromkeys(("chdb", "duckdb", "pandas", "polars", "pyiceberg"), "peers"),
     "xxhash": "spark",
 }
 """The extra that brings a package."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from icebench.bench.engines.access import Access, TableAccess
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
 from icebench.bench.plugins import Registry
+from icebench.bench.spark_session import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,23 +24,27 @@ _ALL_DELETES = ("vectors", "positions", "equality")
 
 @dataclass(frozen=True)
 class EngineContext:
-    """What engines share. `spark` starts the session at its first call, so only a run that needs Spark pays for it;
-    `access` gives what opens the files of the table of a metadata file."""
+    """What engines share. `spark` starts the session at its first call, so only a run that needs Spark pays for it, and
+    `spark_settings` are its settings, for sessions elsewhere; `access` gives what opens the files of the table of a
+    metadata file."""
 
     spark: Callable[[], SparkSession]
     access: Callable[[str], Access] = field(default_factory=TableAccess)
+    spark_settings: Callable[[], SparkSettings] = SparkSettings.from_environment
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineEntry:
     """A known engine. `factory` is ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
-    `needs_spark` says whether making it starts the shared session, `plans` whether it shows which files it plans,
-    `deletes` which kinds of deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`."""
+    `needs_spark` says whether it starts a session, `own_process` whether it works in a process of its own
+    (`icebench.bench.engines.own_process`), `plans` whether it shows which files it plans, `deletes` which kinds of
+    deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`."""
 
     name: str
     factory: str
     description: str
     needs_spark: bool = False
+    own_process: bool = False
     plans: bool = False
     deletes: tuple[str, ...] = _ALL_DELETES
 
@@ -83,6 +88,20 @@ _OWN = (
         factory="icebench.bench.engines.polars_engine:Polars",
         description="Polars' Rust reader: scans",
         deletes=("positions",),
+    ),
+    EngineEntry(
+        name="clickhouse",
+        factory="icebench.bench.engines.clickhouse:clickhouse",
+        description="ClickHouse's Iceberg reader, through chDB: scans",
+        deletes=("positions", "equality"),  # 26.9 refuses deletion vectors
+        own_process=True,
+    ),
+    EngineEntry(
+        name="comet",
+        factory="icebench.bench.engines.comet:comet",
+        description="Iceberg Java on Spark with DataFusion Comet, which scans in Rust",
+        needs_spark=True,
+        own_process=True,
     ),
 )
 

@@ -21,6 +21,7 @@ import cpuinfo
 import psutil
 
 PACKAGES = (
+    "chdb-core",
     "duckdb",
     "duckdb-extension-iceberg",
     "deflate",

@@ -87,7 +87,7 @@ class ClockExecutor:
         assert trial.prepare is not None
         timed = trial.prepare()
         self._settle()
-        self._tree.start(in_java=trial.in_java)
+        self._tree.start(in_children=trial.in_children)
         start = self._clock()
         kept = timed()
         wall = self._clock() - start

@@ -73,11 +73,11 @@ class SparkUse:
     @property
     def settings(self) -> SparkSettings:
         """What a session is started with."""
-        return spark_settings(self._definition, self._warehouse)
+        return replace(spark_settings(self._definition, self._warehouse), s3=self._on_s3())
 
     def _start(self, settings: SparkSettings) -> SparkSession:
         try:
-            return spark_session(replace(settings, s3=self._on_s3()))
+            return spark_session(settings)
         except JarMissing as error:
             raise EngineMissing(str(error)) from error
 

@@ -20,9 +20,9 @@ from icebench.bench.truth.rows import truth_at
 Timed = Callable[[], object]
 
 
-def works_in_java(engine: str) -> bool:
-    """Whether the engine of that name works in a Java virtual machine besides this process."""
-    return engine in ENGINES and ENGINES[engine].needs_spark
+def works_in_children(engine: str) -> bool:
+    """Whether the engine of that name works in processes that this one started: a Java virtual machine, its own."""
+    return engine in ENGINES and (ENGINES[engine].needs_spark or ENGINES[engine].own_process)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,9 @@ class Trial:
     after: Callable[[], Mapping[str, float]] | None = None
 
     @property
-    def in_java(self) -> bool:
-        """Whether the engine works in a Java virtual machine besides this process."""
-        return works_in_java(self.case.engine)
+    def in_children(self) -> bool:
+        """As `works_in_children` of the engine."""
+        return works_in_children(self.case.engine)
 
 
 class Recording(Protocol):
@@ -71,7 +71,7 @@ class Bench:
     resources: ExitStack = field(default_factory=ExitStack)
     clock: Callable[[], float] = time.perf_counter
     truth: Callable[[str], TableTruth] = truth_at
-    bytes_read: Callable[[str], int | None] = lambda engine: bytes_read(in_java=works_in_java(engine))
+    bytes_read: Callable[[str], int | None] = lambda engine: bytes_read(in_children=works_in_children(engine))
 
     def able(self, case: Case, *abilities: Ability, among: Sequence[str] | None = None) -> dict[str, AnyEngine]:
         """The engines (of those named) with one of the abilities; the others are recorded as skipped."""

@@ -36,7 +36,7 @@ def main(arguments: list[str], clock: Callable[[], float] = time.perf_counter) -
 
     own = cast("Maintaining", make_engine(name, EngineContext(session)))  # type: ignore[arg-type]
     tree = ProcessTree()
-    tree.start(in_java=ENGINES[name].needs_spark)
+    tree.start(in_children=ENGINES[name].needs_spark)
     start = clock()
     own.maintain(Path(warehouse), NAME, cast("Action", action), int(target_bytes))
     seconds = clock() - start

@@ -16,9 +16,10 @@ from icebench.bench.processes.linux_memory import restart_peak, status_bytes
 class ProcessTree:
     """Measures one execution after the other, by one thread.
 
-    All threads of this process count, and children that ended meanwhile. Where an engine works in a Java virtual
-    machine that this process started, so do its processes: its compiler, its garbage collector, Spark's workers in
-    Python. Their clock ticks in hundredths of a second. Where an engine does not, they are left out: they are idle.
+    All threads of this process count, and children that ended meanwhile. Where an engine works in processes that this
+    one started, so do they: a process of its own, or a Java virtual machine with its compiler, its garbage collector
+    and Spark's workers in Python. Their clock ticks in hundredths of a second. Where an engine does not, they are left
+    out: they are idle.
 
     Args:
         own_seconds: Processor time of this process.
@@ -26,15 +27,15 @@ class ProcessTree:
 
     def __init__(self, own_seconds: Callable[[], float] = time.process_time) -> None:
         self._own_seconds = own_seconds
-        self._in_java = False
+        self._in_children = False
         self._children: list[psutil.Process] = []
         self._cpu = 0.0
         self._resident: dict[int, int] | None = {}
 
-    def start(self, *, in_java: bool) -> None:
+    def start(self, *, in_children: bool) -> None:
         """Begin; what is timed follows at once."""
-        self._in_java = in_java
-        self._children = psutil.Process().children(recursive=True) if in_java else []
+        self._in_children = in_children
+        self._children = psutil.Process().children(recursive=True) if in_children else []
         self._resident = _restarted_peaks([psutil.Process().pid, *(child.pid for child in self._children)])
         others = _cpu_of(self._children)
         self._cpu = others + _reaped() + self._own_seconds()
@@ -43,7 +44,7 @@ class ProcessTree:
         """Processor seconds since `start`, and how far resident memory rose above what it was then, at its peak; None
         where the system does not report it."""
         own = self._own_seconds() + _reaped()
-        children = psutil.Process().children(recursive=True) if self._in_java else []
+        children = psutil.Process().children(recursive=True) if self._in_children else []
         seconds = max(0.0, own + _cpu_of(children) - self._cpu)
         if self._resident is None:
             return seconds, None
@@ -51,14 +52,14 @@ class ProcessTree:
         return seconds, sum(max(0, peak - self._resident.get(pid, 0)) for pid, peak in peaks.items())
 
 
-def bytes_read(*, in_java: bool) -> int | None:
-    """How much this process has read so far, from whatever; with its children where an engine works in a Java virtual
-    machine. None where the system does not report it."""
+def bytes_read(*, in_children: bool) -> int | None:
+    """How much this process has read so far, from whatever; with its children where an engine works in them. None where
+    the system does not report it."""
     own = psutil.Process()
     if not hasattr(own, "io_counters"):
         return None
     found = 0
-    for process in (own, *(own.children(recursive=True) if in_java else ())):
+    for process in (own, *(own.children(recursive=True) if in_children else ())):
         try:
             found += process.io_counters().read_chars
         except psutil.Error:

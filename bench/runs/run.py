@@ -188,7 +188,9 @@ class _Attempt:
         """Check and run every case, and give the run's file with the descriptor of its lock, which `lock` takes; there
         is none where it never came to measure."""
         experiment, where = self._experiment, self._where
-        engines, missing = _make_engines(experiment, EngineContext(self._spark, self._access), self._progress)
+        engines, missing = _make_engines(
+            experiment, EngineContext(self._spark, self._access, lambda: self._spark.settings), self._progress
+        )
         with ExitStack() as resources:
             measurements = Preparation(
                 experiment=experiment,

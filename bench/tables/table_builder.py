@@ -119,7 +119,7 @@ def _build(
     distributed = layout.properties.get(DISTRIBUTION, "none") != "none"
     rows = spark().read.parquet(*map(str, raw.paths)) if distributed else raw.reader()
     catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    tree.start(in_java=distributed)
+    tree.start(in_children=distributed)
     start = clock()
     table = catalog.create_table(
         TABLE,

@@ -13,11 +13,15 @@ from pyspark.sql import SparkSession
 import icebench
 from icebench.bench.cli.run import of_tables
 from icebench.bench.engines.access import Access
+from icebench.bench.engines.comet import COMET
 from icebench.bench.engines.engine import AnyEngine
 from icebench.bench.engines.registry import EngineContext, make_engine
 from icebench.bench.engines.spark_storage import give_access, s3a_settings
+from icebench.bench.errors import EngineFailed
 from icebench.bench.experiment import parse_values
 from icebench.bench.runs.run import Finished, Surroundings, run_experiment
+from icebench.bench.setup_jars import is_cached
+from icebench.bench.spark_session import SparkSettings
 from icebench.bench.truth.metadata import metadata_file
 from tests.services.s3_server import S3Server
 from tests.unit.bench.engines.uuids import check_uuids, table_of_uuids
@@ -173,6 +177,25 @@ def test_a_store_that_spark_reaches(spark: SparkSession) -> None:
     finally:
         for name in ("fs.s3n.impl", *s3a_settings({"s3.endpoint": "http://127.0.0.1:1", "s3.access-key-id": "key"})):
             configuration.unset(name)
+
+
+@pytest.mark.skipif(not is_cached(COMET), reason=f"no Comet: python -m icebench.bench.setup_jars {COMET} fetches it")
+def test_comet_scans_natively(java_table: str, spark: SparkSession, tmp_path: Path) -> None:
+    """In a session of its own, with position deletes, and a filter that it hands to its scan."""
+    location = metadata_file(java_table.removeprefix("file:"))
+    settings = SparkSettings.from_environment(iceberg_warehouse=str(tmp_path))
+    comet = make_engine("comet", EngineContext(spark=lambda: spark, spark_settings=lambda: settings))
+    java = make_engine("iceberg-java", EngineContext(spark=lambda: spark))
+    for filter in (None, *JAVA_FILTERS):
+        sums = []
+        for engine in (comet, java):
+            handle = engine.open(location)
+            compiled = engine.compile(handle, filter)
+            engine.scan(handle, ["id", "price"], compiled)
+            sums.append(engine.checksum(handle, ["id", "price"], compiled))
+        assert sums[0] == sums[1]
+    with pytest.raises(EngineFailed, match="AnalysisException"):
+        comet.scan(comet.open(location), ["no_such_column"], comet.compile(comet.open(location), None))
 
 
 @pytest.mark.parametrize("name", ["icebench-spark", "iceberg-java"])

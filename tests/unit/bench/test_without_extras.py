@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 import icebench
 from icebench.bench.cli.failures import explain
 
-PEERS = ("duckdb", "polars", "pyiceberg")
+PEERS = ("chdb", "duckdb", "polars", "pyiceberg")
 EXTRAS = (
     *PEERS, "asv", "boto3", "botocore", "cpuinfo", "jinja2", "matplotlib", "packaging", "psutil", "pydoe",
     "pyinstrument", "pyspark", "ruptures", "scipy", "thriftpy2", "xxhash",

@@ -6,8 +6,10 @@ import pytest
 from pyiceberg import manifest
 from pyspark.sql import SparkSession
 
-from icebench.bench.engines.engine import Ability, AnyEngine, normalised
+from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, normalised
+from icebench.bench.engines.own_process import OwnProcess
 from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
+from icebench.bench.errors import EngineFailed
 from tests.unit.bench.engines.uuids import check_uuids, table_of_uuids
 from tests.unit.bench.execution.scripted import small_rows, small_table
 
@@ -79,6 +81,40 @@ def test_opening_forgets_what_pyiceberg_keeps(location: str) -> None:
     assert len(manifest._manifest_cache) > 0
     engine.open(location)
     assert len(manifest._manifest_cache) == 0
+
+
+def test_clickhouse_answers_after_a_query_that_failed(location: str) -> None:
+    engine = make_engine("clickhouse", EngineContext(spark=no_session))
+    handle = engine.open(location)
+    everything = engine.compile(handle, None)
+    for _ in range(2):
+        with pytest.raises(EngineFailed, match="no_such_column"):
+            engine.scan(handle, ["no_such_column"], everything)
+        assert engine.checksum(handle, COLUMNS, everything).rows == 400
+
+
+def test_an_engine_in_its_own_process_ends_with_what_refers_to_it(location: str) -> None:
+    engine = make_engine("clickhouse", EngineContext(spark=no_session))
+    assert isinstance(engine, OwnProcess)
+    process = engine.process
+    for _ in range(3):
+        engine.open(location)
+    assert engine.kept() <= 1  # what nothing here refers to is dropped there with the next question
+    del engine
+    assert process.wait(30) == 0
+
+
+def test_the_end_of_an_engines_process_is_said(location: str) -> None:
+    engine = make_engine("clickhouse", EngineContext(spark=no_session))
+    assert isinstance(engine, OwnProcess)
+    engine.process.kill()
+    with pytest.raises(EngineFailed, match="ended with exit code -9"):
+        engine.open(location)
+
+
+def test_what_is_not_installed_there_is_missing() -> None:
+    with pytest.raises(EngineMissing, match="no_such_package is not installed"):
+        OwnProcess("no_such_package.engine:Engine", EngineContext(spark=no_session))
 
 
 def test_uuids_are_the_same_to_all(engine: AnyEngine, tmp_path: Path) -> None:

@@ -35,10 +35,14 @@ def table_of_uuids(folder: Path) -> str:
     return table.metadata_location
 
 
+WRONG = {"clickhouse": "column inside: 0 nulls against 1"}
+"""What engines get wrong: ClickHouse takes a null struct for a struct of nulls."""
+
+
 def check_uuids(engine: AnyEngine, location: str) -> None:
     """Compare what the engine delivers with the rows, with and without a filter."""
     handle = engine.open(location)
     for filter, rows in ((None, _ROWS), ("id >= 2", _ROWS.slice(2))):
         found = engine.checksum(handle, COLUMNS, engine.compile(handle, filter))
         difference = found.difference(checksum_of(rows.to_batches(), COLUMNS))
-        assert difference is None, f"{engine.name}: {difference}"
+        assert difference == WRONG.get(engine.name), f"{engine.name}: {difference}"

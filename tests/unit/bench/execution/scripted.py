@@ -107,7 +107,7 @@ class ClockTree:
         self._clock = clock
         self._start = 0.0
 
-    def start(self, *, in_java: bool) -> None:
+    def start(self, *, in_children: bool) -> None:
         self._start = self._clock()
 
     def stop(self) -> tuple[float, None]:

@@ -223,7 +223,7 @@ def test_two_trials_of_one_case_are_a_mistake(writer: RunWriter) -> None:
 class NoTree:
     """Costs nothing."""
 
-    def start(self, *, in_java: bool) -> None: ...
+    def start(self, *, in_children: bool) -> None: ...
 
     def stop(self) -> tuple[float, None]:
         return 0.0, None

@@ -20,7 +20,7 @@ def work(seconds: float) -> None:
 def test_work_of_all_threads_counts_and_waiting_does_not() -> None:
     tree = ProcessTree()
     work(0.1)
-    tree.start(in_java=False)
+    tree.start(in_children=False)
     threads = [Thread(target=work, args=(0.05,)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -31,10 +31,10 @@ def test_work_of_all_threads_counts_and_waiting_does_not() -> None:
     assert 0.1 <= seconds < 0.3
 
 
-@pytest.mark.parametrize("in_java", [False, True])
-def test_children_that_ended_count(in_java: bool) -> None:
+@pytest.mark.parametrize("in_children", [False, True])
+def test_children_that_ended_count(in_children: bool) -> None:
     tree = ProcessTree()
-    tree.start(in_java=in_java)
+    tree.start(in_children=in_children)
     program = "import time\nwhile time.process_time() < 0.2: pass"
     subprocess.run([sys.executable, "-c", program], check=True)
     seconds, _ = tree.stop()
@@ -50,8 +50,8 @@ def test_children_that_live_count_where_the_engine_is_there_alone() -> None:
         assert child.stdin is not None
         assert child.stdout is not None
         there, elsewhere = ProcessTree(), ProcessTree()
-        there.start(in_java=True)
-        elsewhere.start(in_java=False)
+        there.start(in_children=True)
+        elsewhere.start(in_children=False)
         child.stdin.write("\n")
         child.stdin.flush()
         child.stdout.readline()
@@ -64,10 +64,10 @@ def test_children_that_live_count_where_the_engine_is_there_alone() -> None:
 def test_memory_is_the_peak_above_what_was_there() -> None:
     tree = ProcessTree()
     kept = bytearray(64 << 20)
-    tree.start(in_java=False)
+    tree.start(in_children=False)
     del kept
     _, before = tree.stop()
-    tree.start(in_java=False)
+    tree.start(in_children=False)
     bytearray(96 << 20)
     _, memory = tree.stop()
     assert before is not None
@@ -82,5 +82,5 @@ def test_where_nothing_reports_memory_is_unknown(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(process_tree, "restart_peak", refused)
     tree = ProcessTree()
-    tree.start(in_java=False)
+    tree.start(in_children=False)
     assert tree.stop()[1] is None

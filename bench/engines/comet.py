@@ -1,0 +1,64 @@
+"""Iceberg Java on Spark with DataFusion Comet, which scans Iceberg tables and computes in Rust."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+
+from icebench.bench.engines.engine import Ability, EngineMissing
+from icebench.bench.engines.iceberg_java import IcebergJava
+from icebench.bench.engines.own_process import OwnProcess
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.setup_jars import IVY_HOME, JarMissing, cached_jar, fetch, is_cached
+from icebench.bench.spark_session import SparkSettings
+
+COMET = "org.apache.datafusion:comet-spark-spark4.1_2.13:1.2.0"
+"""Maven coordinates."""
+
+_CLASS_PATH = "spark.driver.extraClassPath"
+_NATIVE = "CometIcebergNativeScan"
+
+
+def comet(context: EngineContext) -> OwnProcess:
+    """Iceberg Java with Comet, in a process of its own: a plugin is part of a session from its start.
+
+    Raises:
+        EngineMissing: The jar cannot be fetched, or Spark does not run in one process on this machine.
+    """
+    settings = context.spark_settings()
+    if not settings.is_local:
+        raise EngineMissing(f"comet is set up for Spark on this machine only, not for {settings.master}")
+    if not is_cached(COMET):
+        sys.stderr.write(f"Fetching {COMET} into {IVY_HOME} (99 MB, once)\n")
+        try:
+            fetch(COMET)
+        except JarMissing as error:
+            raise EngineMissing(str(error)) from error
+    return OwnProcess("icebench.bench.engines.comet:Comet", context, with_comet(settings))
+
+
+def with_comet(settings: SparkSettings) -> SparkSettings:
+    """Settings of a session with Comet: its plugin and shuffle, and as much memory outside the heap as its guide asks
+    for; all else is Comet's default, which reads Iceberg tables by its own scan."""
+    others = dict(settings.extra)
+    path = filter(None, [others.get(_CLASS_PATH), settings.conf().get(_CLASS_PATH), str(cached_jar(COMET))])
+    own = {
+        _CLASS_PATH: os.pathsep.join(dict.fromkeys(path)),
+        "spark.plugins": "org.apache.spark.CometPlugin",
+        "spark.shuffle.manager": "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager",
+        "spark.memory.offHeap.enabled": "true",
+        "spark.memory.offHeap.size": "2g",
+    }
+    return replace(settings, extra=tuple(sorted({**others, **own}.items())))
+
+
+class Comet(IcebergJava):
+    """Iceberg Java's tables in a session with Comet. Planning is Iceberg Java's own, which `iceberg-java` measures."""
+
+    name = "comet"
+    abilities = frozenset({Ability.SCAN})
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context)
+        self.version = f"{COMET.rpartition(':')[2]} (Iceberg {self.version})"
