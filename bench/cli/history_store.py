@@ -82,8 +82,9 @@ def describe_history(results: Path) -> None:
     Raises:
         ConfigError: A damaged file.
     """
-    with _locked(results / MACHINE):
-        _describe(results)
+    if (results / MACHINE).is_dir():
+        with _locked(results / MACHINE):
+            _describe(results)
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from asv.runner import BENCHMARK_RUN_SCRIPT
 import icebench
 from icebench.bench.asv_run import ROOT, AsvFailed, machine_facts, revision
 from icebench.bench.cases.tables import Scale, build
+from icebench.bench.cli.history_store import record_revision
+from icebench.bench.gate.recorded_revisions import Entry, Measured
 from icebench.bench.suites.cases import Cases, pruning_of
 
 
@@ -92,7 +94,7 @@ def test_pruning_is_held_against_the_files_that_hold_a_matching_row(tmp_path: Pa
     assert everything["files_planned"] > found["files_planned"] > 0
 
 
-def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(tmp_path: Path) -> None:
+def test_a_suite_runs_for_the_checked_out_commit_beside_the_history_and_asv_reads_both(tmp_path: Path) -> None:
     """A small suite in a repository of its own, with our configuration, and nothing written outside it."""
     suite = tmp_path / "checkout" / "bench" / "suites"
     suite.mkdir(parents=True)
@@ -128,10 +130,19 @@ def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(
     run("git", "init", "--quiet", "--initial-branch=topic")
     run("git", "add", ".")
     run("git", "commit", "--quiet", "--message", "a suite")
-    facts = dict.fromkeys((name for name, _ in Machine.fields), "x") | {"machine": "box"}
-    program = (
-        f"from icebench.bench.asv_run import run_suite; from pathlib import Path; run_suite(Path('.'), facts={facts})"
+    recorded = Entry(
+        revision=run("git", "rev-parse", "HEAD").strip(),
+        number=1,
+        date="2026-01-01T00:00:00+00:00",
+        subject="a suite",
+        reference="f" * 40,
+        pairs=1,
+        cases={"scan/a": Measured(ratio=1.5, samples=(1.5,), counters={"files_planned": 3})},
     )
+    record_revision(checkout / "results" / "asv" / "results", recorded)
+    facts = dict.fromkeys((name for name, _ in Machine.fields), "x") | {"machine": "box"}
+    imports = "from icebench.bench.asv_run import publish, run_suite; from pathlib import Path"
+    program = f"{imports}; run_suite(Path('.'), facts={facts}); publish(Path('.'))"
     run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}")
     assert list(home.iterdir()) == []
     assert (checkout / "results" / "asv" / "results" / "box" / "machine.json").is_file()
@@ -139,3 +150,7 @@ def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(
     assert "small.Small.time_nothing" in shown
     assert re.search(r"\b1\s+1\b", shown)
     assert re.search(r"\b2\s+4\b", shown)
+    ratio = run(sys.executable, "-m", "asv", "show", "HEAD", "--machine", "history")
+    assert re.search(r"scan/a\s+1\.5\b", ratio), ratio
+    plotted = {path.stem for path in (checkout / "results" / "asv" / "html" / "graphs").rglob("*.json")}
+    assert {"small.Small.time_nothing", "history.time_ratio", "history.track_files_planned"} <= plotted
