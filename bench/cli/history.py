@@ -22,7 +22,7 @@ from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.history_store import read_history, record_revision
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
-from icebench.bench.gate.recorded_revisions import Entry, series_of
+from icebench.bench.gate.recorded_revisions import Entry, by_reference, series_of
 from icebench.bench.gate.verdict import ExitCode
 from icebench.bench.report.history_console import print_history
 
@@ -54,11 +54,14 @@ def history(click_context: click.Context, *, patterns: tuple[str, ...], long: bo
         entries = read_history(path)
         if not entries:
             raise ConfigError("no history yet: 'icebench history record' measures revisions", path=str(path))
-        series = [each for each in series_of(entries) if not patterns or any(re.search(p, each.case) for p in patterns)]
+        wanted = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
     except (ConfigError, re.error) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
-    print_history(context.terminal.out, entries, series, long=long)
+    for number, own in enumerate(by_reference(entries).values()):
+        context.terminal.out.print("\n" if number else "", end="")
+        series = [each for each in series_of(own) if wanted.search(each.case)]
+        print_history(context.terminal.out, own, series, long=long)
     return ExitCode.PASS
 
 
@@ -66,7 +69,7 @@ def history(click_context: click.Context, *, patterns: tuple[str, ...], long: bo
 @click.argument("revisions", default="HEAD", metavar="[REV | REV..REV]")
 @click.option("--most", type=click.IntRange(min=1), help="Of a range: that many revisions, evenly spread.")
 @click.option("--pairs", default=3, type=click.IntRange(min=1), help="Pairs of processes.", show_default=True)
-@click.option("--reference", metavar="REV", help="The frozen revision.  [default: the history's]")
+@click.option("--reference", metavar="REV", help="The frozen revision.  [default: the last one's]")
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
 @pass_context
 def record(
@@ -84,11 +87,12 @@ def record(
         chosen = _chosen(revisions, most, root)
         _refuse_changes(root)
         cache = (root / CACHE).absolute()
+        measured = {entry.revision for entry in known if entry.reference == frozen}
         with context.terminal.err.status("building the reference") as status:
             base = build(frozen, root=root, cache=cache)
             warehouse = warehouse_of(base, cache)
             for number, revision in enumerate(chosen, 1):
-                if any(entry.revision == revision for entry in known):
+                if revision in measured:
                     continue
 
                 def progress(text: str, what: str = f"{revision[:12]}, {number} of {len(chosen)}") -> None:
@@ -97,7 +101,11 @@ def record(
                 entry = _recorded(revision, base, warehouse, names, pairs=pairs, progress=progress)
                 record_revision(results, entry)
                 _print_entry(context, entry)
-    except (ConfigError, Unbuildable) as error:
+    except Unbuildable as error:
+        said = f"icebench: the reference cannot be built any more; --reference REV starts new series: {error}"
+        context.terminal.err.print(said, markup=False, soft_wrap=True)
+        return ExitCode.CONFIGURATION
+    except ConfigError as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
     return ExitCode.PASS
@@ -133,15 +141,12 @@ def cases_digest() -> str:
 
 
 def _reference(asked: str | None, known: Sequence[Entry], root: Path) -> str:
-    """The frozen revision: the one of the history, or the one asked for where there is none."""
-    if not known:
-        if asked is None:
-            raise ConfigError("the first record freezes the revision that all are measured against: --reference REV")
+    """The frozen revision: the one asked for, or the one that the newest revisions were measured against."""
+    if asked is not None:
         return commit_of(asked, root)
-    frozen = known[0].reference
-    if asked is not None and commit_of(asked, root) != frozen:
-        raise ConfigError(f"is measured against {frozen[:12]}, not {asked}; start another history: --results")
-    return frozen
+    if not known:
+        raise ConfigError("the first record freezes the revision that all are measured against: --reference REV")
+    return list(by_reference(known))[-1]
 
 
 def _refuse_changes(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""The history as asv keeps results, a file for each revision, so that `asv publish` plots what is recorded.
+"""The history as asv keeps results, a file for each revision and reference, so that `asv publish` plots it.
 
 asv calls the folder a machine. What it has no field for is in `requirements`, which it keeps as they are; in `params`
 each value would be a line of its own, which only another reference should be. Results of asv's own runs may be beside.
@@ -30,7 +30,6 @@ from icebench.bench.gate.kinds import Kind, kind_of
 from icebench.bench.gate.recorded_revisions import TIME, Entry, Measured
 
 MACHINE = "history"
-_ENVIRONMENT = "interleaved"
 _SUITE = "history."
 _RATIO = f"{_SUITE}time_ratio"
 _COUNTER = f"{_SUITE}track_"
@@ -53,19 +52,19 @@ def read_history(results: Path) -> list[Entry]:
         ConfigError: A damaged file.
     """
     paths = (path for path in (results / MACHINE).glob("*.json") if path.name != "machine.json")
-    return sorted(map(_read, paths), key=lambda entry: (entry.number, entry.revision))
+    return sorted(map(_read, paths), key=lambda entry: (entry.number, _identity(entry)))
 
 
 def record_revision(results: Path, entry: Entry) -> None:
     """Add a revision: its file appears whole or not at all, and then in asv's list of benchmarks.
 
     Raises:
-        ConfigError: Another revision has the name of its file, or a file is damaged.
+        ConfigError: Its file is of another revision or reference, or a file is damaged.
     """
-    path = results / get_filename(MACHINE, entry.revision, _ENVIRONMENT)
+    path = results / get_filename(MACHINE, entry.revision, _environment(entry))
     with _locked(results / MACHINE):
-        if path.exists() and _read(path).revision != entry.revision:
-            raise ConfigError(f"is of another revision than {entry.revision}", path=str(path))
+        if path.exists() and _identity(_read(path)) != _identity(entry):
+            raise ConfigError(f"is not of {entry.revision} beside {entry.reference}", path=str(path))
         with tempfile.TemporaryDirectory() as making:
             machine = Machine()
             machine.machine = MACHINE
@@ -133,6 +132,15 @@ def _benchmark(quantity: str, cases: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def _identity(entry: Entry) -> tuple[str, str]:
+    return entry.revision, entry.reference
+
+
+def _environment(entry: Entry) -> str:
+    """What asv calls the environment, so that a revision has a file for each reference."""
+    return f"beside-{entry.reference[:8]}"
+
+
 def _counters(entries: Sequence[Entry]) -> set[str]:
     return {counter for entry in entries for case in entry.cases.values() for counter in case.counters}
 
@@ -151,7 +159,7 @@ def _results_of(entry: Entry) -> Results:
         entry.revision,
         round(datetime.fromisoformat(entry.date).timestamp() * 1000),
         entry.environment.get("python", ""),
-        _ENVIRONMENT,
+        _environment(entry),
         {},
     )
     cases = sorted(entry.cases)

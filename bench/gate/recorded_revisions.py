@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icebench.bench.errors import ConfigError
 from icebench.bench.gate.kinds import Kind, kind_of
 from icebench.bench.statistics.change_points import change_points
 
@@ -93,19 +92,24 @@ class Series:
     changes: Sequence[Change]
 
 
+def by_reference(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """The entries of each reference, oldest revision first; the reference that revisions are measured against now last.
+
+    Ratios to one reference say nothing about ratios to another.
+    """
+    found: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.number):
+        found.setdefault(entry.reference, []).append(entry)
+    return dict(sorted(found.items(), key=lambda own: own[1][-1].number))
+
+
 def series_of(entries: Sequence[Entry]) -> list[Series]:
-    """All series, ordered by case, time first; values of time are natural logarithms of ratios.
+    """All series of entries with one reference, ordered by case, time first; times are natural logarithms of ratios.
 
     A counter that changes nowhere is in no series. One that a case lacks and another case of the revision has is 0.
-
-    Raises:
-        ConfigError: Revisions were measured against different references.
     """
-    ordered = sorted(entries, key=lambda entry: entry.number)
-    if len(references := {entry.reference for entry in ordered}) > 1:
-        raise ConfigError(f"measured against {len(references)} references: {', '.join(sorted(references))}")
-    names = sorted({name for entry in ordered for name in entry.cases})
-    return [series for name in names for series in _series(name, ordered)]
+    names = sorted({name for entry in entries for name in entry.cases})
+    return [series for name in names for series in _series(name, entries)]
 
 
 def _series(name: str, ordered: Sequence[Entry]) -> Iterator[Series]:

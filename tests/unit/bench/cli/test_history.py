@@ -172,17 +172,34 @@ def test_what_cannot_be_done_is_one_line(sides: dict[str, Any], arguments: tuple
     assert message in text
 
 
-def test_a_damaged_history_and_another_reference_are_refused(root: Path, sides: dict[str, Any]) -> None:
+def test_a_damaged_history_is_refused(root: Path, sides: dict[str, Any]) -> None:
     assert recorded("HEAD", "--reference", "HEAD~1")[0] == 0
-    code, text = recorded("HEAD~2", "--reference", "HEAD~3")
-    assert code == 4
-    assert "is measured against" in text
-    path = RESULTS / "history" / "00000000-interleaved.json"
+    path = RESULTS / "history" / "00000000-beside-00000000.json"
     path.write_text("{", encoding="utf-8")
     code, text = invoked()
     assert code == 4
     assert text.startswith(f"icebench: {path}: damaged")
     assert recorded("HEAD~2")[0] == 4
+
+
+def test_another_reference_starts_series_of_its_own(root: Path, sides: dict[str, Any]) -> None:
+    old, new = (commit_of(name, root) for name in ("HEAD~6", "HEAD~1"))
+    assert recorded("HEAD~7..HEAD~2", "--reference", old)[0] == 0
+    sides[old] = Unbuildable("no engine of today")
+    code, text = recorded("HEAD")
+    assert code == 4
+    assert text.strip() == (
+        "icebench: the reference cannot be built any more; --reference REV starts new series: no engine of today"
+    )
+    assert recorded("HEAD~3", "--reference", new)[0] == 0
+    assert recorded("HEAD")[0] == 0
+    assert [(entry.subject, entry.reference) for entry in entries() if entry.number > 4] == [
+        *sorted([("change 4", old), ("change 4", new)], key=lambda it: it[1]),
+        ("change 7", new),
+    ]
+    before, after = invoked()[1].split("\n\n")
+    assert before.startswith(f"4 revisions from 2025-12-31 to 2025-12-31, each interleaved with {old[:9]} ")
+    assert after.startswith(f"2 revisions from 2025-12-31 to 2025-12-31, each interleaved with {new[:9]} ")
 
 
 def test_cases_that_nobody_else_has_measure_nothing(root: Path, sides: dict[str, Any]) -> None:

@@ -45,7 +45,7 @@ def entry(number: int, *, ratio: float = 1.0, **counters: int) -> Entry:
 
 
 def path_of(results: Path, recorded: Entry) -> Path:
-    return results / "history" / f"{recorded.revision[:8]}-interleaved.json"
+    return results / "history" / f"{recorded.revision[:8]}-beside-{recorded.reference[:8]}.json"
 
 
 def benchmarks(results: Path) -> dict[str, Any]:
@@ -82,17 +82,18 @@ def test_what_is_recorded_is_read_again_and_survives_asv(tmp_path: Path, entries
         shutil.rmtree(tmp_path / name, ignore_errors=True)
     for one in entries:
         record_revision(tmp_path / "results", one)
-    wanted = sorted(entries, key=lambda one: (one.number, one.revision))
+    wanted = sorted(entries, key=lambda one: (one.number, one.revision, one.reference))
     assert read_history(tmp_path / "results") == wanted
     for one in entries:
         Results.load(str(path_of(tmp_path / "results", one)), machine_name="history").save(str(tmp_path / "kept"))
     assert read_history(tmp_path / "kept") == wanted
 
 
-def test_a_revision_that_is_measured_again_replaces_its_figures(tmp_path: Path) -> None:
-    for one in (entry(1), entry(2), entry(1, ratio=3.0)):
+def test_a_revision_that_is_measured_again_replaces_its_figures_beside_the_same_reference(tmp_path: Path) -> None:
+    beside = replace(entry(1, ratio=9.0), reference="e" * 40)
+    for one in (entry(1), entry(2), beside, entry(1, ratio=3.0)):
         record_revision(tmp_path, one)
-    assert [one.cases[CASES[1]].ratio for one in read_history(tmp_path)] == [3.0, 1.0]
+    assert read_history(tmp_path) == [beside, entry(1, ratio=3.0), entry(2)]
 
 
 def test_asv_is_given_what_is_followed_and_keeps_what_is_not(tmp_path: Path) -> None:
@@ -152,8 +153,9 @@ def test_a_file_that_was_cut_is_named(length: int, tmp_path: Path) -> None:
 def test_a_revision_whose_file_has_another_is_refused(tmp_path: Path) -> None:
     record_revision(tmp_path, entry(1))
     alike = replace(entry(2), revision=entry(1).revision[:8] + "0" * 32)
-    with pytest.raises(ConfigError, match=r"is of another revision than 0000000100"):
-        record_revision(tmp_path, alike)
+    for one in (alike, replace(entry(1), reference="f" * 39 + "0")):
+        with pytest.raises(ConfigError, match=f"is not of {one.revision} beside {one.reference}"):
+            record_revision(tmp_path, one)
     assert read_history(tmp_path) == [entry(1)]
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from icebench.bench.errors import ConfigError
-from icebench.bench.gate.recorded_revisions import TIME, Entry, Measured, Series, series_of
+from icebench.bench.gate.recorded_revisions import TIME, Entry, Measured, Series, by_reference, series_of
 
 CASE = "scan/a"
 
@@ -30,7 +29,7 @@ def only(quantity: str, entries: list[Entry]) -> Series | None:
 
 def test_any_difference_of_a_counter_is_a_change_where_it_was_measured() -> None:
     entries = [entry(n, files=files, same=1) for n, files in enumerate([5, 5, 4, 4, 0, 7])]
-    series = only("files", list(reversed(entries)))
+    series = only("files", entries)
     assert series is not None
     assert [(c.after.subject, c.at.subject, c.before, c.now, c.confidence, c.size) for c in series.changes] == [
         ("change 1", "change 2", 5, 4, 1.0, "-20.0%"),
@@ -64,10 +63,12 @@ def test_a_step_of_processor_time_is_found_with_its_revisions() -> None:
 
 
 def test_a_case_that_failed_has_no_series() -> None:
-    series = series_of([entry(2), entry(1, log=0.5)])
+    series = series_of([entry(1, log=0.5), entry(2)])
     assert [(each.case, list(each.values)) for each in series] == [(CASE, [0.5, 0.0])]
 
 
 def test_ratios_to_different_references_are_not_joined() -> None:
-    with pytest.raises(ConfigError, match="2 references"):
-        series_of([entry(1), entry(2, reference="e" * 40)])
+    old, new, again = entry(1), entry(3, reference="e" * 40), entry(3)
+    middle = entry(2)
+    assert by_reference([again, new, middle, old]) == {"f" * 40: [old, middle, again], "e" * 40: [new]}
+    assert list(by_reference([entry(4), new])) == ["e" * 40, "f" * 40]
