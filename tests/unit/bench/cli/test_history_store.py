@@ -99,7 +99,12 @@ def test_a_revision_that_is_measured_again_replaces_its_figures_beside_the_same_
 def test_asv_is_given_what_is_followed_and_keeps_what_is_not(tmp_path: Path) -> None:
     record_revision(tmp_path, entry(1, files_planned=3, entries_skipped_by_metrics=5))
     other = {"name": "cases.Cases.time_case", "params": [], "version": "2"}
-    (tmp_path / "benchmarks.json").write_text(json.dumps({"version": 2, other["name"]: other}), encoding="utf-8")
+    listed = {
+        "version": 2,
+        "cases.Cases.time_case": other,
+        "history.track_gone": {**other, "name": "history.track_gone"},
+    }
+    (tmp_path / "benchmarks.json").write_text(json.dumps(listed), encoding="utf-8")
     describe_history(tmp_path)
     found = benchmarks(tmp_path)
     assert found.pop("version") == 2
