@@ -22,7 +22,7 @@ from asv.config import Config
 from asv.machine import Machine
 from asv.results import Results, get_filename
 from asv.runner import BenchmarkResult
-from asv.util import UserError, load_json
+from asv.util import UserError, is_na, load_json
 
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
@@ -174,7 +174,8 @@ def _results_of(entry: Entry) -> Results:
     if cases:
         add(TIME, [case.ratio for case in measured], [case.samples or None for case in measured])
     for counter in sorted(_counters([entry])):
-        add(counter, [case.counters.get(counter) for case in measured], [None] * len(cases))
+        values = [case.counters.get(counter, None if case.error else math.nan) for case in measured]
+        add(counter, values, [None] * len(cases))
     return made
 
 
@@ -212,7 +213,7 @@ def _cases(found: Results, errors: Mapping[str, str]) -> dict[str, Measured]:
         name: Measured(
             ratio=ratios[place],
             samples=tuple(samples[place] or ()),
-            counters={key.removeprefix(_COUNTER): v[place] for key, v in counted.items() if v[place] is not None},
+            counters={key.removeprefix(_COUNTER): v[place] for key, v in counted.items() if not is_na(v[place])},
             error=errors.get(name, ""),
         )
         for place, name in enumerate(map(literal_eval, cases))

@@ -137,7 +137,11 @@ def test_a_suite_runs_for_the_checked_out_commit_beside_the_history_and_asv_read
         subject="a suite",
         reference="f" * 40,
         pairs=1,
-        cases={"scan/a": Measured(ratio=1.5, samples=(1.5,), counters={"files_planned": 3})},
+        cases={
+            "commit/a": Measured(ratio=1.0, samples=(1.0,), counters={"files_written": 2}),
+            "scan/a": Measured(ratio=1.5, samples=(1.5,), counters={"files_planned": 3}),
+            "scan/b": Measured(error="ImportError"),
+        },
     )
     record_revision(checkout / "results" / "asv" / "results", recorded)
     facts = dict.fromkeys((name for name, _ in Machine.fields), "x") | {"machine": "box"}
@@ -161,5 +165,9 @@ def test_a_suite_runs_for_the_checked_out_commit_beside_the_history_and_asv_read
     assert re.search(r"\b2\s+4\b", shown)
     ratio = run(sys.executable, "-m", "asv", "show", "HEAD", "--machine", "history")
     assert re.search(r"scan/a\s+1\.5\b", ratio), ratio
+    planned = ratio[ratio.index("history.track_files_planned") : ratio.index("history.track_files_written")]
+    assert [line.split() for line in planned.splitlines() if "/" in line][1:-1] == [
+        ["1/3", "failed"], ["commit/a", "n/a"], ["scan/a", "3"], ["scan/b", "failed"],
+    ]  # fmt: skip
     plotted = {path.stem for path in (checkout / "results" / "asv" / "html" / "graphs").rglob("*.json")}
     assert {"small.Small.time_nothing", "history.time_ratio", "history.track_files_planned"} <= plotted
