@@ -102,7 +102,7 @@ def record(
                 record_revision(results, entry)
                 _print_entry(context, entry)
     except Unbuildable as error:
-        said = f"icebench: the reference cannot be built any more; --reference REV starts new series: {error}"
+        said = f"icebench: the reference cannot be built; --reference REV starts series with another: {error}"
         context.terminal.err.print(said, markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
     except ConfigError as error:
@@ -124,13 +124,18 @@ def _recorded(
     ).stdout.splitlines()[:2]
     entry = Entry(revision=revision, number=number, date=date, subject=subject, reference=base.name, pairs=pairs)
     cache = (root / CACHE).absolute()
+
+    def without_folders(error: str) -> str:
+        return error.replace(f"{cache}/", "")
+
     progress("building")
     try:
         side = build(revision, root=root, cache=cache)
         random = Random(revision)
         cases, software = measure(side, base, warehouse, names, pairs=pairs, random=random, progress=progress)
     except (Unbuildable, CaseProcessFailed) as error:
-        return replace(entry, error=str(error).replace(f"{cache}/", ""))
+        return replace(entry, error=without_folders(str(error)))
+    cases = {name: replace(case, error=without_folders(case.error)) for name, case in cases.items()}
     return replace(entry, cases=cases, environment={"cpu": cpu_model(), "cases": cases_digest(), **software})
 
 

@@ -116,7 +116,7 @@ def _describe(results: Path) -> None:
 
 
 def _benchmark(quantity: str, cases: Sequence[str]) -> dict[str, Any]:
-    """What asv is told of a quantity; it compares results of one version only."""
+    """How a quantity is listed for asv, which compares results of one version only."""
     is_time = quantity == TIME
     return {
         "name": _RATIO if is_time else f"{_COUNTER}{quantity}",

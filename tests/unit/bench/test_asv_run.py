@@ -94,6 +94,22 @@ def test_pruning_is_held_against_the_files_that_hold_a_matching_row(tmp_path: Pa
     assert everything["files_planned"] > found["files_planned"] > 0
 
 
+def recorded(revision: str) -> Entry:
+    return Entry(
+        revision=revision,
+        number=1,
+        date="2026-01-01T00:00:00+00:00",
+        subject="a suite",
+        reference="f" * 40,
+        pairs=1,
+        cases={
+            "commit/a": Measured(ratio=1.0, samples=(1.0,), counters={"files_written": 2}),
+            "scan/a": Measured(ratio=1.5, samples=(1.5,), counters={"files_planned": 3}),
+            "scan/b": Measured(error="ImportError"),
+        },
+    )
+
+
 def test_a_suite_runs_for_the_checked_out_commit_beside_the_history_and_asv_reads_both(tmp_path: Path) -> None:
     """A small suite in a repository of its own, with our configuration, and nothing written outside it."""
     suite = tmp_path / "checkout" / "bench" / "suites"
@@ -130,20 +146,7 @@ def test_a_suite_runs_for_the_checked_out_commit_beside_the_history_and_asv_read
     run("git", "init", "--quiet", "--initial-branch=topic")
     run("git", "add", ".")
     run("git", "commit", "--quiet", "--message", "a suite")
-    recorded = Entry(
-        revision=run("git", "rev-parse", "HEAD").strip(),
-        number=1,
-        date="2026-01-01T00:00:00+00:00",
-        subject="a suite",
-        reference="f" * 40,
-        pairs=1,
-        cases={
-            "commit/a": Measured(ratio=1.0, samples=(1.0,), counters={"files_written": 2}),
-            "scan/a": Measured(ratio=1.5, samples=(1.5,), counters={"files_planned": 3}),
-            "scan/b": Measured(error="ImportError"),
-        },
-    )
-    record_revision(checkout / "results" / "asv" / "results", recorded)
+    record_revision(checkout / "results" / "asv" / "results", recorded(run("git", "rev-parse", "HEAD").strip()))
     facts = dict.fromkeys((name for name, _ in Machine.fields), "x") | {"machine": "box"}
     imports = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); from icebench.bench import asv_run; from pathlib import Path"

@@ -136,9 +136,13 @@ def test_what_an_old_engine_cannot_do_is_recorded_by_name(root: Path, sides: dic
 
 
 def test_an_error_names_no_folder_of_this_machine(root: Path, sides: dict[str, Any]) -> None:
-    sides[commit_of("HEAD", root)] = Unbuildable(f"cannot import name 'a' ({root}/datasets/cache/gate/engine-1/a.py)")
-    assert recorded("HEAD", "--reference", "HEAD~1")[0] == 0
-    assert entries()[0].error == "cannot import name 'a' (engine-1/a.py)"
+    said = f"cannot import name 'a' ({root}/datasets/cache/gate/engine-1/a.py)"
+    sides[commit_of("HEAD~1", root)] = said
+    sides[commit_of("HEAD", root)] = Unbuildable(said)
+    for revision in ("HEAD~1", "HEAD"):
+        assert recorded(revision, "--reference", "HEAD~2")[0] == 0
+    one, two = entries()
+    assert one.cases[CASE].error == two.error == "cannot import name 'a' (engine-1/a.py)"
 
 
 def test_the_history_says_where_it_changed(root: Path, sides: dict[str, Any]) -> None:
@@ -189,7 +193,7 @@ def test_another_reference_starts_series_of_its_own(root: Path, sides: dict[str,
     code, text = recorded("HEAD")
     assert code == 4
     assert text.strip() == (
-        "icebench: the reference cannot be built any more; --reference REV starts new series: no engine of today"
+        "icebench: the reference cannot be built; --reference REV starts series with another: no engine of today"
     )
     assert recorded("HEAD~3", "--reference", new)[0] == 0
     assert recorded("HEAD")[0] == 0
