@@ -12,8 +12,8 @@ bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 asv: .venv/.stamp ## the same measurements as an asv suite
 	$(BIN)/python -m icebench.bench.asv_run
 
-asv-publish: .venv/.stamp ## the results of asv as a site, to be read by `asv preview`
-	$(BIN)/asv publish
+asv-publish: .venv/.stamp ## the history and the results of asv as a site, to be read by `asv preview`
+	$(BIN)/python -m icebench.bench.asv_run --publish
 
 microbench: .venv/.stamp ## single hot functions, kept in .benchmarks/ and compared with the last time
 	@compared=; compgen -G ".benchmarks/*/*.json" >/dev/null && compared=--benchmark-compare; \
@@ -54,7 +54,7 @@ lock: .venv/.stamp ## pin the newest versions that pyproject.toml allows
 		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements.lock
 
 clean: ## everything that can be made again
-	rm -rf .venv .benchmarks .mypy_cache .ruff_cache .pytest_cache .hypothesis datasets/cache results/reports results/runs results/asv docs/_build
+	rm -rf .venv .benchmarks .mypy_cache .ruff_cache .pytest_cache .hypothesis datasets/cache results/reports results/runs results/asv/env results/asv/html docs/_build
 	find engine bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: pyproject.toml requirements.lock

@@ -1,4 +1,4 @@
-"""`make asv`: the asv suite for the checked-out commit, in the environment that runs this.
+"""`make asv`: the asv suite for the checked-out commit, in the environment that runs this; and asv's site.
 
 asv keeps what it knows of machines in the user's home and asks questions the first time; here the machine file lies
 with the results and is filled in from the machine itself: nothing outside the project is touched and nobody is asked.
@@ -16,15 +16,18 @@ from pathlib import Path
 import click
 import cpuinfo
 import psutil
+from asv.commands.publish import Publish
 from asv.commands.run import Run
 from asv.config import Config
 from asv.console import log
 from asv.machine import MachineCollection
 from asv.util import UserError
 
+from icebench.bench.cli.history_store import describe_history
 from icebench.bench.errors import BenchError
 
 ROOT = Path(__file__).resolve().parents[1]
+CONFIGURATION = "asv.conf.json"
 MACHINES = Path("results/asv/machines.json")
 
 
@@ -80,10 +83,11 @@ def run_suite(
     os.chdir(root)
     MACHINES.parent.mkdir(parents=True, exist_ok=True)
     MachineCollection.save(described["machine"], described, _path=str(MACHINES))
+    config = Config.load(CONFIGURATION)
     log.enable()
     try:
         code = Run.run(
-            Config.load("asv.conf.json"),
+            config,
             bench=list(only) or None,
             env_spec=[f"existing:{sys.executable}"],
             set_commit_hash=commit,
@@ -98,9 +102,29 @@ def run_suite(
         raise AsvFailed(f"asv: {error}") from error
     finally:
         log.flush()
+        describe_history(Path(config.results_dir))
     if code:
         raise AsvFailed("asv: some benchmarks failed; what they printed stands above")
     return commit, described["machine"]
+
+
+def publish(root: Path) -> Path:
+    """Make asv's site of all results, the history among them.
+
+    Raises:
+        AsvFailed: There are no results.
+    """
+    os.chdir(root)
+    config = Config.load(CONFIGURATION)
+    describe_history(Path(config.results_dir))
+    log.enable()
+    try:
+        Publish.run(config, pull=False)
+    except UserError as error:
+        raise AsvFailed(f"asv: {error}") from error
+    finally:
+        log.flush()
+    return root / config.html_dir
 
 
 def _output(command: Sequence[str]) -> str:
@@ -110,9 +134,13 @@ def _output(command: Sequence[str]) -> str:
 @click.command()
 @click.option("--bench", "only", multiple=True, metavar="REGEX", help="Only these benchmarks. Repeatable.")
 @click.option("--quick", is_flag=True, help="Run each benchmark once, to see that it works.")
-def main(only: tuple[str, ...], quick: bool) -> None:  # noqa: FBT001 - click passes flags so
+@click.option("--publish", "is_site", is_flag=True, help="Make the site of what was measured, and run nothing.")
+def main(*, only: tuple[str, ...], quick: bool, is_site: bool) -> None:
     """Run the asv suite for the checked-out commit and say how to look at the results."""
     try:
+        if is_site:
+            click.echo(f"site: {publish(ROOT)}; look at it: asv preview")
+            return
         commit, machine = run_suite(ROOT, only=only, quick=quick)
     except BenchError as error:
         click.echo(f"icebench: {error}", err=True)

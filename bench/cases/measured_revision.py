@@ -58,7 +58,11 @@ def measure(
     found = {
         name: Measured(error=errors[name])
         if name in errors
-        else Measured(log_ratio=round(median(logs[name]), 4), counters=_exact(counted[name]["counters"]))
+        else Measured(
+            ratio=round(math.exp(median(logs[name])), 5),
+            samples=tuple(round(math.exp(log), 5) for log in logs[name]),
+            counters=_exact(counted[name]["counters"]),
+        )
         for name in names
     }
     return found, environment

@@ -35,7 +35,7 @@ _EXTRAS = {
         ),
         "bench",
     ),
-    "duckdb": "peers",
+    "asv": "dev",
     **dict.fromkeys(("chdb", "duckdb", "pandas", "polars", "pyiceberg"), "peers"),
     "xxhash": "spark",
 }

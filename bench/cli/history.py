@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -21,14 +19,12 @@ from icebench.bench.cases.measured_revision import measure
 from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.places import write_whole
-from icebench.bench.cli.report import write_charts
+from icebench.bench.cli.history_store import read_history, record_revision
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
-from icebench.bench.gate.recorded_revisions import Entry, decode, encode, series_of
+from icebench.bench.gate.recorded_revisions import Entry, by_reference, series_of
 from icebench.bench.gate.verdict import ExitCode
-from icebench.bench.report.html import render
-from icebench.bench.report.revisions_report import build_history, print_history
+from icebench.bench.report.history_console import print_history
 
 CASES = (
     "scan/partitioned/metrics-filter",
@@ -45,36 +41,27 @@ Progress = Callable[[str], object]
 
 
 @click.group("history", invoke_without_command=True)
-@click.option("-o", "--output", metavar="FILE.html", type=click.Path(path_type=Path), help="Write a page of plots.")
-@click.option(
-    "--charts", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Write each chart as SVG."
-)
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
-@click.option("--long", is_flag=True, help="Name each counter that changed.")
+@click.option("--long", is_flag=True, help="Name each counter that changed, and what could not be run.")
 @click.pass_context
-def history(
-    click_context: click.Context, *, output: Path | None, charts: Path | None, patterns: tuple[str, ...], long: bool
-) -> int:
-    """Show how work and processor time changed over the revisions that were recorded."""
+def history(click_context: click.Context, *, patterns: tuple[str, ...], long: bool) -> int:
+    """Show how work and processor time changed over the revisions that were recorded. `make asv-publish` plots them."""
     if click_context.invoked_subcommand is not None:
         return ExitCode.PASS
     context: Context = click_context.obj
-    path = context.places.history
+    path = context.places.asv_results
     try:
         entries = read_history(path)
         if not entries:
             raise ConfigError("no history yet: 'icebench history record' measures revisions", path=str(path))
-        series = [each for each in series_of(entries) if not patterns or any(re.search(p, each.case) for p in patterns)]
+        wanted = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
     except (ConfigError, re.error) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
-    made = build_history(entries, series, command=f"icebench --results {context.places.results} history")
-    print_history(context.terminal.out, series, long=long)
-    if output is not None:
-        write_whole(output, render(made))
-        context.terminal.out.print(str(output), markup=False, soft_wrap=True)
-    for path in write_charts(made, charts) if charts is not None else ():
-        context.terminal.out.print(str(path), markup=False, soft_wrap=True)
+    for number, own in enumerate(by_reference(entries).values()):
+        context.terminal.out.print("\n" if number else "", end="")
+        series = [each for each in series_of(own) if wanted.search(each.case)]
+        print_history(context.terminal.out, own, series, long=long)
     return ExitCode.PASS
 
 
@@ -82,70 +69,46 @@ def history(
 @click.argument("revisions", default="HEAD", metavar="[REV | REV..REV]")
 @click.option("--most", type=click.IntRange(min=1), help="Of a range: that many revisions, evenly spread.")
 @click.option("--pairs", default=3, type=click.IntRange(min=1), help="Pairs of processes.", show_default=True)
-@click.option("--reference", metavar="REV", help="The frozen revision to measure against.  [default: the file's own]")
+@click.option("--reference", metavar="REV", help="The frozen revision.  [default: the last one's]")
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
 @pass_context
 def record(
     context: Context, *, revisions: str, most: int | None, pairs: int, reference: str | None, patterns: tuple[str, ...]
 ) -> int:
-    """Measure revisions, each interleaved with a fixed baseline, and append them to the history; skip those in it.
+    """Measure revisions, each interleaved with a fixed baseline, and add them to the history; skip those in it.
 
     Of a range, the revisions that changed the engine or its packages.
     """
-    root, path = Path.cwd(), context.places.history
+    root, results = Path.cwd(), context.places.asv_results
     try:
-        known = read_history(path)
+        known = read_history(results)
         names = Wanted(patterns).names() if patterns else list(CASES)
         frozen = _reference(reference, known, root)
         chosen = _chosen(revisions, most, root)
         _refuse_changes(root)
         cache = (root / CACHE).absolute()
+        measured = {entry.revision for entry in known if entry.reference == frozen}
         with context.terminal.err.status("building the reference") as status:
             base = build(frozen, root=root, cache=cache)
             warehouse = warehouse_of(base, cache)
             for number, revision in enumerate(chosen, 1):
-                if any(entry.revision == revision for entry in known):
+                if revision in measured:
                     continue
 
                 def progress(text: str, what: str = f"{revision[:12]}, {number} of {len(chosen)}") -> None:
                     status.update(f"{what}: {text}")
 
                 entry = _recorded(revision, base, warehouse, names, pairs=pairs, progress=progress)
-                append(path, entry)
+                record_revision(results, entry)
                 _print_entry(context, entry)
-    except (ConfigError, Unbuildable) as error:
+    except Unbuildable as error:
+        said = f"icebench: the reference cannot be built; --reference REV starts series with another: {error}"
+        context.terminal.err.print(said, markup=False, soft_wrap=True)
+        return ExitCode.CONFIGURATION
+    except ConfigError as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
     return ExitCode.PASS
-
-
-def read_history(path: Path) -> list[Entry]:
-    """The entries; none where there is no file. Raises ConfigError for a damaged line, with its number."""
-    return decode(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else []
-
-
-def append(path: Path, entry: Entry) -> None:
-    """Add an entry in one write, so that other writers' lines stay whole; a file that ends amid a line is refused.
-
-    Raises:
-        ConfigError: The file's last line was not written whole.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b", buffering=0) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        size = file.seek(0, os.SEEK_END)
-        if size:
-            file.seek(size - 1)
-            if file.read(1) != b"\n":
-                raise ConfigError("does not end in a line feed: its last line was not written whole", path=str(path))
-        line = encode(entry).encode()
-        try:
-            if file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(size)
-            raise
 
 
 def _recorded(
@@ -160,13 +123,19 @@ def _recorded(
         shown, env=environment, capture_output=True, text=True, check=True
     ).stdout.splitlines()[:2]
     entry = Entry(revision=revision, number=number, date=date, subject=subject, reference=base.name, pairs=pairs)
+    cache = (root / CACHE).absolute()
+
+    def without_folders(error: str) -> str:
+        return error.replace(f"{cache}/", "")
+
     progress("building")
     try:
-        side = build(revision, root=root, cache=(root / CACHE).absolute())
+        side = build(revision, root=root, cache=cache)
         random = Random(revision)
         cases, software = measure(side, base, warehouse, names, pairs=pairs, random=random, progress=progress)
     except (Unbuildable, CaseProcessFailed) as error:
-        return replace(entry, error=str(error))
+        return replace(entry, error=without_folders(str(error)))
+    cases = {name: replace(case, error=without_folders(case.error)) for name, case in cases.items()}
     return replace(entry, cases=cases, environment={"cpu": cpu_model(), "cases": cases_digest(), **software})
 
 
@@ -177,15 +146,12 @@ def cases_digest() -> str:
 
 
 def _reference(asked: str | None, known: Sequence[Entry], root: Path) -> str:
-    """The frozen revision: the one that the file has, or the one asked for where the file has none."""
-    if not known:
-        if asked is None:
-            raise ConfigError("the first record freezes the revision that all are measured against: --reference REV")
+    """The frozen revision: the one asked for, or the one that the newest revisions were measured against."""
+    if asked is not None:
         return commit_of(asked, root)
-    frozen = known[-1].reference
-    if asked is not None and commit_of(asked, root) != frozen:
-        raise ConfigError(f"is measured against {frozen[:12]}, not {asked}; start another file: --results")
-    return frozen
+    if not known:
+        raise ConfigError("the first record freezes the revision that all are measured against: --reference REV")
+    return list(by_reference(known))[-1]
 
 
 def _refuse_changes(root: Path) -> None:

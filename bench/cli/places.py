@@ -33,9 +33,9 @@ class Places:
         return self.results / "baselines" / "counters.json"
 
     @property
-    def history(self) -> Path:
-        """What revisions took and counted, a line each; append-only and committed."""
-        return self.results / "history.jsonl"
+    def asv_results(self) -> Path:
+        """What revisions took and counted, as asv keeps results; the history, which is committed, is in there."""
+        return self.results / "asv" / "results"
 
     def all_runs(self) -> list[Path]:
         """The run files, oldest first; run ids start with their time, so names sort by it."""

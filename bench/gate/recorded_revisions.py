@@ -1,13 +1,11 @@
-"""The history: what each measured revision took and counted, a line of JSON each, and where its series changed."""
+"""The history: what each measured revision took and counted, and where its series changed."""
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
-from icebench.bench.errors import ConfigError
 from icebench.bench.gate.kinds import Kind, kind_of
 from icebench.bench.statistics.change_points import change_points
 
@@ -17,9 +15,17 @@ TIME = "processor time"
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A case of a revision: ln of its processor time divided by the reference's, and its exact counters; or `error`."""
+    """A case of a revision: what it took and counted, or its error.
 
-    log_ratio: float | None = None
+    Args:
+        ratio: Its processor time divided by the reference's, the median of `samples`; None if it could not be run.
+        samples: The ratio in each pair of processes.
+        counters: Exact ones.
+        error: Why it could not be run; empty otherwise.
+    """
+
+    ratio: float | None = None
+    samples: tuple[float, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
 
@@ -86,68 +92,31 @@ class Series:
     changes: Sequence[Change]
 
 
-def encode(entry: Entry) -> str:
-    """The line of an entry, with its line feed."""
-    return json.dumps(asdict(entry), sort_keys=True, separators=(",", ":")) + "\n"
+def by_reference(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """The entries of each reference, oldest revision first; the reference that revisions are measured against now last.
 
-
-def decode(text: str, name: str) -> list[Entry]:
-    """The entries of a file of this name, one a line.
-
-    Raises:
-        ConfigError: A damaged line, with its number.
+    Ratios to one reference say nothing about ratios to another.
     """
-    lines = text.split("\n")
-    if lines.pop():
-        raise ConfigError("damaged: it does not end in a line feed", path=f"{name}, line {len(lines) + 1}")
-    return [_entry(line, f"{name}, line {number}") for number, line in enumerate(lines, 1)]
-
-
-def _entry(line: str, where: str) -> Entry:
-    try:
-        fields: dict[str, Any] = json.loads(line)
-        made = Entry(**{**fields, "cases": {name: Measured(**case) for name, case in fields["cases"].items()}})
-        texts = (made.revision, made.date, made.subject, made.reference, made.error)
-        ratios = [case.log_ratio for case in made.cases.values()]
-        counts = [made.number, *(count for case in made.cases.values() for count in case.counters.values())]
-        sound = (
-            all(isinstance(text, str) for text in texts)
-            and all(ratio is None or isinstance(ratio, float) for ratio in ratios)
-            and all(type(count) is int for count in counts)
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ConfigError(f"damaged: {error}", path=where) from error
-    if not sound:
-        raise ConfigError("damaged: a value of the wrong type", path=where)
-    return made
+    found: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.number):
+        found.setdefault(entry.reference, []).append(entry)
+    return dict(sorted(found.items(), key=lambda own: own[1][-1].number))
 
 
 def series_of(entries: Sequence[Entry]) -> list[Series]:
-    """All series, ordered by case, time first; of a revision that was measured again, the last measurement counts.
+    """All series of entries with one reference, ordered by case, time first; times are natural logarithms of ratios.
 
     A counter that changes nowhere is in no series. One that a case lacks and another case of the revision has is 0.
-
-    Raises:
-        ConfigError: Revisions were measured against different references.
     """
-    ordered = in_order(entries)
-    if len(references := {entry.reference for entry in ordered}) > 1:
-        raise ConfigError(f"measured against {len(references)} references: {', '.join(sorted(references))}")
-    names = sorted({name for entry in ordered for name in entry.cases})
-    return [series for name in names for series in _series(name, ordered)]
-
-
-def in_order(entries: Sequence[Entry]) -> list[Entry]:
-    """The last measurement of each revision, oldest revision first."""
-    latest = {entry.revision: entry for entry in entries}
-    return sorted(latest.values(), key=lambda entry: entry.number)
+    names = sorted({name for entry in entries for name in entry.cases})
+    return [series for name in names for series in _series(name, entries)]
 
 
 def _series(name: str, ordered: Sequence[Entry]) -> Iterator[Series]:
     ran = [entry for entry in ordered if name in entry.cases and not entry.cases[name].error]
-    timed = [(entry, ratio) for entry in ran if (ratio := entry.cases[name].log_ratio) is not None]
+    timed = [(entry, math.log(ratio)) for entry in ran if (ratio := entry.cases[name].ratio) is not None]
     if timed:
-        yield _times(name, [entry for entry, _ in timed], [ratio for _, ratio in timed])
+        yield _times(name, [entry for entry, _ in timed], [log for _, log in timed])
     known = {entry.revision: {c for case in entry.cases.values() for c in case.counters} for entry in ran}
     for counter in sorted({c for entry in ran for c in entry.cases[name].counters}):
         if kind_of(counter) is Kind.AVOIDED:

@@ -97,34 +97,4 @@ class ScatterChart:
     points: tuple[ScatterPoint, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Level:
-    """A stretch of a series without a change, from one place to another, and its value; `note` says how it began."""
-
-    start: int
-    stop: int
-    value: float
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeriesPanel:
-    """A series: its values by place, and its levels, each of which but the first begins with a change point."""
-
-    title: str
-    points: tuple[tuple[int, float], ...]
-    levels: tuple[Level, ...]
-    log: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeriesChart:
-    """Series over the same places, small multiples where they are many; `ticks` name some places."""
-
-    caption: str
-    axis: str
-    ticks: tuple[tuple[int, str], ...]
-    panels: tuple[SeriesPanel, ...]
-
-
-Chart = DotChart | BarChart | ScatterChart | SeriesChart
+Chart = DotChart | BarChart | ScatterChart

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from icebench.bench.report.charts import (
     BarChart,
@@ -24,8 +24,6 @@ from icebench.bench.report.charts import (
     DotPanel,
     Point,
     ScatterChart,
-    SeriesChart,
-    SeriesPanel,
 )
 from icebench.bench.report.palette import (
     GRID,
@@ -49,7 +47,6 @@ _INCHES_A_LETTER, _INCHES_A_BOLD_LETTER = 0.083, 0.088
 _LONGEST_LABEL = 30
 _LONGEST_SCATTER_LABEL = 36
 _SCATTER_HEIGHT, _INCHES_A_LABEL = 3.0, 0.17
-_SERIES_HEIGHT, _SERIES_LEFT = 1.0, 0.55
 _ONE_COLUMN = 4
 """Panels up to which one column is easier to read."""
 
@@ -80,8 +77,6 @@ def draw(chart: Chart, name: str) -> str:
                 figure = _bars(chart)
             case ScatterChart():
                 figure = _scatter(chart)
-            case SeriesChart():
-                figure = _series(chart)
         return _svg(figure)
 
 
@@ -224,75 +219,6 @@ def _scatter(chart: ScatterChart) -> Figure:
     axis.set_xlabel(chart.x_axis)
     axis.set_ylabel(chart.y_axis)
     return figure
-
-
-def _series(chart: SeriesChart) -> Figure:
-    """A panel for each series, in two columns where they are more than one; they share their horizontal axis."""
-    columns = min(2, len(chart.panels))
-    rows = -(-len(chart.panels) // columns)
-    total = rows * (_SERIES_HEIGHT + _TITLE) + _FOOT
-    figure = Figure(figsize=(WIDTH, total))
-    FigureCanvasSVG(figure)
-    width = (WIDTH - _RIGHT / 2) / columns - _SERIES_LEFT
-    last = max(place for panel in chart.panels for place, _ in panel.points)
-    for ordinal, panel in enumerate(chart.panels):
-        row, column = divmod(ordinal, columns)
-        left = _SERIES_LEFT + column * (width + _SERIES_LEFT)
-        bottom = total - (row + 1) * (_SERIES_HEIGHT + _TITLE)
-        axis = figure.add_axes((left / WIDTH, bottom / total, width / WIDTH, _SERIES_HEIGHT / total))
-        axis.set_title(
-            _shortened(panel.title, int(width / _INCHES_A_BOLD_LETTER)),
-            loc="left",
-            fontsize=9,
-            fontweight="bold",
-            color=INK,
-            pad=4,
-        )
-        axis.set_xlim(-0.5, last + 0.5)
-        _series_panel(axis, panel)
-        is_lowest = ordinal + columns >= len(chart.panels)
-        axis.xaxis.set_major_locator(FixedLocator([place for place, _ in chart.ticks]))
-        axis.set_xticklabels([name for _, name in chart.ticks] if is_lowest else [], fontsize=8)
-        if is_lowest:
-            axis.set_xlabel(chart.axis)
-    return figure
-
-
-def _series_panel(axis: Axes, panel: SeriesPanel) -> None:
-    axis.set_axisbelow(True)
-    axis.grid(visible=True, axis="y", color=GRID, linewidth=0.8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    places, values = zip(*panel.points, strict=True)
-    axis.plot(places, values, marker="o", markersize=3.2, color=series_colour(0), linewidth=0.8, alpha=0.75, zorder=3)
-    for before, level in zip((None, *panel.levels), panel.levels, strict=False):
-        axis.plot(
-            [level.start - 0.4, level.stop + 0.4], [level.value] * 2, color=series_colour(1), linewidth=2, zorder=2
-        )
-        if before is not None:
-            axis.axvline(level.start - 0.5, color=series_colour(1), linewidth=0.8, linestyle=":", zorder=1)
-            axis.annotate(
-                level.note,
-                (level.start - 0.3, 1.0),
-                xycoords=("data", "axes fraction"),
-                va="top",
-                fontsize=7,
-                color=series_colour(1),
-            )
-    low, high = min(values), max(values)
-    if not panel.log:
-        axis.set_ylim(0, 1.25 * high or 1)
-    elif high > 3 * low:
-        axis.set_yscale("log")
-        axis.set_ylim(0.85 * low, high * (high / low) ** 0.3)
-        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.yaxis.set_minor_locator(NullLocator())
-        axis.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axis.set_ylim(0.95 * low, high + 0.3 * (high - low) + 0.05 * low)
-        axis.yaxis.set_major_locator(MaxNLocator(nbins=4))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
-    axis.tick_params(axis="y", labelsize=8)
 
 
 @dataclass(frozen=True)

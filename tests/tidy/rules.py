@@ -55,7 +55,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "report": ("advise", "costs", "gate", "measurements"),
     "cli": ("report", "experiment", "doctor", "cases", "maintenance"),
     "suites": ("runs", "cases"),
-    "asv_run": ("errors",),
+    "asv_run": ("cli",),
 }
 """A room imports what its arrows reach, however many steps away."""
 

@@ -18,6 +18,8 @@ from asv.runner import BENCHMARK_RUN_SCRIPT
 import icebench
 from icebench.bench.asv_run import ROOT, AsvFailed, machine_facts, revision
 from icebench.bench.cases.tables import Scale, build
+from icebench.bench.cli.history_store import record_revision
+from icebench.bench.gate.recorded_revisions import Entry, Measured
 from icebench.bench.suites.cases import Cases, pruning_of
 
 
@@ -92,7 +94,23 @@ def test_pruning_is_held_against_the_files_that_hold_a_matching_row(tmp_path: Pa
     assert everything["files_planned"] > found["files_planned"] > 0
 
 
-def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(tmp_path: Path) -> None:
+def recorded(revision: str) -> Entry:
+    return Entry(
+        revision=revision,
+        number=1,
+        date="2026-01-01T00:00:00+00:00",
+        subject="a suite",
+        reference="f" * 40,
+        pairs=1,
+        cases={
+            "commit/a": Measured(ratio=1.0, samples=(1.0,), counters={"files_written": 2}),
+            "scan/a": Measured(ratio=1.5, samples=(1.5,), counters={"files_planned": 3}),
+            "scan/b": Measured(error="ImportError"),
+        },
+    )
+
+
+def test_a_suite_runs_for_the_checked_out_commit_beside_the_history_and_asv_reads_both(tmp_path: Path) -> None:
     """A small suite in a repository of its own, with our configuration, and nothing written outside it."""
     suite = tmp_path / "checkout" / "bench" / "suites"
     suite.mkdir(parents=True)
@@ -128,14 +146,31 @@ def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(
     run("git", "init", "--quiet", "--initial-branch=topic")
     run("git", "add", ".")
     run("git", "commit", "--quiet", "--message", "a suite")
+    record_revision(checkout / "results" / "asv" / "results", recorded(run("git", "rev-parse", "HEAD").strip()))
     facts = dict.fromkeys((name for name, _ in Machine.fields), "x") | {"machine": "box"}
-    program = (
-        f"from icebench.bench.asv_run import run_suite; from pathlib import Path; run_suite(Path('.'), facts={facts})"
+    imports = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from icebench.bench import asv_run; from pathlib import Path"
     )
-    run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}")
+    run(sys.executable, "-c", f"{imports}; asv_run.run_suite(Path('.'), facts={facts})")
+    listed = checkout / "results" / "asv" / "results" / "benchmarks.json"
+    benchmarks = json.loads(listed.read_text(encoding="utf-8"))
+    assert set(benchmarks) > {"history.time_ratio", "history.track_files_planned", "small.Small.time_nothing"}
+    # As after a plain `asv run`.
+    listed.write_text(
+        json.dumps({k: v for k, v in benchmarks.items() if not k.startswith("history")}), encoding="utf-8"
+    )
+    run(sys.executable, "-c", f"{imports}; asv_run.publish(Path('.'))")
     assert list(home.iterdir()) == []
     assert (checkout / "results" / "asv" / "results" / "box" / "machine.json").is_file()
     shown = run(sys.executable, "-m", "asv", "show", "HEAD", "--machine", "box")
     assert "small.Small.time_nothing" in shown
     assert re.search(r"\b1\s+1\b", shown)
     assert re.search(r"\b2\s+4\b", shown)
+    ratio = run(sys.executable, "-m", "asv", "show", "HEAD", "--machine", "history")
+    assert re.search(r"scan/a\s+1\.5\b", ratio), ratio
+    planned = ratio[ratio.index("history.track_files_planned") : ratio.index("history.track_files_written")]
+    assert [line.split() for line in planned.splitlines() if "/" in line][1:-1] == [
+        ["1/3", "failed"], ["commit/a", "n/a"], ["scan/a", "3"], ["scan/b", "failed"],
+    ]  # fmt: skip
+    plotted = {path.stem for path in (checkout / "results" / "asv" / "html" / "graphs").rglob("*.json")}
+    assert {"small.Small.time_nothing", "history.time_ratio", "history.track_files_planned"} <= plotted

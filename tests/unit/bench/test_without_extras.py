@@ -73,6 +73,11 @@ def test_others_name_the_extra_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
+def test_the_history_names_the_extra_of_asv() -> None:
+    done = run(("asv",), "history")
+    assert (done.returncode, done.stderr) == (2, "icebench: asv is not installed: pip install 'icebench[dev]'\n")
+
+
 def test_every_package_of_the_extra_is_known_by_the_name_that_is_imported() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     wanted = {Requirement(line).name for line in project["optional-dependencies"]["bench"]} - {"icebench"}

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import errno
 import json
-import math
 import os
 import subprocess
 from io import StringIO
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,13 +14,14 @@ from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuilda
 from icebench.bench.cli import history as commands
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.failures import run_guarded
-from icebench.bench.cli.history import append, cases_digest, history, read_history
+from icebench.bench.cli.history import cases_digest, history
+from icebench.bench.cli.history_store import read_history
 from icebench.bench.cli.places import Places
 from icebench.bench.cli.terminal import Terminal
-from icebench.bench.errors import ConfigError
 from icebench.bench.gate.recorded_revisions import Entry, Measured
 
 CASE = "open/many"
+RESULTS = Path("results/asv/results")
 GIT = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
 
 
@@ -93,7 +91,7 @@ def recorded(*arguments: str) -> tuple[int, str]:
 
 
 def entries() -> list[Entry]:
-    return read_history(Path("results/history.jsonl"))
+    return read_history(RESULTS)
 
 
 def test_a_range_is_measured_against_the_frozen_revision_once(root: Path, sides: dict[str, Any]) -> None:
@@ -104,15 +102,15 @@ def test_a_range_is_measured_against_the_frozen_revision_once(root: Path, sides:
     found = entries()
     assert [entry.subject for entry in found] == ["change 4", "change 6", "change 7"]
     assert {entry.reference for entry in found} == {commit_of("HEAD~3", root)}
-    assert [entry.cases[CASE].log_ratio for entry in found] == [0.0, round(math.log(1.5), 4), 0.0]
+    assert [entry.cases[CASE].ratio for entry in found] == [1.0, 1.5, 1.0]
+    assert found[1].cases[CASE].samples == (1.5, 1.5)
     assert found[0].date == "2025-12-31T22:04:00+00:00"
     assert found[0].environment == {"cpu": "a processor", "cases": cases_digest(), "python": "3.11"}
     assert found[0].cases[CASE].counters == {"files_planned": 3}
-    before = Path("results/history.jsonl").read_bytes()
     assert recorded("HEAD~5..HEAD")[0] == 0
-    after = Path("results/history.jsonl").read_bytes()
-    assert after.startswith(before)
-    assert [entry.subject for entry in entries()] == ["change 4", "change 6", "change 7", "change 3"]
+    first, *others = entries()
+    assert first.subject == "change 3"
+    assert others == found
 
 
 def test_of_a_range_so_many_are_measured_and_the_last_is_one(root: Path, sides: dict[str, Any]) -> None:
@@ -129,11 +127,22 @@ def test_what_an_old_engine_cannot_do_is_recorded_by_name(root: Path, sides: dic
     one, two, three = entries()
     assert one.cases == {CASE: Measured(error="AttributeError: no scan")}
     assert (two.error, three.error) == ("ImportError: no engine", "SyntaxError")
-    code, _ = invoked("-o", "page.html")
+    code, text = invoked("--long")
     assert code == 0
-    page = Path("page.html").read_text(encoding="utf-8")
-    assert "AttributeError: no scan" in page
-    assert "ImportError: no engine" in page
+    assert "3 revisions could not run some or all cases:" in text
+    assert f"  {one.revision[:9]} {CASE}: AttributeError: no scan\n" in text
+    assert f"  {two.revision[:9]} all cases: ImportError: no engine\n" in text
+    assert "no engine" not in invoked()[1]
+
+
+def test_an_error_names_no_folder_of_this_machine(root: Path, sides: dict[str, Any]) -> None:
+    said = f"cannot import name 'a' ({root}/datasets/cache/gate/engine-1/a.py)"
+    sides[commit_of("HEAD~1", root)] = said
+    sides[commit_of("HEAD", root)] = Unbuildable(said)
+    for revision in ("HEAD~1", "HEAD"):
+        assert recorded(revision, "--reference", "HEAD~2")[0] == 0
+    one, two = entries()
+    assert one.cases[CASE].error == two.error == "cannot import name 'a' (engine-1/a.py)"
 
 
 def test_the_history_says_where_it_changed(root: Path, sides: dict[str, Any]) -> None:
@@ -141,15 +150,14 @@ def test_the_history_says_where_it_changed(root: Path, sides: dict[str, Any]) ->
         sides[commit_of(f"HEAD~{7 - number}", root)] = 0.5
     git(root, "commit", "--allow-empty", "--quiet", "--message", "the last", at=8)
     assert recorded("HEAD~8..HEAD", "--reference", "HEAD", "--pairs", "1")[0] == 0
-    code, text = invoked("--output", "page.html", "--charts", "charts")
+    code, text = invoked()
     assert code == 0
+    reference = commit_of("HEAD", root)[:9]
+    assert (
+        f"6 revisions from 2025-12-31 to 2025-12-31, each interleaved with {reference} (pairs of processes: 1)" in text
+    )
     assert "processor time 1.00x -> 0.50x (-50.0%)" in text
     assert f"since {commit_of('HEAD~5', root)[:9]}" in text
-    page = Path("page.html").read_text(encoding="utf-8")
-    assert "-50.0% at" in page
-    assert ">-50.0%</text>" in Path("charts/overview-1.svg").read_text(encoding="utf-8")
-    assert "change 4" in page
-    assert "http" not in page.replace("http://www.w3.org", "")
 
 
 @pytest.mark.parametrize(
@@ -168,17 +176,34 @@ def test_what_cannot_be_done_is_one_line(sides: dict[str, Any], arguments: tuple
     assert message in text
 
 
-def test_a_damaged_history_and_another_reference_are_refused(root: Path, sides: dict[str, Any]) -> None:
+def test_a_damaged_history_is_refused(root: Path, sides: dict[str, Any]) -> None:
     assert recorded("HEAD", "--reference", "HEAD~1")[0] == 0
-    code, text = recorded("HEAD~2", "--reference", "HEAD~3")
-    assert code == 4
-    assert "is measured against" in text
-    with Path("results/history.jsonl").open("a") as file:
-        file.write("{\n")
+    path = RESULTS / "history" / "00000000-beside-00000000.json"
+    path.write_text("{", encoding="utf-8")
     code, text = invoked()
     assert code == 4
-    assert text.startswith("icebench: results/history.jsonl, line 2: damaged")
+    assert text.startswith(f"icebench: {path}: damaged")
     assert recorded("HEAD~2")[0] == 4
+
+
+def test_another_reference_starts_series_of_its_own(root: Path, sides: dict[str, Any]) -> None:
+    old, new = (commit_of(name, root) for name in ("HEAD~6", "HEAD~1"))
+    assert recorded("HEAD~7..HEAD~2", "--reference", old)[0] == 0
+    sides[old] = Unbuildable("no engine of today")
+    code, text = recorded("HEAD")
+    assert code == 4
+    assert text.strip() == (
+        "icebench: the reference cannot be built; --reference REV starts series with another: no engine of today"
+    )
+    assert recorded("HEAD~3", "--reference", new)[0] == 0
+    assert recorded("HEAD")[0] == 0
+    assert [(entry.subject, entry.reference) for entry in entries() if entry.number > 4] == [
+        *sorted([("change 4", old), ("change 4", new)], key=lambda it: it[1]),
+        ("change 7", new),
+    ]
+    before, after = invoked()[1].split("\n\n")
+    assert before.startswith(f"4 revisions from 2025-12-31 to 2025-12-31, each interleaved with {old[:9]} ")
+    assert after.startswith(f"2 revisions from 2025-12-31 to 2025-12-31, each interleaved with {new[:9]} ")
 
 
 def test_cases_that_nobody_else_has_measure_nothing(root: Path, sides: dict[str, Any]) -> None:
@@ -188,39 +213,3 @@ def test_cases_that_nobody_else_has_measure_nothing(root: Path, sides: dict[str,
     assert code == 4
     assert "bench/: not committed" in text
     assert not entries()
-
-
-def an_entry(number: int) -> Entry:
-    return Entry(revision=f"{number:040x}", number=number, date="", subject="é" * 2000, reference="f", pairs=1)
-
-
-def test_lines_that_are_appended_at_the_same_time_stay_whole(tmp_path: Path) -> None:
-    path = tmp_path / "results" / "history.jsonl"
-    threads = [Thread(target=append, args=(path, an_entry(number))) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(entry.revision for entry in read_history(path)) == [f"{number:040x}" for number in range(20)]
-
-
-def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "history.jsonl"
-    append(path, an_entry(1))
-    before = path.read_bytes()
-
-    def fails(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(OSError, match="No space left"):
-        append(path, an_entry(2))
-    assert path.read_bytes() == before
-
-
-def test_nothing_is_appended_to_half_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "history.jsonl"
-    path.write_text("{")
-    with pytest.raises(ConfigError, match="its last line was not written whole"):
-        append(path, an_entry(1))
-    assert path.read_text() == "{"
