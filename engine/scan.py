@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import pyarrow as pa
 
+from icebench.engine import display
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions.bound import tests_of_rows
 from icebench.engine.expressions.predicate import Filter
@@ -70,6 +71,22 @@ class Scan:
         self._metadata_columns = metadata_columns
         self._counters = counters
         self._limit = limit
+        self._planned: tuple[int, int] | None = None
+
+    def __repr__(self) -> str:
+        scan, name = self._scan, self._scan.table_name or self._scan.metadata.location
+        said = [display.printable(name), f"filter: {display.printable(scan.predicate)}"]
+        said += [] if scan.columns is None else [f"columns: {display.printable(', '.join(scan.columns))}"]
+        said += [] if self._limit is None else [f"limit: {self._limit:,}"]
+        if self._planned is not None:
+            files, size = self._planned
+            total = None if scan.snapshot is None else scan.snapshot.count("total-data-files")
+            of = "" if total is None else f" of {total:,}"
+            said += [f"{files:,}{of} files" if of else display.count_text(files, "file"), display.size_text(size)]
+        return f"Scan({', '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        return display.html_fold(repr(self), [self._scan.schema._repr_html_()])
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -166,6 +183,7 @@ class Scan:
         elif mode not in (None, "auto", "local"):
             raise Invalid(f"planning mode {mode!r} needs a Spark session")
         plan = scan.plan()
+        self._planned = plan.files.num_rows, plan.size_in_bytes
         if self._counters is not None:
             self._counters.merge(plan.counters)
         report_scan(lambda: self._described(plan))

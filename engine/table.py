@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from icebench.engine.spark import changelog_scan as spark_changelog
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
+    from icebench.engine.spec import table_text
 else:  # planning does not wait for what reads and changes rows, nor for PySpark
     inspector = LazyModule("icebench.engine.inspect.inspector")
     maintenance = LazyModule("icebench.engine.maintenance.maintenance")
@@ -63,6 +64,7 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     spark_changelog = LazyModule("icebench.engine.spark.changelog_scan")
     native_scan = LazyModule("icebench.engine.spark.native_scan")
     spark_planning = LazyModule("icebench.engine.spark.planning")
+    table_text = LazyModule("icebench.engine.spec.table_text")
 
 
 class Table(MetadataOperations, RowOperations):
@@ -106,7 +108,10 @@ class Table(MetadataOperations, RowOperations):
         self._lock = Lock()
 
     def __repr__(self) -> str:
-        return f"Table({self.name!r}, {self._state.metadata_location!r})"
+        return table_text.table_text(self.name, self.metadata, self.metadata_location)
+
+    def _repr_html_(self) -> str:
+        return table_text.table_html(self.name, self.metadata, self.metadata_location)
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE
 from icebench.engine.catalog.views import ViewCatalog
 from icebench.engine.columnar.schemas import from_arrow_schema
 from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.display import address_text, printable
 from icebench.engine.errors import AlreadyExists, Unsupported
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.plan.cache import ManifestCache
@@ -74,6 +75,7 @@ class Catalog:
         inner: The implementation.
         cache: Keeps decoded manifests for all its tables; None makes one for each table handle.
         verify: As `icebench.Table`, for all its tables.
+        address: Where it is, for `repr`.
         properties: Of them, ``table-default.`` and ``table-override.`` are properties of new tables.
         now_ms: The clock.
         new_id: Makes table UUIDs.
@@ -85,11 +87,13 @@ class Catalog:
         *,
         cache: ManifestCache | None = None,
         verify: Verify = "warn",
+        address: str | None = None,
         properties: Mapping[str, str] | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._inner = inner
+        self._address = address
         self._cache = cache
         self._verify: Verify = verify
         self._properties = dict(properties or {})
@@ -99,7 +103,8 @@ class Catalog:
         self._new_id = new_id
 
     def __repr__(self) -> str:
-        return f"Catalog({self.name!r}, {type(self._inner).__name__})"
+        at = "" if self._address is None else f", {address_text(self._address)}"
+        return f"Catalog({printable(self.name)}, {type(self._inner).__name__}{at})"
 
     @property
     def name(self) -> str:

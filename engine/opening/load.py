@@ -97,7 +97,7 @@ def load_catalog(
         inner = filesystem.FileSystemCatalog(root, store, name=at.name)
     else:
         inner = _with_pointers(at, stores)
-    return Catalog(inner, cache=cache, verify=verify, properties=at.properties)
+    return Catalog(inner, cache=cache, verify=verify, address=at.uri or None, properties=at.properties)
 
 
 def _properties_of(kind: Kind) -> Collection[str]:
