@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from icebench.engine.columnar import projection, schemas
     from icebench.engine.frames import duckdb_source, polars_source
+    from icebench.engine.plan import explanation, trace
+    from icebench.engine.plan.explanation import Explanation
     from icebench.engine.read import plans, request, row_sample
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
@@ -35,6 +37,8 @@ else:  # planning does not wait for what reads rows, nor for other libraries
     schemas = LazyModule("icebench.engine.columnar.schemas")
     duckdb_source = LazyModule("icebench.engine.frames.duckdb_source")
     polars_source = LazyModule("icebench.engine.frames.polars_source")
+    explanation = LazyModule("icebench.engine.plan.explanation")
+    trace = LazyModule("icebench.engine.plan.trace")
     plans = LazyModule("icebench.engine.read.plans")
     request = LazyModule("icebench.engine.read.request")
     row_sample = LazyModule("icebench.engine.read.row_sample")
@@ -188,6 +192,24 @@ class Scan:
             self._counters.merge(plan.counters)
         report_scan(lambda: self._described(plan))
         return plan
+
+    def explain(self, *, row_groups: bool = False) -> Explanation:
+        """Plan, and explain the plan: why each manifest, data file and delete file is planned or skipped, by which
+        tests of the filter and which bounds or partition values, and what deletes add.
+
+        For people: it takes far longer than a plan where files are many. Print it, or let a notebook show it.
+
+        Args:
+            row_groups: Read the footers of the planned files, too, to say how many row groups a read skips.
+
+        Raises:
+            As `plan`.
+        """
+        recorded = trace.Trace()
+        plan = replace(self._scan, trace=recorded, executors=None).plan()
+        self._planned = plan.files.num_rows, plan.size_in_bytes
+        found = explanation.explained_plan(self._scan, recorded, plan)
+        return replace(found, row_groups=self.row_groups(plan)) if row_groups else found
 
     def _described(self, plan: ScanPlan) -> dict[str, object]:
         """What a report of the scan says (`icebench.engine.storage.scan_reports`)."""

@@ -41,6 +41,9 @@ _ENTRIES = {
     BY_INDEX: ENTRIES_SKIPPED_BY_INDEX,
 }
 
+SKIPPED_BY = {counter: text for stage in (_MANIFESTS, _ENTRIES) for text, counter in stage.items()}
+"""Counter -> what it counts as skipped by, in words."""
+
 
 class Plan(Protocol):
     """What is shown of an `icebench.engine.plan.scan.ScanPlan`."""
@@ -81,13 +84,12 @@ def plan_text(plan: Plan) -> str:
 
 def plan_html(plan: Plan) -> str:
     """The funnel, with the files folded below."""
-    rows = [(stage.name, stage.had, _reasons(stage), stage.left) for stage in funnel(plan.counters)]
     columns = ("file_path", "record_count", "file_size_in_bytes", "residual")
     listed = plan.files.slice(0, MOST_ROWS).select(columns)
     files = [tuple(row[name] for name in columns) for row in listed.to_pylist()]
     first = "" if plan.files.num_rows <= MOST_ROWS else f", the first {MOST_ROWS}"
     parts = [
-        html_table(("stage", "had", "pruned", "left"), rows),
+        html_table(("stage", "had", "skipped", "left"), funnel_rows(plan.counters)),
         html_fold(
             f"{count_text(plan.files.num_rows, 'file')}{first}",
             [html_table(("file", "rows", "bytes", "filter left to apply"), files)],
@@ -115,6 +117,11 @@ def funnel(counters: Mapping[str, int]) -> list[Stage]:
         pruned = {NO_TARGET: unused} if unused else {}
         found.append(Stage(name="delete files", had=used + unused, pruned=pruned, left=used))
     return found
+
+
+def funnel_rows(counters: Mapping[str, int]) -> list[tuple[str, int, str, int]]:
+    """Rows of a table of the stages: name, had, skipped by what, left."""
+    return [(stage.name, stage.had, _reasons(stage), stage.left) for stage in funnel(counters)]
 
 
 def _pruned(counters: Mapping[str, int], by: Mapping[str, str]) -> dict[str, int]:

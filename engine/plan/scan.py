@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from icebench.engine.expressions import parse
     from icebench.engine.plan import plan_text
     from icebench.engine.plan.remote import Executors
+    from icebench.engine.plan.trace import Trace
 else:  # the SQL parser is for filters that are text, and few plans are printed
     parse = LazyModule("icebench.engine.expressions.parse")
     filters = LazyModule("icebench.engine.columnar.filters")
@@ -119,6 +120,7 @@ class TableScan:
         whole_files: Plan equality deletes that match no matching row, too, for callers that rewrite the files' other
             rows.
         executors: Other processes that may decode and filter manifests; None for this process alone.
+        trace: Records what a plan skips; not with `executors`.
     """
 
     metadata: TableMetadata
@@ -132,6 +134,7 @@ class TableScan:
     table_name: str | None = None
     whole_files: bool = False
     executors: Executors | None = None
+    trace: Trace | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -192,6 +195,7 @@ class TableScan:
             counters=counters,
             executors=self.executors,
             whole_files=self.whole_files,
+            trace=self.trace,
         )
 
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
