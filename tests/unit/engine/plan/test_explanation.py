@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -9,8 +10,12 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.engine.plan.explanation import ALL_MATCH, NEEDED, NEVER, NO_FILES
+from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import leaves
+from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE
+from icebench.engine.plan.explanation import ALL_MATCH, NEEDED, NEVER, NO_FILES, blocking_tests
 from icebench.engine.plan.plan_text import BY_AGE, BY_INDEX, BY_METRICS, BY_PARTITION, BY_SUMMARY, NO_TARGET
+from icebench.engine.plan.scan import as_predicate
 from icebench.errors import Invalid
 
 ROWS = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("name", pa.string())])
@@ -148,3 +153,18 @@ def test_incremental_scans_are_explained(table: icebench.Table) -> None:
 def test_errors_are_those_of_a_plan(table: icebench.Table) -> None:
     with pytest.raises(Invalid, match="no column 'x'"):
         table.scan("x = 1").explain()
+
+
+def test_blocking_tests_are_enough_and_only_found_where_the_filter_cannot_be_true() -> None:
+    schema = icebench.Schema((icebench.NestedField(field_id=1, name="x", type=icebench.LONG),))
+    text = "(x = 1 or (x = 2 and x = 3)) and (x = 4 or x = 5)"
+    bound = bind(as_predicate(text, schema), schema)
+    assert len(leaves(bound)) == 5
+    for outcomes in product((TRUE, FALSE, TRUE | FALSE, NULL, 0), repeat=5):
+        one, two, three, four, five = (bool(each & TRUE) for each in outcomes)
+        found = blocking_tests(bound, outcomes)
+        assert (found is None) == ((one or (two and three)) and (four or five))
+        if found is not None:
+            assert not any(outcomes[i] & TRUE for i in found)
+            one, two, three, four, five = (i not in found for i in range(5))
+            assert not ((one or (two and three)) and (four or five))
