@@ -201,7 +201,8 @@ class RowOperations(ABC):
 
         Args:
             filter: Selects the rows; rows for which it is null stay.
-            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``,
+                by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
@@ -209,7 +210,7 @@ class RowOperations(ABC):
                 process does.
 
         Raises:
-            Invalid: No mode.
+            Invalid: No such mode.
             Unsupported: The format version does not have the mode.
         """
         target = self._target(counters)
@@ -295,7 +296,8 @@ class RowOperations(ABC):
             assignments: Column -> literal (a text is a literal), `icebench.sql("price * 1.1")`, or a function from the
                 rows as a RecordBatch to the column's values as an Array; or one function from the rows to the changed
                 rows. All of them get the rows before the change.
-            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``,
+                by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
@@ -333,7 +335,8 @@ class RowOperations(ABC):
                 write the rows of a Spark DataFrame, see `icebench.engine.operations.spark_upsert`; others are held in
                 memory.
             on: The key columns.
-            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``,
+                by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.

@@ -57,7 +57,7 @@ def upsert(
         scan_of: Creates the scan of the branch with a filter.
         data: All columns of the table, by name; held in memory.
         on: The key: top-level columns of primitive types.
-        mode: How rows are deleted; None means the table property ``write.merge.mode``, which then must be set.
+        mode: How rows are deleted; None means the table property ``write.merge.mode``, ``copy-on-write`` by default.
         branch: Where.
         properties: Entries for the snapshot summary.
 
@@ -65,14 +65,14 @@ def upsert(
         The table, and the snapshot; None for no rows.
 
     Raises:
-        Invalid: No mode, a missing or unknown column, a null in a key, or a key that is given twice.
+        Invalid: No such mode, a missing or unknown column, a null in a key, or a key that is given twice.
         Unsupported: The mode is not possible in the table's format version.
         ValidationFailed: Another commit changed what this one was meant for.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()
     metadata = state.metadata
-    chosen = chosen_mode(mode, metadata, MERGE_MODE, "upsert")
+    chosen = chosen_mode(mode, metadata, MERGE_MODE)
     source = _Source.of(data, on, metadata.schema)
     if not source.rows.num_rows:
         return state, None
