@@ -238,6 +238,9 @@ class Scan:
         """
         return self._read(self.plan(), batch_rows=batch_rows, narrow_decimals=decimal_width == "narrow")
 
+    to_arrow_batch_reader = to_batches
+    """As PyIceberg has it."""
+
     def _read(
         self, plan: ScanPlan, *, batch_rows: int | None = None, narrow_decimals: bool = False
     ) -> pa.RecordBatchReader:

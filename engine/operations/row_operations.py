@@ -13,6 +13,7 @@ from icebench.engine.commit.committer import TableState
 from icebench.engine.errors import Unsupported
 from icebench.engine.expressions.predicate import Filter, Predicate
 from icebench.engine.lazy_module import LazyModule
+from icebench.engine.operations.argument_names import also_named
 from icebench.engine.plan.scan import TableScan, table_scan
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.spec.metadata import TableMetadata
@@ -81,6 +82,7 @@ class RowOperations(ABC):
     def name(self) -> str:
         """The table's full name, with dots."""
 
+    @also_named(df="data")
     def append(
         self,
         data: Rows,
@@ -187,6 +189,7 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(delete_filter="filter")
     def delete(
         self,
         filter: Filter,
@@ -225,6 +228,7 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(df="data", overwrite_filter="filter")
     def overwrite(
         self,
         data: Rows,
@@ -260,6 +264,7 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(df="data")
     def overwrite_partitions(
         self,
         data: Rows,
@@ -277,6 +282,9 @@ class RowOperations(ABC):
         state, snapshot = overwrite.overwrite_partitions(target, prepare, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
+
+    dynamic_partition_overwrite = overwrite_partitions
+    """As PyIceberg has it."""
 
     def update(
         self,
@@ -316,10 +324,11 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(df="data", join_cols="on")
     def upsert(
         self,
         data: Rows,
-        on: Sequence[str],
+        on: Sequence[str] | None = None,
         mode: Mode | None = None,
         *,
         branch: str = MAIN,
@@ -334,7 +343,7 @@ class RowOperations(ABC):
             data: As for `append`, with all columns of the table; no key twice, no null in a key. Executors match and
                 write the rows of a Spark DataFrame, see `icebench.engine.operations.spark_upsert`; others are held in
                 memory.
-            on: The key columns.
+            on: The key columns; None means the identifier columns of the schema.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``,
                 by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.

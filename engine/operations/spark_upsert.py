@@ -42,7 +42,7 @@ def upsert_frame(
     target: Target,
     scan_of: Callable[[TableMetadata, Predicate], TableScan],
     frame: Any,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
-    on: Sequence[str],
+    on: Sequence[str] | None,
     *,
     mode: Mode | None = None,
     branch: str = MAIN,

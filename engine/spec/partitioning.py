@@ -46,6 +46,10 @@ class PartitionSpec:
     fields: tuple[PartitionField, ...] = ()
     spec_id: int = 0
 
+    def __call__(self) -> PartitionSpec:
+        """Itself, so that a property of a table may be called, as in PyIceberg."""
+        return self
+
     def __repr__(self) -> str:
         fields = [f"{printable(f.name)} = {_applied(f)}" for f in self.fields]
         return f"PartitionSpec({self.spec_id}, {', '.join(fields) or 'unpartitioned'})"

@@ -51,6 +51,10 @@ class Schema:
                 seen.add(nested.field_id)
             level = tuple(child for nested in level for child in children(nested.type))
 
+    def __call__(self) -> Schema:
+        """Itself, so that a property of a table may be called, as in PyIceberg."""
+        return self
+
     def __repr__(self) -> str:
         lines = [f"  {f.field_id}: {printable(f.name)} {printable(f.type)}{self._notes(f)}" for f in self.fields]
         return "\n".join([f"Schema({self.schema_id}, {count_text(len(self.fields), 'column')})", *some_lines(lines)])

@@ -34,6 +34,10 @@ class SortOrder:
     fields: tuple[SortField, ...] = ()
     order_id: int = 0
 
+    def __call__(self) -> SortOrder:
+        """Itself, so that a property of a table may be called, as in PyIceberg."""
+        return self
+
     def __repr__(self) -> str:
         keys = [
             f"{printable(f.transform)}({', '.join(map(str, f.source_ids))}) {f.direction} {f.null_order}"
