@@ -16,6 +16,7 @@ from icebench.engine.lazy_module import LazyModule
 from icebench.engine.operations.argument_names import also_named
 from icebench.engine.plan.scan import TableScan, table_scan
 from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.progress import OnStep
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.snapshots import MAIN, Snapshot
 
@@ -92,6 +93,7 @@ class RowOperations(ABC):
         wap_id: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
+        progress: OnStep | None = None,
     ) -> Snapshot:
         """Add rows. See `icebench.engine.operations.append`.
 
@@ -106,9 +108,16 @@ class RowOperations(ABC):
                 `cherry_pick` publishes it. The id goes into its summary as ``wap.id``.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
+            progress: Called with the rows of a stream that were written, and at the end, such as by
+                `icebench.progress_bar`; not for a Spark DataFrame, whose work Spark shows itself.
+
+        Raises:
+            Unsupported: `progress` with a Spark DataFrame.
         """
         target = self._target(counters)
         data = row_source.rows_of(data, "append")
+        counted = None if progress is None else row_source.counted_rows(data, "append", progress)
+        data = data if counted is None else counted.data
         prepare = _writing(data, target, "append")
         own = {**(snapshot_properties or {}), **({} if wap_id is None else {cherry_pick.WAP_ID: wap_id})}
         if merge_schema:
@@ -119,6 +128,8 @@ class RowOperations(ABC):
         else:
             state, snapshot = append.append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
         self._advance(state)
+        if counted is not None:
+            counted.finish()
         return snapshot
 
     def append_batch(
