@@ -5,8 +5,8 @@ A room is a package or module right below `engine` or `bench`; "" is `__init__.p
 
 ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
     ("errors", "kernels"),
-    ("display",),
-    ("spec", "runtime", "lazy_module"),
+    ("display", "lazy_module"),
+    ("spec", "runtime"),
     ("codec", "expressions", "storage"),
     ("columnar",),
     ("formats", "file_indexes"),
