@@ -124,5 +124,4 @@ def _version_of_directory(table: icebench.Table, directory: Path) -> tuple[icebe
     is_home = directory.is_dir() and table.location.removeprefix("file://").rstrip("/") == str(directory)
     if not (is_version and is_home and all(names)):
         return None, names
-    own = icebench.load_catalog(str(directory.parent.parent)).load_table(names)
-    return (own if own.metadata_location == table.metadata_location else None), names
+    return icebench.load_catalog(str(directory.parent.parent)).load_table(names), names

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from icebench.engine.display import count_text, html_table, size_text
+from icebench.engine.display import count_text, html_table, printable, size_text
 from icebench.engine.errors import Unsupported
 from icebench.engine.spec.calendar import SECONDS_PER_DAY, iso_clock, iso_date
 
@@ -50,7 +50,7 @@ class Snapshot:
     key_id: str | None = None
 
     def __repr__(self) -> str:
-        said = [str(self.snapshot_id), self.operation or "no operation", instant_text(self.timestamp_ms)]
+        said = [str(self.snapshot_id), printable(self.operation or "no operation"), instant_text(self.timestamp_ms)]
         return f"Snapshot({', '.join([*said, *self._changes(), *self.totals()])})"
 
     def _repr_html_(self) -> str:
