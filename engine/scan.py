@@ -75,7 +75,7 @@ class Scan:
         self._metadata_columns = metadata_columns
         self._counters = counters
         self._limit = limit
-        self._planned: tuple[int, int] | None = None
+        self._planned: pa.ChunkedArray | None = None  # the sizes of the files of the last plan
 
     def __repr__(self) -> str:
         scan, name = self._scan, self._scan.table_name or self._scan.metadata.location
@@ -83,7 +83,7 @@ class Scan:
         said += [] if scan.columns is None else [f"columns: {display.printable(', '.join(scan.columns))}"]
         said += [] if self._limit is None else [f"limit: {self._limit:,}"]
         if self._planned is not None:
-            files, size = self._planned
+            files, size = len(self._planned), sum(self._planned.to_pylist())
             total = None if scan.snapshot is None else scan.snapshot.count("total-data-files")
             of = "" if total is None else f" of {total:,}"
             said += [f"{files:,}{of} files" if of else display.count_text(files, "file"), display.size_text(size)]
@@ -187,7 +187,7 @@ class Scan:
         elif mode not in (None, "auto", "local"):
             raise Invalid(f"planning mode {mode!r} needs a Spark session")
         plan = scan.plan()
-        self._planned = plan.files.num_rows, plan.size_in_bytes
+        self._planned = plan.files["file_size_in_bytes"]
         if self._counters is not None:
             self._counters.merge(plan.counters)
         report_scan(lambda: self._described(plan))
@@ -207,7 +207,7 @@ class Scan:
         """
         recorded = trace.Trace()
         plan = replace(self._scan, trace=recorded, executors=None).plan()
-        self._planned = plan.files.num_rows, plan.size_in_bytes
+        self._planned = plan.files["file_size_in_bytes"]
         found = explanation.explained_plan(self._scan, recorded, plan)
         return replace(found, row_groups=self.row_groups(plan)) if row_groups else found
 
