@@ -4,6 +4,7 @@
 
     EngineError                     what every caller may catch
     ├── NotFound                    a table, namespace, view, snapshot, reference or file does not exist
+    │   ├── NotInCatalog            a table, of a catalog that shares its database with others
     │   └── FileNotFound            a file that the table's metadata promises is missing
     ├── AlreadyExists               the thing to create is there already
     ├── Invalid                     the caller's argument is wrong: a filter, a column, a schema change, a property
@@ -72,6 +73,19 @@ class EngineError(Exception):
 
 class NotFound(EngineError):
     """A table, namespace, view, snapshot, reference or file does not exist."""
+
+
+class NotInCatalog(NotFound):
+    """A table is not in a catalog whose database has others.
+
+    Args:
+        message: What is not there.
+        catalogs: The names of all catalogs of the database, without those that have no table.
+    """
+
+    def __init__(self, message: str, catalogs: tuple[str, ...]) -> None:
+        self.catalogs = catalogs
+        super().__init__(message)
 
 
 class FileNotFound(NotFound):

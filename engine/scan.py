@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import pyarrow as pa
 
+from icebench.engine import display
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions.bound import tests_of_rows
 from icebench.engine.expressions.predicate import Filter
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from icebench.engine.columnar import projection, schemas
     from icebench.engine.frames import duckdb_source, polars_source
+    from icebench.engine.plan import explanation, trace
+    from icebench.engine.plan.explanation import Explanation
     from icebench.engine.read import plans, request, row_sample
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
@@ -34,6 +37,8 @@ else:  # planning does not wait for what reads rows, nor for other libraries
     schemas = LazyModule("icebench.engine.columnar.schemas")
     duckdb_source = LazyModule("icebench.engine.frames.duckdb_source")
     polars_source = LazyModule("icebench.engine.frames.polars_source")
+    explanation = LazyModule("icebench.engine.plan.explanation")
+    trace = LazyModule("icebench.engine.plan.trace")
     plans = LazyModule("icebench.engine.read.plans")
     request = LazyModule("icebench.engine.read.request")
     row_sample = LazyModule("icebench.engine.read.row_sample")
@@ -70,6 +75,22 @@ class Scan:
         self._metadata_columns = metadata_columns
         self._counters = counters
         self._limit = limit
+        self._planned: pa.ChunkedArray | None = None  # the sizes of the files of the last plan
+
+    def __repr__(self) -> str:
+        scan, name = self._scan, self._scan.table_name or self._scan.metadata.location
+        said = [display.printable(name), f"filter: {display.printable(scan.predicate)}"]
+        said += [] if scan.columns is None else [f"columns: {display.printable(', '.join(scan.columns))}"]
+        said += [] if self._limit is None else [f"limit: {self._limit:,}"]
+        if self._planned is not None:
+            files, size = len(self._planned), sum(self._planned.to_pylist())
+            total = None if scan.snapshot is None else scan.snapshot.count("total-data-files")
+            of = "" if total is None else f" of {total:,}"
+            said += [f"{files:,}{of} files" if of else display.count_text(files, "file"), display.size_text(size)]
+        return f"Scan({', '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        return display.html_fold(repr(self), [self._scan.schema._repr_html_()])
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -166,10 +187,29 @@ class Scan:
         elif mode not in (None, "auto", "local"):
             raise Invalid(f"planning mode {mode!r} needs a Spark session")
         plan = scan.plan()
+        self._planned = plan.files["file_size_in_bytes"]
         if self._counters is not None:
             self._counters.merge(plan.counters)
         report_scan(lambda: self._described(plan))
         return plan
+
+    def explain(self, *, row_groups: bool = False) -> Explanation:
+        """Plan, and explain the plan: why each manifest, data file and delete file is planned or skipped, by which
+        tests of the filter and which bounds or partition values, and what deletes add.
+
+        For people: it takes far longer than a plan where files are many. Print it, or let a notebook show it.
+
+        Args:
+            row_groups: Read the footers of the planned files, too, to say how many row groups a read skips.
+
+        Raises:
+            As `plan`.
+        """
+        recorded = trace.Trace()
+        plan = replace(self._scan, trace=recorded, executors=None).plan()
+        self._planned = plan.files["file_size_in_bytes"]
+        found = explanation.explained_plan(self._scan, recorded, plan)
+        return replace(found, row_groups=self.row_groups(plan)) if row_groups else found
 
     def _described(self, plan: ScanPlan) -> dict[str, object]:
         """What a report of the scan says (`icebench.engine.storage.scan_reports`)."""
@@ -197,6 +237,9 @@ class Scan:
             read.
         """
         return self._read(self.plan(), batch_rows=batch_rows, narrow_decimals=decimal_width == "narrow")
+
+    to_arrow_batch_reader = to_batches
+    """As PyIceberg has it."""
 
     def _read(
         self, plan: ScanPlan, *, batch_rows: int | None = None, narrow_decimals: bool = False

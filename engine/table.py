@@ -13,6 +13,7 @@ from icebench.engine.commit.one_table import OneTable
 from icebench.engine.errors import Contradiction, Unsupported
 from icebench.engine.expressions.predicate import Filter
 from icebench.engine.lazy_module import LazyModule
+from icebench.engine.operations.argument_names import also_named
 from icebench.engine.operations.metadata_operations import MetadataOperations
 from icebench.engine.operations.row_operations import RowOperations
 from icebench.engine.plan.cache import ManifestCache
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from icebench.engine.spark import changelog_scan as spark_changelog
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
+    from icebench.engine.spec import table_text
 else:  # planning does not wait for what reads and changes rows, nor for PySpark
     inspector = LazyModule("icebench.engine.inspect.inspector")
     maintenance = LazyModule("icebench.engine.maintenance.maintenance")
@@ -63,6 +65,7 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     spark_changelog = LazyModule("icebench.engine.spark.changelog_scan")
     native_scan = LazyModule("icebench.engine.spark.native_scan")
     spark_planning = LazyModule("icebench.engine.spark.planning")
+    table_text = LazyModule("icebench.engine.spec.table_text")
 
 
 class Table(MetadataOperations, RowOperations):
@@ -106,7 +109,10 @@ class Table(MetadataOperations, RowOperations):
         self._lock = Lock()
 
     def __repr__(self) -> str:
-        return f"Table({self.name!r}, {self._state.metadata_location!r})"
+        return table_text.table_text(self.name, self.metadata, self.metadata_location)
+
+    def _repr_html_(self) -> str:
+        return table_text.table_html(self.name, self.metadata, self.metadata_location)
 
     @property
     def name(self) -> str:
@@ -138,9 +144,36 @@ class Table(MetadataOperations, RowOperations):
         """The table properties."""
         return self.metadata.properties
 
+    @property
     def schema(self) -> Schema:
-        """The current schema."""
+        """The current schema; it may also be called, as may `spec` and `sort_order`: ``table.schema()``."""
         return self.metadata.schema
+
+    def schemas(self) -> dict[int, Schema]:
+        """All schemas by id."""
+        return dict(self.metadata.schema_by_id)
+
+    def specs(self) -> dict[int, PartitionSpec]:
+        """All partition specs by id."""
+        return dict(self.metadata.spec_by_id)
+
+    def sort_orders(self) -> dict[int, SortOrder]:
+        """All sort orders by id."""
+        return {order.order_id: order for order in self.metadata.sort_orders}
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id; None for none."""
+        return self.metadata.snapshot_by_id.get(snapshot_id)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """The snapshot of a branch or tag; None for none."""
+        ref = self.metadata.refs.get(name)
+        return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
+
+    @property
+    def format_version(self) -> int:
+        """1, 2 or 3."""
+        return self.metadata.format_version
 
     @property
     def spec(self) -> PartitionSpec:
@@ -197,6 +230,7 @@ class Table(MetadataOperations, RowOperations):
             self._advance(self._committer.load_state(self._identifier))
         return self
 
+    @also_named(row_filter="filter", selected_fields="columns")
     def scan(
         self,
         filter: Filter | None = None,
@@ -243,6 +277,7 @@ class Table(MetadataOperations, RowOperations):
         )
         return Scan(scan, tuple(self._metadata_column(name, scan.schema) for name in extra), counters, limit)
 
+    @also_named(row_filter="filter", selected_fields="columns")
     def incremental_append_scan(
         self,
         from_snapshot_id: int | None = None,
@@ -282,6 +317,7 @@ class Table(MetadataOperations, RowOperations):
         )
         return Scan(appended, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
 
+    @also_named(row_filter="filter", selected_fields="columns")
     def changelog_scan(
         self,
         from_snapshot_id: int | None = None,

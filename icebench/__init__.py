@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from icebench.engine.opening.load import load_catalog, load_table
     from icebench.engine.plan.cache import ManifestCache
     from icebench.engine.runtime.counters import Counters
+    from icebench.engine.runtime.progress import progress_bar
     from icebench.engine.scan import Scan
     from icebench.engine.spec.data_file import DataFile, FileContent
     from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
@@ -115,6 +116,7 @@ __all__ = [
     "parse_transform",
     "partition_spec",
     "prepare_kernels",
+    "progress_bar",
     "spark",
     "sql",
 ]
@@ -146,6 +148,7 @@ _ELSEWHERE = {
     "PartitionSpec": "icebench.engine.spec.partitioning",
     "UNPARTITIONED": "icebench.engine.spec.partitioning",
     "partition_spec": "icebench.engine.spec.partitioning",
+    "progress_bar": "icebench.engine.runtime.progress",
     "prepare_kernels": "icebench.engine.formats.prepare_kernels",
 }
 """The modules of public names that are not in `icebench.engine.spec.types`."""

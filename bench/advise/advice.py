@@ -15,6 +15,7 @@ from icebench.bench.advise.sample import Sample, take_sample
 from icebench.bench.advise.trial import Trial, try_layouts
 from icebench.bench.costs.object_store import GIGABYTE, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
 from icebench.bench.layouts.layout import Layout
+from icebench.engine.display import count_text, html_fold, html_table, printable
 
 Quantity = Literal["seconds", "bytes", "dollars"]
 QUANTITIES: tuple[Quantity, ...] = ("seconds", "bytes", "dollars")
@@ -141,6 +142,24 @@ class Advice:
     data_bytes: float
     tried: int
     recommendations: tuple[Recommendation, ...]
+
+    def __repr__(self) -> str:
+        asked = f"{count_text(len(self.queries.queries), 'query')}, {count_text(self.tried, 'layout')} tried"
+        best = [
+            f"  {printable(each.layout.name)}: {100 * each.gain:.0f}% fewer {self.options.minimize}, "
+            f"confidence: {each.confidence}"
+            for each in self.recommendations[:5]
+        ]
+        lines = [f"Advice({printable(self.table)}, {asked})", *(best or ["  today's layout is as good as any found"])]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.layout.name, f"{100 * each.gain:.0f}%", each.break_even_days, each.confidence)
+            for each in self.recommendations
+        ]
+        header = ("layout", f"fewer {self.options.minimize}", "days to break even", "confidence")
+        return html_fold(repr(self).splitlines()[0], [html_table(header, rows)], is_open=True)
 
 
 def advise(

@@ -10,7 +10,7 @@ from icebench.bench.advise.candidates import term_text
 from icebench.bench.layouts.layout import TARGET_SIZE, Layout, Term
 
 
-def spark_statements(layout: Layout, today: Layout, table: str) -> list[str]:
+def spark_statements(layout: Layout, today: Layout, table: str, *, procedures: str = "system") -> list[str]:
     """The statements that give a table the layout, and rewrite its files.
 
     Iceberg Java has no Hilbert curve: there it is a Z-order.
@@ -18,7 +18,8 @@ def spark_statements(layout: Layout, today: Layout, table: str) -> list[str]:
     Args:
         layout: Which.
         today: The table's own.
-        table: Its name, with the catalog's.
+        table: Its name, perhaps with the catalog's.
+        procedures: Where Spark has the procedures, for a name without the catalog's.
     """
     found = [f"ALTER TABLE {table} DROP PARTITION FIELD {term_text(term)}" for term in _gone(layout, today)]
     found += [f"ALTER TABLE {table} ADD PARTITION FIELD {term_text(term)}" for term in _new(layout, today)]
@@ -32,7 +33,7 @@ def spark_statements(layout: Layout, today: Layout, table: str) -> list[str]:
     if layout.properties:
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in layout.properties.items())
         found.append(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
-    catalog, _, name = table.partition(".") if table.count(".") > 1 else ("CATALOG", "", table)
+    catalog, _, name = table.partition(".") if table.count(".") > 1 else ("", "", table)
     parts = [f"table => '{name}'"]
     if layout.curve:
         parts += ["strategy => 'sort'", f"sort_order => 'zorder({', '.join(layout.curve)})'"]
@@ -40,7 +41,7 @@ def spark_statements(layout: Layout, today: Layout, table: str) -> list[str]:
         order = ", ".join(f"{term.column} ASC NULLS FIRST" for term in layout.sort)
         parts += ["strategy => 'sort'", f"sort_order => '{order}'"]
     parts.append("options => map('rewrite-all', 'true')")
-    found.append(f"CALL {catalog}.system.rewrite_data_files({', '.join(parts)})")
+    found.append(f"CALL {f'{catalog}.system' if catalog else procedures}.rewrite_data_files({', '.join(parts)})")
     return found
 
 

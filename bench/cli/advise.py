@@ -11,7 +11,7 @@ import icebench
 from icebench.bench.advise.advice import QUANTITIES, Options, Quantity, advise
 from icebench.bench.advise.queries import Queries, logged_queries, merged, read_queries
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.naming import WORDS, open_table, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.costs.object_store import PROFILES, SAME_REGION
 from icebench.bench.errors import ConfigError
@@ -24,9 +24,8 @@ _LOG = click.Path(exists=True, path_type=Path)
 
 
 @click.command("advise")
-@click.argument("address", metavar="PLACE")
-@click.argument("name", metavar="[TABLE]", required=False)
-@catalog_options
+@click.argument("words", metavar=WORDS, nargs=-1, required=True)
+@table_options
 @click.option("--queries", type=_LOG, metavar="FILE", help="SQL, or a log of queries of Spark, Trino or DuckDB.")
 @click.option("--scans", type=_FILE, metavar="FILE", help="Scans that this engine has reported, a JSON object a line.")
 @click.option("--dialect", metavar="NAME", help="Of the SQL, such as spark, trino or duckdb.")
@@ -66,8 +65,7 @@ _LOG = click.Path(exists=True, path_type=Path)
 def advise_command(
     context: Context,
     *,
-    address: str,
-    name: str | None,
+    words: tuple[str, ...],
     catalog: str | None,
     warehouse: str | None,
     queries: Path | None,
@@ -89,7 +87,6 @@ def advise_command(
     is the table's name there. Layouts are modelled on a sample of the rows, and the best built from it in a temporary
     directory; the table is not changed.
     """
-    words = (address,) if name is None else (address, name)
     table, place = open_table(words, catalog, warehouse)
     asked = _asked(table, queries, scans, dialect, called)
     options = Options(

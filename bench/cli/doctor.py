@@ -6,9 +6,8 @@ import click
 from rich.text import Text
 
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.naming import open_table, table_options
 from icebench.bench.doctor import Check, Status, examine
-from icebench.bench.errors import ConfigError
 from icebench.bench.machine import Machine
 
 _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
@@ -16,7 +15,7 @@ _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
 @click.command("doctor")
 @click.argument("words", metavar="[PLACE [TABLE]]", nargs=-1)
-@catalog_options
+@table_options
 @pass_context
 def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> int:
     """Examine Java, Spark, packages, memory, disk and CPU; exit code 1 when something essential is missing.
@@ -39,8 +38,6 @@ def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, war
 
 
 def _examine_table(context: Context, words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> int:
-    if not 1 <= len(words) <= 2:
-        raise ConfigError("give a table: its place, or a catalog and its name", path="[PLACE [TABLE]]")
     table, _ = open_table(words, catalog, warehouse)
     examined = table.maintenance.examine_files()
     out = context.terminal.out

@@ -18,7 +18,7 @@ import click
 import icebench
 from icebench.bench.advise.columns import apply_proposals, examine_columns
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.naming import WORDS, open_table, table_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.maintenance.passes import Decision, run_pass
 from icebench.bench.maintenance.policy import Policy
@@ -32,7 +32,8 @@ def maintain() -> None:
     """Maintain a table: compact its files, forget snapshots, remove what nothing leads to.
 
     CATALOG is what holds the table: a warehouse directory, an SQL database, the address of a REST catalog or a name of
-    .pyiceberg.yaml. TABLE is its name there, such as db.events.
+    .pyiceberg.yaml. NAMESPACE.TABLE is its name there, such as db.events. PLACE is the directory of a table in a
+    warehouse directory.
     """
 
 
@@ -42,11 +43,10 @@ def _of_table(command: Command, *, or_place: bool = False) -> Command:
 
     @wraps(command)
     def opened(*, names: tuple[str, ...], catalog: str | None, warehouse: str | None, **options: Any) -> int:  # noqa: ANN401 - of click
-        if len(names) != (2 if catalog is None else 1) and (len(names), or_place) != (1, True):
-            raise click.UsageError("name the table: CATALOG TABLE, or --catalog CATALOG TABLE")
-        return int(command(table=open_table(names, catalog, warehouse)[0], **options))
+        table, _ = open_table(names, catalog, warehouse, commits=not or_place)
+        return int(command(table=table, **options))
 
-    return catalog_options(click.argument("names", metavar="[CATALOG] TABLE", nargs=-1, required=True)(opened))
+    return table_options(click.argument("names", metavar=WORDS, nargs=-1, required=True)(opened))
 
 
 @maintain.command("rewrite-data-files")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.naming import WORDS, open_table, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.report.profile import fix_commands, profile_report
 from icebench.bench.report.profile_console import profile_lines
@@ -18,9 +18,8 @@ LINES = 40
 
 
 @click.command("profile")
-@click.argument("address", metavar="PLACE")
-@click.argument("name", metavar="[TABLE]", required=False)
-@catalog_options
+@click.argument("words", metavar=WORDS, nargs=-1, required=True)
+@table_options
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--deep", is_flag=True, help="Open all data files: storage by column, and files unlike their entries.")
 @click.option(
@@ -41,8 +40,7 @@ LINES = 40
 def profile(
     context: Context,
     *,
-    address: str,
-    name: str | None,
+    words: tuple[str, ...],
     catalog: str | None,
     warehouse: str | None,
     snapshot: int | None,
@@ -59,7 +57,6 @@ def profile(
     an SQL database, the address of a REST catalog or a name of .pyiceberg.yaml. With --catalog, PLACE is the table's
     name there. Nothing is changed.
     """
-    words = (address,) if name is None else (address, name)
     table, place = open_table(words, catalog, warehouse)
     found = table.maintenance.profile(snapshot_id=snapshot, deep=deep, sample_files=sample or 0)
     filtered: dict[str, float] = {}

@@ -10,7 +10,7 @@ import duckdb
 
 import icebench
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.naming import open_table, table_options
 from icebench.bench.cli.table import grid, json_object, json_text, plain, values_of
 from icebench.bench.errors import ConfigError
 
@@ -27,7 +27,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 @click.command("sql")
 @click.argument("query", metavar="QUERY")
 @click.argument("tables", metavar="[NAME=]TABLE...", nargs=-1)
-@catalog_options
+@table_options
 @click.option(
     "--format",
     "form",

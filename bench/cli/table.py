@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 import icebench
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.failures import printable
-from icebench.bench.cli.naming import catalog_options, open_table
+from icebench.bench.cli.naming import WORDS, open_table, table_options
 from icebench.bench.errors import ConfigError
 
 SHOWN_ROWS = 50
@@ -25,8 +25,8 @@ _NULL = "NULL"
 
 @click.command("table")
 @click.argument("name", metavar="X")
-@click.argument("path", metavar="PATH")
-@catalog_options
+@click.argument("words", metavar=WORDS, nargs=-1, required=True)
+@table_options
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--column", "columns", multiple=True, metavar="NAME", help="Only this column. Repeatable.")
 @click.option(
@@ -40,7 +40,7 @@ def table(
     context: Context,
     *,
     name: str,
-    path: str,
+    words: tuple[str, ...],
     catalog: str | None,
     warehouse: str | None,
     snapshot: int | None,
@@ -48,11 +48,11 @@ def table(
     limit: int | None,
     as_json: bool,
 ) -> int:
-    """Print metadata table X (snapshots, files, manifests, partitions, ...) of the Iceberg table at PATH.
+    """Print metadata table X (snapshots, files, manifests, partitions, ...) of an Iceberg table.
 
-    PATH is the table's directory or one of its metadata.json files; with --catalog, its name there.
+    PLACE is the table's directory or one of its metadata.json files; with --catalog, its name there.
     """
-    found = metadata_table(open_table((path,), catalog, warehouse)[0], name, snapshot)
+    found = metadata_table(open_table(words, catalog, warehouse)[0], name, snapshot)
     unknown = set(columns) - set(found.column_names)
     if unknown:
         known = ", ".join(found.column_names)

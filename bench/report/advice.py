@@ -30,8 +30,8 @@ _TODAY, _ADVISED = "today", "advised"
 def statements(each: Recommendation, table: icebench.Table, place: Place) -> tuple[list[str], list[str]]:
     """What to run: with this project, and in Spark SQL."""
     today = todays_layout(table)
-    opened = (place.catalog, place.table, *(() if place.warehouse is None else ("--warehouse", place.warehouse)))
-    return icebench_commands(each.layout, today, table, opened), spark_statements(each.layout, today, place.table)
+    sql = spark_statements(each.layout, today, place.table, procedures=place.procedures)
+    return icebench_commands(each.layout, today, table, place.words), sql
 
 
 def headline(each: Recommendation, advice: Advice) -> str:
@@ -216,7 +216,7 @@ def advice_report(advice: Advice, table: icebench.Table, place: Place) -> Report
             Fact("A query today", quantity(advice.cost, unit)),
         ),
         facts_title="How it was found",
-        reproduce=(shlex.join(["icebench", "advise", *place.opened]),),
+        reproduce=(shlex.join(["icebench", "advise", *place.reading]),),
     )
 
 

@@ -26,16 +26,26 @@ class Place:
     """How commands name the table.
 
     Args:
-        table: Its name in the catalog; ``TABLE`` if it was opened by its file.
-        catalog: The catalog's address.
-        warehouse: The warehouse of an SQL catalog.
-        opened: The arguments of ``icebench profile`` that open it.
+        table: Its name in the catalog; ``TABLE`` if it was opened by a file of an unknown catalog.
+        spark_catalog: The catalog in Spark, where it has a name; None for an address.
+        words: The arguments that name it in every command.
+        opened: Those that it was opened by, where a command that changes the table needs others.
     """
 
     table: str = "TABLE"
-    catalog: str = "CATALOG"
-    warehouse: str | None = None
+    spark_catalog: str | None = None
+    words: tuple[str, ...] = ("CATALOG", "TABLE")
     opened: tuple[str, ...] = ()
+
+    @property
+    def reading(self) -> tuple[str, ...]:
+        """The arguments that name it in a command that changes nothing."""
+        return self.opened or self.words
+
+    @property
+    def procedures(self) -> str:
+        """Where Spark has its procedures: in the catalog of that name, or in the current one."""
+        return "system" if self.spark_catalog is None else f"{self.spark_catalog}.system"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +61,7 @@ def fix_commands(profile: icebench.TableProfile, place: Place) -> tuple[Fix, ...
     return tuple(
         Fix(
             command=_command(each.action, dict(each.arguments), place),
-            sql=spark_sql(each.action, dict(each.arguments), place.table),
+            sql=spark_sql(each.action, dict(each.arguments), place),
         )
         for each in profile.reasons
     )
@@ -68,7 +78,7 @@ _OPTIONS = {
 def _command(action: str, arguments: _Arguments, place: Place) -> str:
     if action in ("set_properties", "drop_partition_field"):
         return ""
-    words = ["icebench", "maintain", action.replace("_", "-"), place.catalog, place.table]
+    words = ["icebench", "maintain", action.replace("_", "-"), *place.words]
     for name, value in arguments.items():
         if name == "strategy":
             words.append(f"--{value}")
@@ -76,15 +86,14 @@ def _command(action: str, arguments: _Arguments, place: Place) -> str:
             words.append("--new-sequence-number")
         else:
             words += [_OPTIONS[name]] if value is True else [_OPTIONS[name], str(value)]
-    if place.warehouse is not None:
-        words += ["--warehouse", place.warehouse]
     if action in ("expire_snapshots", "remove_orphan_files"):
         words.append("--delete")
     return shlex.join(words)
 
 
-def spark_sql(action: str, arguments: _Arguments, table: str) -> str:
+def spark_sql(action: str, arguments: _Arguments, place: Place) -> str:
     """The statement for Iceberg Java's Spark procedures that does what an action does."""
+    table = place.table
     if action == "set_properties":
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in arguments.items())
         return f"ALTER TABLE {table} SET TBLPROPERTIES ({properties})"
@@ -96,7 +105,7 @@ def spark_sql(action: str, arguments: _Arguments, table: str) -> str:
     options = [f"'{name.replace('_', '-')}', '{str(value).lower()}'" for name, value in given.items()]
     if options:
         parts.append(f"options => map({', '.join(options)})")
-    return f"CALL CATALOG.system.{action}({', '.join(parts)})"
+    return f"CALL {place.procedures}.{action}({', '.join(parts)})"
 
 
 def profile_report(profile: icebench.TableProfile, place: Place, filtered: Mapping[str, float] = NOTHING) -> Report:
@@ -111,7 +120,7 @@ def profile_report(profile: icebench.TableProfile, place: Place, filtered: Mappi
         sections=tuple(_sections(profile, filtered)),
         facts=tuple(_facts(profile)),
         facts_title="The table",
-        reproduce=(shlex.join(["icebench", "profile", *place.opened]),),
+        reproduce=(shlex.join(["icebench", "profile", *place.reading]),),
     )
 
 

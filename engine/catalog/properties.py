@@ -84,5 +84,10 @@ def check_properties(given: Mapping[str, str], read: Iterable[str] = (), *, subj
         raise Unsupported(f"property {name} of {subject}: {hint}")
 
 
+def is_property(name: str, read: Iterable[str] = ()) -> bool:
+    """Whether `check_properties` knows a property of this name, whatever its value."""
+    return _is_among(name, {*read, *STORAGE_PROPERTIES, *_TUNING, *_SAYS_NOTHING})
+
+
 def _is_among(name: str, known: Iterable[str]) -> bool:
     return any(name == each or (each.endswith(".") and name.startswith(each)) for each in known)

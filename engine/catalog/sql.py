@@ -32,6 +32,7 @@ from icebench.engine.errors import (
     AlreadyExists,
     Invalid,
     NotFound,
+    NotInCatalog,
 )
 from icebench.engine.storage.store import Store
 
@@ -234,6 +235,9 @@ class SqlCatalog(PointerCatalog):
 
     def _not_found(self, identifier: Identifier) -> NotFound:
         with self._database.reading() as connection:
-            others = sorted(set(connection.scalars(select(TABLES.c.catalog_name).distinct())) - {self._name})
-        hint = f"; the database also has catalogs named {', '.join(others)}" if others else ""
-        return NotFound(f"no table {dotted(identifier)} in catalog {self._name!r}{hint}")
+            catalogs = sorted(set(connection.scalars(select(TABLES.c.catalog_name).distinct())))
+        missing, others = f"no table {dotted(identifier)} in catalog {self._name!r}", {*catalogs} - {self._name}
+        if not others:
+            return NotFound(missing)
+        named = f"; the database also has catalogs named {', '.join(sorted(others))}"
+        return NotInCatalog(missing + named, tuple(catalogs))

@@ -7,7 +7,7 @@ leaves orphan files, which `remove_orphan_files` finds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from icebench.engine.codec.metadata_json.table import decode_metadata
@@ -16,6 +16,7 @@ from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import EngineError, FileNotFound, ValidationFailed
 from icebench.engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
+from icebench.engine.runtime.progress import Counted, OnStep
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.metadata import TableMetadata
@@ -80,7 +81,12 @@ def preview_expiry(table: Target, change: ExpireSnapshots) -> ExpiredSnapshots:
 
 
 def delete_expired(
-    table: Target, change: ExpireSnapshots, state: TableState, *, delete_files: bool
+    table: Target,
+    change: ExpireSnapshots,
+    state: TableState,
+    *,
+    delete_files: bool,
+    progress: OnStep = lambda _: None,
 ) -> ExpiredSnapshots:
     """Delete the files that only the expired snapshots referenced.
 
@@ -89,8 +95,9 @@ def delete_expired(
         change: The expiry, committed.
         state: The table after it.
         delete_files: Whether to delete them; otherwise the result only has the expired snapshots.
+        progress: Called after each file.
 
-    The snapshots are expired whatever happens here, so this raises nothing.
+    The snapshots are expired whatever happens here, so this raises nothing but what `progress` does.
     """
     before, now = change.base, state.metadata
     gone = [before.snapshot(i) for i in sorted(change.expired) if i not in now.snapshot_by_id]
@@ -109,7 +116,8 @@ def delete_expired(
     groups = [*files, statistics]
     outside = [each for group in groups for each in group.values() if not canonical.is_inside(each, now.own_locations)]
     result = replace(result, outside=tuple(sorted(outside)))
-    return _deleted(table, files, statistics, result)
+    steps = _Steps(sum(map(len, groups)) - len(outside), progress)
+    return _deleted(table, files, statistics, result, steps)
 
 
 def _check_references(table: Target, change: ExpireSnapshots, now: TableMetadata, gone: Sequence[Snapshot]) -> None:
@@ -138,14 +146,27 @@ def _check_references(table: Target, change: ExpireSnapshots, now: TableMetadata
     raise ValidationFailed("no former metadata file shows which branches and tags the expired snapshots had")
 
 
+class _Steps:
+    """Reports one file more at each call, none at first."""
+
+    def __init__(self, total: int, report: OnStep) -> None:
+        self._total, self._report, self._done = total, report, -1
+        if total:
+            self()
+
+    def __call__(self) -> None:
+        self._done += 1
+        self._report(Counted(what="expire_snapshots", unit="files", done=self._done, total=self._total))
+
+
 def _deleted(
-    table: Target, files: SnapshotFiles, statistics: dict[str, str], result: ExpiredSnapshots
+    table: Target, files: SnapshotFiles, statistics: dict[str, str], result: ExpiredSnapshots, noted: Callable[[], None]
 ) -> ExpiredSnapshots:
     failed: list[str] = []
     left = frozenset(result.outside)
 
     def count(locations: Iterable[str]) -> int:
-        done, refused = delete_all(table.store, (each for each in locations if each not in left), table.runner)
+        done, refused = delete_all(table.store, (each for each in locations if each not in left), table.runner, noted)
         failed.extend(refused)
         return done
 
@@ -162,8 +183,11 @@ def _deleted(
     )
 
 
-def delete_all(store: Store, locations: Iterable[str], runner: Runner) -> tuple[int, list[str]]:
-    """Delete unreferenced files. Returns how many were deleted, and the locations of those that could not be."""
+def delete_all(
+    store: Store, locations: Iterable[str], runner: Runner, noted: Callable[[], object] = lambda: None
+) -> tuple[int, list[str]]:
+    """Delete unreferenced files, and call `noted` after each. Returns how many were deleted, and the locations of those
+    that could not be."""
 
     def delete(location: str) -> tuple[str, bool | None]:
         try:
@@ -174,5 +198,8 @@ def delete_all(store: Store, locations: Iterable[str], runner: Runner) -> tuple[
             return location, False
         return location, True
 
-    results = list(runner.map(delete, locations))
+    results = []
+    for result in runner.map(delete, locations):
+        results.append(result)
+        noted()
     return sum(done is True for _, done in results), [location for location, done in results if done is False]

@@ -38,6 +38,7 @@ from icebench.engine.maintenance.rewrite_manifests import rewrite_manifests
 from icebench.engine.maintenance.rewrite_table_path import RewrittenTablePath, rewrite_table_path
 from icebench.engine.plan.snapshots import AsOf, milliseconds
 from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.progress import OnStep
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import TARGET_FILE_SIZE_BYTES
 from icebench.engine.spec.snapshots import MAIN, Snapshot
@@ -161,7 +162,7 @@ class Maintenance:
             branch: Where.
             snapshot_properties: Entries for the snapshot summaries.
             spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads do it here.
-            progress: Called after each group.
+            progress: Called after each group, such as by `icebench.progress_bar`.
             options: See `Rewrite`, and `Selection` for the sizes.
 
         Raises:
@@ -259,6 +260,7 @@ class Maintenance:
         snapshot_ids: Collection[int] = (),
         delete_files: bool = True,
         dry_run: bool = False,
+        progress: OnStep | None = None,
     ) -> ExpiredSnapshots:
         """Expire old snapshots, and delete the files that nothing else needs.
 
@@ -273,6 +275,8 @@ class Maintenance:
             snapshot_ids: Snapshots that expire whatever their age; none may be the head of a branch or a tag's.
             delete_files: False keeps all files.
             dry_run: Only report which snapshots, branches and tags would expire.
+            progress: Called after each file that is deleted, such as by `icebench.progress_bar`. What it raises ends
+                the deletion; the snapshots are expired.
 
         Raises:
             Invalid: ``gc.enabled`` is false, or a snapshot that is still needed.
@@ -287,7 +291,8 @@ class Maintenance:
             return preview_expiry(self.table, change)
         state = commit_expiry(self.table, change)
         self.advance(state)
-        return delete_expired(self.table, change, state, delete_files=delete_files)
+        report = progress or (lambda _: None)
+        return delete_expired(self.table, change, state, delete_files=delete_files, progress=report)
 
     def examine_files(self) -> ExaminedFiles:
         """All files of the current snapshot that cannot be read, and all that contradict the metadata; see
@@ -383,7 +388,7 @@ class Maintenance:
             branch: Where.
             snapshot_properties: Entries for the snapshot summaries.
             spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads do it here.
-            progress: Called after each group.
+            progress: Called after each group, such as by `icebench.progress_bar`.
             options: See `Selection` and `Rewrite`.
 
         Raises:

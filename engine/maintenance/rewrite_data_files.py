@@ -48,6 +48,18 @@ class Progress:
     groups_total: int
     size_bytes: int
     size_bytes_total: int
+    what: str = "rewrite_data_files"
+    unit: str = "bytes"
+
+    @property
+    def done(self) -> int:
+        """Bytes of the groups that are done."""
+        return self.size_bytes
+
+    @property
+    def total(self) -> int:
+        """Bytes of all groups."""
+        return self.size_bytes_total
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,10 @@ from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE
 from icebench.engine.catalog.views import ViewCatalog
 from icebench.engine.columnar.schemas import from_arrow_schema
 from icebench.engine.commit.committer import Identifier, TableState
+from icebench.engine.display import address_text, printable
 from icebench.engine.errors import AlreadyExists, Unsupported
 from icebench.engine.lazy_module import LazyModule
+from icebench.engine.operations.argument_names import also_named
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
@@ -74,6 +76,7 @@ class Catalog:
         inner: The implementation.
         cache: Keeps decoded manifests for all its tables; None makes one for each table handle.
         verify: As `icebench.Table`, for all its tables.
+        address: Where it is, for `repr`.
         properties: Of them, ``table-default.`` and ``table-override.`` are properties of new tables.
         now_ms: The clock.
         new_id: Makes table UUIDs.
@@ -85,11 +88,13 @@ class Catalog:
         *,
         cache: ManifestCache | None = None,
         verify: Verify = "warn",
+        address: str | None = None,
         properties: Mapping[str, str] | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._inner = inner
+        self._address = address
         self._cache = cache
         self._verify: Verify = verify
         self._properties = dict(properties or {})
@@ -99,13 +104,15 @@ class Catalog:
         self._new_id = new_id
 
     def __repr__(self) -> str:
-        return f"Catalog({self.name!r}, {type(self._inner).__name__})"
+        at = "" if self._address is None else f", {address_text(self._address)}"
+        return f"Catalog({printable(self.name)}, {type(self._inner).__name__}{at})"
 
     @property
     def name(self) -> str:
         """The catalog's name."""
         return self._inner.name
 
+    @also_named(identifier="name")
     def create_table(
         self,
         name: Name,
@@ -173,6 +180,7 @@ class Catalog:
         given.pop(FORMAT_VERSION.name, None)
         return given, version
 
+    @also_named(identifier="name")
     def create_table_if_not_exists(
         self, name: Name, schema: Schema | pa.Schema, **options: Unpack[TableOptions]
     ) -> Table:
@@ -182,6 +190,7 @@ class Catalog:
         except AlreadyExists:
             return self.load_table(name)
 
+    @also_named(identifier="name")
     def create_table_transaction(
         self, name: Name, schema: Schema | pa.Schema, **options: Unpack[TableOptions]
     ) -> TableTransaction:
@@ -254,6 +263,7 @@ class Catalog:
             committer=one_table.OneTable(self._inner), identifier=identifier, store=store, cache=self._cache
         )
 
+    @also_named(identifier="name")
     def load_table(self, name: Name) -> Table:
         """The table as it is now; raises NotFound."""
         identifier = table_identifier(name)
@@ -268,11 +278,13 @@ class Catalog:
         own = self._inner.storage_options(location) if isinstance(self._inner, rest.RestCatalog) else self._properties
         return {key: value for key, value in own.items() if is_storage_property(key)}
 
+    @also_named(identifier="name")
     def register_table(self, name: Name, metadata_location: str) -> Table:
         """Register a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
         identifier = table_identifier(name)
         return self._table(identifier, self._inner.register_table(identifier, absolute_location(metadata_location)))
 
+    @also_named(identifier="name")
     def table_exists(self, name: Name) -> bool:
         """Whether there is a table of that name."""
         return self._inner.table_exists(table_identifier(name))
@@ -286,6 +298,7 @@ class Catalog:
         self._inner.rename_table(table_identifier(name), table_identifier(new_name))
         return self.load_table(new_name)
 
+    @also_named(identifier="name")
     def drop_table(self, name: Name, *, purge: bool = False) -> None:
         """Drop a table; raises NotFound. A SQL catalog keeps its files, a directory catalog deletes those in its
         directory. Files elsewhere are kept: those in ``write.data.path``, and those of `add_files`. If another table
@@ -304,6 +317,7 @@ class Catalog:
             own = target.Target(committer=self._inner, identifier=identifier, store=store)
             purging.purge(own, lambda: self._inner.drop_table(identifier))
 
+    @also_named(identifier="name")
     def purge_table(self, name: Name) -> None:
         """Drop a table and delete its files: `drop_table` with `purge`."""
         self.drop_table(name, purge=True)
@@ -399,6 +413,9 @@ class Catalog:
     def namespace_properties(self, namespace: Name) -> dict[str, str]:
         """A namespace's properties; raises NotFound."""
         return self._inner.namespace_properties(namespace_identifier(namespace))
+
+    load_namespace_properties = namespace_properties
+    """As PyIceberg has it."""
 
     def update_namespace_properties(
         self, namespace: Name, updates: Mapping[str, str], removals: Collection[str] = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from icebench.engine.catalog import catalog as rooms
 from icebench.engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
-from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
+from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties, is_property
 from icebench.engine.catalog.versions import current_metadata_file
 from icebench.engine.codec.metadata_json.table import decode_metadata
 from icebench.engine.commit.committer import TableState
@@ -48,6 +48,7 @@ def load_catalog(
     properties: Mapping[str, str] | None = None,
     cache: ManifestCache | None = None,
     verify: Verify = "warn",
+    **options: str | None,
 ) -> Catalog:
     """Open a catalog, creating it if it does not exist.
 
@@ -72,16 +73,23 @@ def load_catalog(
         cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
             `icebench.engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
         verify: As `icebench.Table`, for all tables of the catalog.
+        options: More `properties`, as PyIceberg's `load_catalog` takes them:
+            ``load_catalog("lake", type="rest", uri="https://host/api", **{"s3.region": "eu-west-1"})``. One that is
+            None is left out.
 
     Raises:
-        Invalid: Not an address.
+        TypeError: A keyword that is neither a parameter nor may be a property of the catalog.
+        Invalid: Not an address; a property is given twice, or is not a text.
         Unsupported: A kind of catalog or storage that this engine does not have; a property that nothing reads.
         StorageFailed: The database, directory or server cannot be used.
     """
     configured = configured_catalogs().get(address.lower(), {}) if is_name(address) else {}
-    own = configured | dict(properties or {})
+    own = configured | _joined(properties or {}, options)
     at = catalog_address(address, warehouse=warehouse, name=name, properties=own)
     read = _properties_of(at.kind)
+    for option in options:
+        if option.isidentifier() and not is_property(option, {"uri", "type", *read}):  # a misspelt parameter
+            raise TypeError(f"load_catalog() got an unexpected keyword argument {option!r}")
     check_properties(at.properties, {TABLE_DEFAULT, TABLE_OVERRIDE, *read}, subject=f"a {at.kind} catalog")
     stores = Stores(at.properties)
     if at.kind == "rest":
@@ -97,7 +105,20 @@ def load_catalog(
         inner = filesystem.FileSystemCatalog(root, store, name=at.name)
     else:
         inner = _with_pointers(at, stores)
-    return Catalog(inner, cache=cache, verify=verify, properties=at.properties)
+    return Catalog(inner, cache=cache, verify=verify, address=at.uri or None, properties=at.properties)
+
+
+def _joined(properties: Mapping[str, str], options: Mapping[str, str | None]) -> dict[str, str]:
+    found = dict(properties)
+    for name, value in options.items():
+        if name in found:
+            raise Invalid(f"property {name} is given twice")
+        if value is not None:
+            found[name] = value
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise Invalid(f"property {name} is not a text")
+    return found
 
 
 def _properties_of(kind: Kind) -> Collection[str]:

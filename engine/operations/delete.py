@@ -34,7 +34,7 @@ def delete(
     Args:
         target: The table.
         scan_of: Creates the scan of the branch whose filter selects the rows to delete; its columns are ignored.
-        mode: How; None means the table property ``write.delete.mode``, which then must be set.
+        mode: How; None means the table property ``write.delete.mode``, ``copy-on-write`` by default.
         branch: Where.
         properties: Entries for the snapshot summary.
         executors: Do the work there; None does it here.
@@ -43,13 +43,13 @@ def delete(
         The table without the rows, and the snapshot that deleted them; None if no row matched.
 
     Raises:
-        Invalid: No mode, or the filter does not fit the table.
+        Invalid: No such mode, or the filter does not fit the table.
         Unsupported: The mode is not possible in the table's format version.
         ValidationFailed: Another commit changed what this one was meant for.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()
-    chosen = chosen_mode(mode, state.metadata, DELETE_MODE, "delete")
+    chosen = chosen_mode(mode, state.metadata, DELETE_MODE)
     scan = scan_of(state.metadata)
     change = RowChange.of(
         target, scan, mode=chosen, isolation=DELETE_ISOLATION, branch=branch, properties=properties, executors=executors

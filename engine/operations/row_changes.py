@@ -43,18 +43,14 @@ from icebench.engine.write.data_files import remove_files
 Mode = Literal["copy-on-write", "merge-on-read"]
 
 
-def chosen_mode(mode: Mode | None, metadata: TableMetadata, default: Property[str | None], verb: str) -> str:
-    """The requested mode, or the table's.
+def chosen_mode(mode: Mode | None, metadata: TableMetadata, default: Property[str]) -> str:
+    """The requested mode, or the table's, which is copy-on-write by default.
 
     Raises:
-        Invalid: Neither is set, or a mode is unknown.
+        Invalid: The mode is unknown.
         Unsupported: The format version does not have it.
     """
-    chosen = mode or default.of(metadata.properties)
-    if chosen is None:
-        raise Invalid(
-            f"say how to {verb}: mode='merge-on-read' or mode='copy-on-write', or set table property {default.name}"
-        )
+    chosen = default.of(metadata.properties) if mode is None else mode
     if chosen not in ("copy-on-write", "merge-on-read"):
         raise Invalid(f"mode {chosen!r} is neither 'merge-on-read' nor 'copy-on-write'")
     if chosen == "merge-on-read" and metadata.format_version < 2:

@@ -13,8 +13,10 @@ from icebench.engine.commit.committer import TableState
 from icebench.engine.errors import Unsupported
 from icebench.engine.expressions.predicate import Filter, Predicate
 from icebench.engine.lazy_module import LazyModule
+from icebench.engine.operations.argument_names import also_named
 from icebench.engine.plan.scan import TableScan, table_scan
 from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.progress import OnStep
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.snapshots import MAIN, Snapshot
 
@@ -81,6 +83,7 @@ class RowOperations(ABC):
     def name(self) -> str:
         """The table's full name, with dots."""
 
+    @also_named(df="data")
     def append(
         self,
         data: Rows,
@@ -90,6 +93,7 @@ class RowOperations(ABC):
         wap_id: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
+        progress: OnStep | None = None,
     ) -> Snapshot:
         """Add rows. See `icebench.engine.operations.append`.
 
@@ -104,9 +108,16 @@ class RowOperations(ABC):
                 `cherry_pick` publishes it. The id goes into its summary as ``wap.id``.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
+            progress: Called with the rows of a stream that were written, and at the end, such as by
+                `icebench.progress_bar`; not for a Spark DataFrame, whose work Spark shows itself.
+
+        Raises:
+            Unsupported: `progress` with a Spark DataFrame.
         """
         target = self._target(counters)
         data = row_source.rows_of(data, "append")
+        counted = None if progress is None else row_source.counted_rows(data, "append", progress)
+        data = data if counted is None else counted.data
         prepare = _writing(data, target, "append")
         own = {**(snapshot_properties or {}), **({} if wap_id is None else {cherry_pick.WAP_ID: wap_id})}
         if merge_schema:
@@ -117,6 +128,8 @@ class RowOperations(ABC):
         else:
             state, snapshot = append.append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
         self._advance(state)
+        if counted is not None:
+            counted.finish()
         return snapshot
 
     def append_batch(
@@ -187,6 +200,7 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(delete_filter="filter")
     def delete(
         self,
         filter: Filter,
@@ -201,7 +215,8 @@ class RowOperations(ABC):
 
         Args:
             filter: Selects the rows; rows for which it is null stay.
-            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``,
+                by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
@@ -209,7 +224,7 @@ class RowOperations(ABC):
                 process does.
 
         Raises:
-            Invalid: No mode.
+            Invalid: No such mode.
             Unsupported: The format version does not have the mode.
         """
         target = self._target(counters)
@@ -224,6 +239,7 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(df="data", overwrite_filter="filter")
     def overwrite(
         self,
         data: Rows,
@@ -259,6 +275,7 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(df="data")
     def overwrite_partitions(
         self,
         data: Rows,
@@ -276,6 +293,9 @@ class RowOperations(ABC):
         state, snapshot = overwrite.overwrite_partitions(target, prepare, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
+
+    dynamic_partition_overwrite = overwrite_partitions
+    """As PyIceberg has it."""
 
     def update(
         self,
@@ -295,7 +315,8 @@ class RowOperations(ABC):
             assignments: Column -> literal (a text is a literal), `icebench.sql("price * 1.1")`, or a function from the
                 rows as a RecordBatch to the column's values as an Array; or one function from the rows to the changed
                 rows. All of them get the rows before the change.
-            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``,
+                by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
@@ -314,10 +335,11 @@ class RowOperations(ABC):
         self._advance(state)
         return snapshot
 
+    @also_named(df="data", join_cols="on")
     def upsert(
         self,
         data: Rows,
-        on: Sequence[str],
+        on: Sequence[str] | None = None,
         mode: Mode | None = None,
         *,
         branch: str = MAIN,
@@ -332,8 +354,9 @@ class RowOperations(ABC):
             data: As for `append`, with all columns of the table; no key twice, no null in a key. Executors match and
                 write the rows of a Spark DataFrame, see `icebench.engine.operations.spark_upsert`; others are held in
                 memory.
-            on: The key columns.
-            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``.
+            on: The key columns; None means the identifier columns of the schema.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``,
+                by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.

@@ -3,15 +3,16 @@ executors write; or files that executors have written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from icebench.engine.commit.target import Target
-from icebench.engine.errors import Invalid
+from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.lazy_module import LazyModule
+from icebench.engine.runtime.progress import Counted, OnStep
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.write.data_files import write_data_files
@@ -46,6 +47,43 @@ def rows_of(data: Rows, verb: str) -> Rows:
     if isinstance(data, WrittenRows) or is_dataframe(data):
         return data
     return arrow_rows(data, verb, "rows or a Spark DataFrame")
+
+
+class CountedRows:
+    """Rows that report how many of them were taken.
+
+    Attributes:
+        data: The same rows: a stream reports its batches; a table stays one, as it is sorted before it is written.
+    """
+
+    def __init__(self, data: Rows, verb: str, progress: OnStep) -> None:
+        self._verb, self._progress, self._done = verb, progress, 0
+        self.data = data
+        if isinstance(data, pa.RecordBatchReader):
+            self.data = pa.RecordBatchReader.from_batches(data.schema, self._batches(data))
+        else:
+            self._report(data.num_rows)
+            self._done = data.num_rows
+
+    def finish(self) -> None:
+        """Report that all are done."""
+        self._report(self._done)
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            yield batch  # what comes after is done when the next one is asked for
+            self._done += batch.num_rows
+            self._report(None)
+
+    def _report(self, total: int | None) -> None:
+        self._progress(Counted(what=self._verb, unit="rows", done=self._done, total=total))
+
+
+def counted_rows(data: Rows, verb: str, progress: OnStep) -> CountedRows:
+    """Report the rows of a stream or table; raises Unsupported for rows that executors write."""
+    if not isinstance(data, pa.Table | pa.RecordBatchReader):
+        raise Unsupported(f"progress of {verb} on executors, whose work Spark shows itself")
+    return CountedRows(data, verb, progress)
 
 
 def arrow_rows(data: object, verb: str, wanted: str = "rows") -> pa.Table | pa.RecordBatchReader:

@@ -42,7 +42,7 @@ def upsert_frame(
     target: Target,
     scan_of: Callable[[TableMetadata, Predicate], TableScan],
     frame: Any,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
-    on: Sequence[str],
+    on: Sequence[str] | None,
     *,
     mode: Mode | None = None,
     branch: str = MAIN,
@@ -56,7 +56,7 @@ def upsert_frame(
     """
     state = target.load()
     metadata = state.metadata
-    chosen = chosen_mode(mode, metadata, MERGE_MODE, "upsert")
+    chosen = chosen_mode(mode, metadata, MERGE_MODE)
     keys = key_columns(on, metadata.schema)
     incoming = frame_writer.incoming_schema(frame)
     check_complete(incoming.names, metadata.schema)

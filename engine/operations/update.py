@@ -54,7 +54,7 @@ def update(
         target: The table.
         scan_of: Creates the scan of the branch whose filter selects the rows; its columns are ignored.
         assignments: The new values.
-        mode: How; None means the table property ``write.update.mode``, which then must be set.
+        mode: How; None means the table property ``write.update.mode``, ``copy-on-write`` by default.
         branch: Where.
         properties: Entries for the snapshot summary.
         executors: Do the work there, the functions of `assignments` included; None does it here.
@@ -63,13 +63,13 @@ def update(
         The table, and the snapshot; None if no row matched.
 
     Raises:
-        Invalid: No mode, no such column, values that do not fit it, or an expression that fails for a row.
+        Invalid: No such mode, no such column, values that do not fit it, or an expression that fails for a row.
         Unsupported: An expression on unsupported types, or a mode that the table's format version does not have.
         ValidationFailed: Another commit changed what this one was meant for.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()
-    chosen = chosen_mode(mode, state.metadata, UPDATE_MODE, "update")
+    chosen = chosen_mode(mode, state.metadata, UPDATE_MODE)
     _check(assignments, state.metadata.schema)
     scan = scan_of(state.metadata)
     change = RowChange.of(

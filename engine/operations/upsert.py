@@ -39,7 +39,7 @@ def upsert(
     target: Target,
     scan_of: Callable[[TableMetadata, Predicate], TableScan],
     data: pa.Table | pa.RecordBatchReader,
-    on: Sequence[str],
+    on: Sequence[str] | None,
     *,
     mode: Mode | None = None,
     branch: str = MAIN,
@@ -56,8 +56,8 @@ def upsert(
         target: The table.
         scan_of: Creates the scan of the branch with a filter.
         data: All columns of the table, by name; held in memory.
-        on: The key: top-level columns of primitive types.
-        mode: How rows are deleted; None means the table property ``write.merge.mode``, which then must be set.
+        on: The key: top-level columns of primitive types; None means the identifier columns of the schema.
+        mode: How rows are deleted; None means the table property ``write.merge.mode``, ``copy-on-write`` by default.
         branch: Where.
         properties: Entries for the snapshot summary.
 
@@ -65,14 +65,14 @@ def upsert(
         The table, and the snapshot; None for no rows.
 
     Raises:
-        Invalid: No mode, a missing or unknown column, a null in a key, or a key that is given twice.
+        Invalid: No such mode, a missing or unknown column, a null in a key, or a key that is given twice.
         Unsupported: The mode is not possible in the table's format version.
         ValidationFailed: Another commit changed what this one was meant for.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()
     metadata = state.metadata
-    chosen = chosen_mode(mode, metadata, MERGE_MODE, "upsert")
+    chosen = chosen_mode(mode, metadata, MERGE_MODE)
     source = _Source.of(data, on, metadata.schema)
     if not source.rows.num_rows:
         return state, None
@@ -91,7 +91,7 @@ class _Source:
     index: KeyIndex | None
 
     @classmethod
-    def of(cls, data: pa.Table | pa.RecordBatchReader, on: Sequence[str], schema: Schema) -> _Source:
+    def of(cls, data: pa.Table | pa.RecordBatchReader, on: Sequence[str] | None, schema: Schema) -> _Source:
         keys = key_columns(on, schema)
         check_complete(data.schema.names, schema)
         rows = pa.Table.from_batches(table_rows(data, schema), schema=to_arrow_schema(schema)).combine_chunks()
@@ -138,8 +138,13 @@ class _Source:
         return Matches.of(list(rows)), row_ids
 
 
-def key_columns(on: Sequence[str], schema: Schema) -> tuple[NestedField, ...]:
-    """The columns of a key; raises Invalid for none, for duplicates, and for nested or unknown ones."""
+def key_columns(on: Sequence[str] | None, schema: Schema) -> tuple[NestedField, ...]:
+    """The columns of a key, for None the identifier columns of the schema; raises Invalid for none, for duplicates, and
+    for nested or unknown ones."""
+    if on is None:
+        on = [schema.name_of[f.field_id] for f in schema.walk() if f.field_id in schema.identifier_field_ids]
+        if not on:
+            raise Invalid("the schema has no identifier columns; name the columns of the key")
     if not on or len(set(list_of_names(on, "on"))) != len(on):
         raise Invalid("a key is one or more columns, each once")
     keys = tuple(schema.find(name) for name in on)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +38,9 @@ from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.storage.store import Store
 
+if TYPE_CHECKING:
+    from icebench.engine.plan.trace import Trace
+
 MANIFESTS_SKIPPED_BY_SCHEMA_ID = "manifests_skipped_by_schema_id"
 """Counter: manifests whose files are all older than a column that the filter needs."""
 
@@ -59,6 +63,7 @@ class EntryFilter:
         metadata: The table.
         store: Where secondary indexes are.
         cache: Keeps secondary indexes.
+        trace: Records what is skipped.
     """
 
     def __init__(
@@ -68,7 +73,10 @@ class EntryFilter:
         metadata: TableMetadata,
         store: Store,
         cache: ManifestCache | None = None,
+        *,
+        trace: Trace | None = None,
     ) -> None:
+        self._trace = trace
         self._schema = schema
         self._metadata = metadata
         self._written = WrittenSchemas(metadata, schema, bound.leaf_ids)
@@ -83,6 +91,9 @@ class EntryFilter:
         """Select the manifests that may list matching files: by counts and partition summaries, then by the age of
         columns."""
         live = [m for m in manifests if m.added_files_count != 0 or m.existing_files_count != 0]
+        if self._trace is not None:
+            dead = np.array([m.added_files_count == 0 and m.existing_files_count == 0 for m in manifests], np.bool_)
+            self._trace.skip_manifests(manifests, dead, MANIFESTS_SKIPPED_BY_SUMMARY, [])
         by_summary: set[int] = set()
         by_age: set[int] = set()
         for spec_id in {m.partition_spec_id for m in live}:
@@ -92,9 +103,12 @@ class EntryFilter:
             )
             kept = self._may_match(known, len(group))
             by_summary.update(id(m) for m, keep in zip(group, kept.tolist(), strict=True) if keep)
-            has_newer = self._written.has_newer_columns
-            newer = self._may_match(self._with_age(known, group), len(group)) if has_newer else kept
+            aged = self._with_age(known, group) if self._written.has_newer_columns else known
+            newer = kept if aged is known else self._may_match(aged, len(group))
             by_age.update(id(m) for m, keep in zip(group, newer.tolist(), strict=True) if keep)
+            if self._trace is not None:
+                self._trace.skip_manifests(group, ~kept, MANIFESTS_SKIPPED_BY_SUMMARY, known)
+                self._trace.skip_manifests(group, kept & ~newer, MANIFESTS_SKIPPED_BY_SCHEMA_ID, aged)
         counters.add(MANIFESTS_SKIPPED_BY_SUMMARY, len(manifests) - len(by_summary))
         counters.add(MANIFESTS_SKIPPED_BY_SCHEMA_ID, len(by_summary) - len(by_age))
         return [m for m in live if id(m) in by_age]
@@ -123,14 +137,17 @@ class EntryFilter:
         columns, rows, count = entries.columns, entries.rows, entries.columns.count
         known = self.evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
         in_partition = self._may_match(known, count)[rows]
+        self._skip(entries, ~in_partition, ENTRIES_SKIPPED_BY_PARTITION, known)
         candidates = in_partition
         if self._written.has_newer_columns:
             ids = np.full(count, -1, np.int64)
             ids[rows] = entries.snapshot_id
             known = self._restrict_by_age(known, ids, columns)
             candidates = in_partition & self._may_match(known, count)[rows]
+            self._skip(entries, in_partition & ~candidates, ENTRIES_SKIPPED_BY_SCHEMA_ID, known)
         known = self._with_metrics(known, columns, spec)
         kept = candidates & self._may_match(known, count)[rows]
+        self._skip(entries, candidates & ~kept, ENTRIES_SKIPPED_BY_METRICS, known)
         counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
         counters.add(ENTRIES_SKIPPED_BY_SCHEMA_ID, int(in_partition.sum() - candidates.sum()))
         counters.add(ENTRIES_SKIPPED_BY_METRICS, int(candidates.sum() - kept.sum()))
@@ -140,11 +157,19 @@ class EntryFilter:
             paths = take(columns["file_path"], surviving.rows)
             sizes = columns.numbers("file_size_in_bytes")[surviving.rows]
             known = self._indexes.restrict(known, paths, sizes, counters)
-            held = np.flatnonzero(self._may_match(known, len(surviving)))
+            may_match = self._may_match(known, len(surviving))
+            if self._trace is not None:
+                self._trace.skip_entries(surviving, ~may_match, ENTRIES_SKIPPED_BY_INDEX, known)
+            held = np.flatnonzero(may_match)
             counters.add(ENTRIES_SKIPPED_BY_INDEX, len(surviving) - len(held))
             surviving, known = surviving.take(held), [o[held] for o in known]
         residual, residuals = self.evaluator.residuals(known, len(surviving))
         return Filtered(entries=surviving, residual=residual, residuals=tuple(residuals))
+
+    def _skip(self, entries: LiveEntries, skipped: BoolArray, counter: str, outcomes: Sequence[Outcomes]) -> None:
+        """Trace what is skipped; `outcomes` are those of all entries of the manifest."""
+        if self._trace is not None:
+            self._trace.skip_entries(entries, skipped, counter, [each[entries.rows] for each in outcomes])
 
     def _with_metrics(
         self, outcomes: Sequence[Outcomes], columns: ManifestColumns, spec: PartitionSpec

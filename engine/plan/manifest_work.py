@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.schema import Schema
 
+if TYPE_CHECKING:
+    from icebench.engine.plan.trace import Trace
+
 Admits = Callable[[LiveEntries], LiveEntries]
 """A further filter of data entries, such as those that certain snapshots added."""
 
@@ -40,6 +44,7 @@ class ManifestWork:
         source: Where manifests come from.
         counters: Counts the work.
         whole_files: Include equality deletes that match no matching row, for callers that need the files' other rows.
+        trace: Records what is skipped.
 
     Attributes:
         filter: The filter for manifests and their entries.
@@ -54,9 +59,11 @@ class ManifestWork:
         source: ManifestSource,
         counters: Counters,
         whole_files: bool = False,
+        trace: Trace | None = None,
     ) -> None:
         self._whole_files = whole_files
-        self.filter = EntryFilter(bound, schema, metadata, source.store, source.cache)
+        self._trace = trace
+        self.filter = EntryFilter(bound, schema, metadata, source.store, source.cache, trace=trace)
         self._metadata = metadata
         self._schema = schema
         self._source = source
@@ -109,6 +116,9 @@ class ManifestWork:
         by_partition = evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
         in_partition: BoolArray = (evaluator.combine(by_partition, columns.count)[rows] & TRUE) != 0
         self._counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
+        if self._trace is not None:
+            own = [each[rows] for each in by_partition]
+            self._trace.skip_entries(entries, ~in_partition, ENTRIES_SKIPPED_BY_PARTITION, own)
         if self._whole_files:
             return entries.take(np.flatnonzero(in_partition))
         by_metrics = evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
@@ -118,4 +128,7 @@ class ManifestWork:
         ]
         kept = in_partition & ((evaluator.combine(outcomes, columns.count)[rows] & TRUE) != 0)
         self._counters.add(ENTRIES_SKIPPED_BY_METRICS, int(in_partition.sum() - kept.sum()))
+        if self._trace is not None:
+            own = [each[rows] for each in outcomes]
+            self._trace.skip_entries(entries, in_partition & ~kept, ENTRIES_SKIPPED_BY_METRICS, own)
         return entries.take(np.flatnonzero(kept))

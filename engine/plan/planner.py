@@ -37,6 +37,7 @@ from icebench.engine.spec.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from icebench.engine.plan import remote
+    from icebench.engine.plan.trace import Trace
 else:  # most plans are made in one process
     remote = LazyModule("icebench.engine.plan.remote")
 
@@ -96,6 +97,7 @@ class Planner:
         counters: Counts the work.
         executors: Other processes that may decode and filter manifests; None for this process alone.
         whole_files: As `ManifestWork`.
+        trace: As `ManifestWork`; not with `executors`.
     """
 
     def __init__(
@@ -108,13 +110,21 @@ class Planner:
         counters: Counters,
         executors: remote.Executors | None = None,
         whole_files: bool = False,
+        trace: Trace | None = None,
     ) -> None:
+        self._trace = trace
         self._metadata = metadata
         self._schema = schema
         self._bound = bound
         self._whole_files = whole_files
         self._work = ManifestWork(
-            metadata=metadata, schema=schema, bound=bound, source=source, counters=counters, whole_files=whole_files
+            metadata=metadata,
+            schema=schema,
+            bound=bound,
+            source=source,
+            counters=counters,
+            whole_files=whole_files,
+            trace=trace,
         )
         self.source = source
         self._counters = counters
@@ -134,6 +144,8 @@ class Planner:
     def select(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Select the manifests that may list files with matching rows, or their deletes."""
         self._counters.add(MANIFESTS_IN_LIST, len(manifests))
+        if self._trace is not None:
+            self._trace.listed.extend(manifests)
         return self._work.filter.select(manifests, self._counters)
 
     def plan_data(
@@ -142,6 +154,8 @@ class Planner:
         """Plan the files of these data manifests that may hold matching rows, and match `deletes` to them."""
         data = self._filtered(manifests, key_columns(deletes), admits)
         own = [each.entries for each in data]
+        if self._trace is not None:
+            self._trace.deletes.extend(deletes)
         concerned = select_concerning(own, deletes)
         matches = match_deletes(own, concerned, self._metadata)
         used = int(np.count_nonzero(np.bincount(matches.indices)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.array_views import Int64Array
+from icebench.engine.codec.array_views import Int64Array, values_of
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate, tests_of_rows
 from icebench.engine.expressions.predicate import TRUE, Filter, Predicate
@@ -34,11 +34,14 @@ from icebench.engine.storage.store import Store
 if TYPE_CHECKING:
     from icebench.engine.columnar import filters, foreign_filters
     from icebench.engine.expressions import parse
+    from icebench.engine.plan import plan_text
     from icebench.engine.plan.remote import Executors
-else:  # the SQL parser is for filters that are text
+    from icebench.engine.plan.trace import Trace
+else:  # the SQL parser is for filters that are text, and few plans are printed
     parse = LazyModule("icebench.engine.expressions.parse")
     filters = LazyModule("icebench.engine.columnar.filters")
     foreign_filters = LazyModule("icebench.engine.columnar.foreign_filters")
+    plan_text = LazyModule("icebench.engine.plan.plan_text")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,22 @@ class ScanPlan:
     residuals: tuple[BoundPredicate, ...] = (BOUND_TRUE,)
     residual_codes: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     modes: Mapping[str, Mode] = field(default_factory=lambda: LOCAL)
+
+    def __repr__(self) -> str:
+        return plan_text.plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_text.plan_html(self)
+
+    @property
+    def record_count(self) -> int:
+        """The rows of the files, deleted ones and those that do not match included."""
+        return _sum(self.files, "record_count")
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of the data files."""
+        return _sum(self.files, "file_size_in_bytes")
 
     def tasks(self, split_bytes: int | None = None, *, by_partition: bool = False) -> list[ScanTask]:
         """Split the files and pack them into tasks of about `split_bytes`, optionally of one partition each (for joins
@@ -101,6 +120,7 @@ class TableScan:
         whole_files: Plan equality deletes that match no matching row, too, for callers that rewrite the files' other
             rows.
         executors: Other processes that may decode and filter manifests; None for this process alone.
+        trace: Records what a plan skips; not with `executors`.
     """
 
     metadata: TableMetadata
@@ -114,6 +134,7 @@ class TableScan:
     table_name: str | None = None
     whole_files: bool = False
     executors: Executors | None = None
+    trace: Trace | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -174,6 +195,7 @@ class TableScan:
             counters=counters,
             executors=self.executors,
             whole_files=self.whole_files,
+            trace=self.trace,
         )
 
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
@@ -197,6 +219,10 @@ class TableScan:
             residual_codes=codes,
             modes=planned.modes,
         )
+
+
+def _sum(files: pa.Table, column: str) -> int:
+    return sum(int(values_of(chunk).sum()) for chunk in files.column(column).chunks)
 
 
 def _numbered_residuals(planned: PlannedEntries) -> tuple[tuple[BoundPredicate, ...], Int64Array]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from icebench.engine.display import html_table, printable
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Identity, Transform, UnknownTransform, Void, parse_transform
@@ -44,6 +45,18 @@ class PartitionSpec:
 
     fields: tuple[PartitionField, ...] = ()
     spec_id: int = 0
+
+    def __call__(self) -> PartitionSpec:
+        """Itself, so that a property of a table may be called, as in PyIceberg."""
+        return self
+
+    def __repr__(self) -> str:
+        fields = [f"{printable(f.name)} = {_applied(f)}" for f in self.fields]
+        return f"PartitionSpec({self.spec_id}, {', '.join(fields) or 'unpartitioned'})"
+
+    def _repr_html_(self) -> str:
+        rows = [(str(f.field_id), f.name, _applied(f)) for f in self.fields]
+        return html_table(("id", f"field of spec {self.spec_id}", "transform(column id)"), rows)
 
     @property
     def is_unpartitioned(self) -> bool:
@@ -95,6 +108,10 @@ class PartitionSpec:
             is_own = isinstance(f.transform, Identity) and same_named == f.source_id
             if same_named is not None and not is_own and not isinstance(f.transform, Void):
                 raise Invalid(f"partition field {f.name!r} has the name of a column; give it another name")
+
+
+def _applied(field: PartitionField) -> str:
+    return f"{printable(field.transform)}({', '.join(map(str, field.source_ids))})"
 
 
 def partition_key(spec_id: int, partition: Partition) -> PartitionKey:

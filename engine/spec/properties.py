@@ -201,10 +201,10 @@ METRICS_DEFAULT: Property[str | None] = Property("write.metadata.metrics.default
 METRICS_COLUMN: ColumnProperty[str | None] = ColumnProperty("write.metadata.metrics.column.", None, str)
 METRICS_MAX_INFERRED = Property("write.metadata.metrics.max-inferred-column-defaults", 100, _not_negative)
 
-# Row-level changes. The spec has no default mode for this engine's callers to fall into: None means "say which".
-DELETE_MODE: Property[str | None] = Property("write.delete.mode", None, _MODES)
-UPDATE_MODE: Property[str | None] = Property("write.update.mode", None, _MODES)
-MERGE_MODE: Property[str | None] = Property("write.merge.mode", None, _MODES)
+# Row-level changes.
+DELETE_MODE = Property("write.delete.mode", "copy-on-write", _MODES)
+UPDATE_MODE = Property("write.update.mode", "copy-on-write", _MODES)
+MERGE_MODE = Property("write.merge.mode", "copy-on-write", _MODES)
 DELETE_ISOLATION = Property("write.delete.isolation-level", "serializable", _ISOLATION)
 UPDATE_ISOLATION = Property("write.update.isolation-level", "serializable", _ISOLATION)
 MERGE_ISOLATION = Property("write.merge.isolation-level", "serializable", _ISOLATION)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 
+from icebench.engine.display import count_text, html_fold, html_table, printable, some_lines
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.spec.types import (
     INCOMPARABLE,
@@ -49,6 +50,23 @@ class Schema:
                     raise Invalid(f"field id {nested.field_id} is used twice in schema {self.schema_id}")
                 seen.add(nested.field_id)
             level = tuple(child for nested in level for child in children(nested.type))
+
+    def __call__(self) -> Schema:
+        """Itself, so that a property of a table may be called, as in PyIceberg."""
+        return self
+
+    def __repr__(self) -> str:
+        lines = [f"  {f.field_id}: {printable(f.name)} {printable(f.type)}{self._notes(f)}" for f in self.fields]
+        return "\n".join([f"Schema({self.schema_id}, {count_text(len(self.fields), 'column')})", *some_lines(lines)])
+
+    def _repr_html_(self) -> str:
+        title = f"Schema {self.schema_id}: {count_text(len(self.fields), 'column')}"
+        rows = [(str(f.field_id), f.name, f.type, self._notes(f), f.doc) for f in self.fields]
+        return html_fold(title, [html_table(("id", "name", "type", "", "doc"), rows)], is_open=True)
+
+    def _notes(self, field: NestedField) -> str:
+        key = " identifier" if field.field_id in self.identifier_field_ids else ""
+        return f"{' required' if field.required else ''}{key}"
 
     def walk(self) -> Iterator[NestedField]:
         """All fields, parents before children."""

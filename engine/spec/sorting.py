@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from icebench.engine.display import printable
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.transforms import Identity, Transform
@@ -32,6 +33,17 @@ class SortOrder:
 
     fields: tuple[SortField, ...] = ()
     order_id: int = 0
+
+    def __call__(self) -> SortOrder:
+        """Itself, so that a property of a table may be called, as in PyIceberg."""
+        return self
+
+    def __repr__(self) -> str:
+        keys = [
+            f"{printable(f.transform)}({', '.join(map(str, f.source_ids))}) {f.direction} {f.null_order}"
+            for f in self.fields
+        ]
+        return f"SortOrder({self.order_id}, {', '.join(keys) or 'unsorted'})"
 
     @property
     def is_unsorted(self) -> bool:

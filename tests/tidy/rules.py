@@ -5,7 +5,8 @@ A room is a package or module right below `engine` or `bench`; "" is `__init__.p
 
 ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
     ("errors", "kernels"),
-    ("spec", "runtime", "lazy_module"),
+    ("display", "lazy_module"),
+    ("spec", "runtime"),
     ("codec", "expressions", "storage"),
     ("columnar",),
     ("formats", "file_indexes"),
@@ -59,7 +60,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
 }
 """A room imports what its arrows reach, however many steps away."""
 
-BENCH_MAY_USE_OF_ENGINE = ("errors", "spark")
+BENCH_MAY_USE_OF_ENGINE = ("display", "errors", "spark")
 """bench uses the engine as any user does: names of `icebench`, and these rooms."""
 
 PURE_ROOMS = ("engine.spec", "bench.statistics", "bench.costs", "bench.gate")
@@ -70,12 +71,13 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "": (),
     "errors": (),
     "kernels": ("llvmlite", "numba", "numpy"),
+    "display": (),
     "lazy_module": (),
     "spec": ("mmh3",),
     "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyarrow", "pyroaring", "zstandard"),
     "expressions": ("numpy", "sqlglot"),
     "storage": ("botocore", "pyarrow", "yaml"),
-    "runtime": (),
+    "runtime": ("rich",),
     "columnar": ("numpy", "pyarrow"),
     "formats": ("cramjam", "fastavro", "numba", "numpy", "pyarrow"),
     "file_indexes": ("numpy", "pyarrow"),

@@ -28,6 +28,7 @@ from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import TARGET_FILE_SIZE_BYTES
 from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.table_text import order_text
 
 SIZE_STEP = 4
 """Bins of sizes grow by this factor."""
@@ -179,7 +180,7 @@ def sort_order_figures(files: LiveFiles, metadata: TableMetadata) -> tuple[SortO
     found = [
         SortOrderFigures(
             order_id=None if own == NO_ORDER else own,
-            order=order_text(orders.get(own, SortOrder()), metadata),
+            order=order_text(orders.get(own, SortOrder()), metadata.schema),
             is_default=own == metadata.default_sort_order_id,
             files=count,
             size_bytes=size,
@@ -187,14 +188,3 @@ def sort_order_figures(files: LiveFiles, metadata: TableMetadata) -> tuple[SortO
         for own, count, size in zip(ids.tolist(), counts.tolist(), sizes.tolist(), strict=True)
     ]
     return tuple(sorted(found, key=lambda each: -each.files))
-
-
-def order_text(order: SortOrder, metadata: TableMetadata) -> str:
-    """Format sort keys as ``day(ts) asc nulls-first, id desc nulls-last``."""
-    names = metadata.schema.name_of
-    keys = []
-    for f in order.fields:
-        columns = ", ".join(names.get(i, f"column {i}") for i in f.source_ids)
-        key = columns if str(f.transform) == "identity" else f"{f.transform}({columns})"
-        keys.append(f"{key} {f.direction} {f.null_order}")
-    return ", ".join(keys)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from icebench.engine.display import size_text
 from icebench.engine.maintenance.profile.figures import (
     ColumnFigures,
     DeleteFigures,
@@ -80,11 +81,11 @@ def _small_files(examined: Examined) -> Iterator[Reason]:
         yield Reason(
             key="small-files",
             statement=f"{files.small_files:,} of {files.files:,} data files are below "
-            f"{_megabytes(files.smallest_bytes)}; the median has {_megabytes(files.sizes.median)}",
+            f"{size_text(files.smallest_bytes)}; the median has {size_text(files.sizes.median)}",
             cost_bytes=fewer * examined.open_cost,
             action="rewrite_data_files",
             gain=f"{files.compaction_files:,} files become about {files.compaction_result_files:,}; "
-            f"{_megabytes(files.compaction_bytes)} are rewritten",
+            f"{size_text(files.compaction_bytes)} are rewritten",
             estimate="files that compaction with default options selects, by partition, over the target size; "
             "each file less saves an open",
         )
@@ -103,7 +104,7 @@ def _small_partitions(examined: Examined) -> Iterator[Reason]:
     yield Reason(
         key="small-partitions",
         statement=f"{partitions.small_partitions:,} of {partitions.partitions:,} partitions hold less than "
-        f"{_megabytes(examined.files.smallest_bytes)}, so that compaction cannot make large files",
+        f"{size_text(examined.files.smallest_bytes)}, so that compaction cannot make large files",
         cost_bytes=(partitions.partitions - needed) * examined.open_cost,
         action="drop_partition_field",
         arguments={"field": field.name},
@@ -130,7 +131,7 @@ def _deletes(examined: Examined) -> Iterator[Reason]:
             cost_bytes=opens * examined.open_cost + size + dead,
             action="rewrite_data_files",
             arguments=arguments,
-            gain=f"{opens:,} delete files need not be opened; {_megabytes(deletes.data_bytes)} are rewritten",
+            gain=f"{opens:,} delete files need not be opened; {size_text(deletes.data_bytes)} are rewritten",
             estimate="each delete file is opened and read once, and the deleted share of rows is read in vain",
         )
 
@@ -146,7 +147,7 @@ def _dangling_deletes(examined: Examined) -> Iterator[Reason]:
             cost_bytes=size + examined.manifests.size_bytes * files // entries,
             action="rewrite_data_files",
             arguments={"remove_dangling_deletes": True},
-            gain=f"{files:,} entries fewer in every plan, and {_megabytes(size)} of storage once snapshots expire",
+            gain=f"{files:,} entries fewer in every plan, and {size_text(size)} of storage once snapshots expire",
             estimate="their size, and their share of the bytes of manifests",
         )
 
@@ -167,7 +168,7 @@ def _manifests(examined: Examined) -> Iterator[Reason]:
         )
         gain = f"{worst.opened:.1f} manifests become about {worst.possible:.1f}"
     else:
-        statement = f"{count:,} manifests have {_megabytes(own.sizes.median)} each (median)"
+        statement = f"{count:,} manifests have {size_text(own.sizes.median)} each (median)"
         gain = f"{count:,} manifests become about {max(1, own.target_manifests):,}"
     excess = max(scattered, float(many))
     yield Reason(
@@ -241,7 +242,7 @@ def _history(examined: Examined) -> Iterator[Reason]:
             "keeps them",
             cost_bytes=history.expirable_bytes + share,
             action="expire_snapshots",
-            gain=f"about {_megabytes(history.expirable_bytes)} of storage, and {_megabytes(share)} of a metadata file "
+            gain=f"about {size_text(history.expirable_bytes)} of storage, and {size_text(share)} of a metadata file "
             "that every commit writes again",
             estimate="removed-files-size of the snapshots whose parents would go, and their share of the metadata",
         )
@@ -256,14 +257,7 @@ def _forgotten_metadata(examined: Examined) -> Iterator[Reason]:
             "still have them",
             cost_bytes=history.forgotten_metadata_files * history.metadata_bytes // 2,
             action="remove_orphan_files",
-            gain=f"up to {_megabytes(history.forgotten_metadata_files * history.metadata_bytes // 2)} of storage",
+            gain=f"up to {size_text(history.forgotten_metadata_files * history.metadata_bytes // 2)} of storage",
             estimate="the number in the metadata file's name less the log, at half the size of the present file; "
             "other orphans cannot be known without listing storage",
         )
-
-
-def _megabytes(size: int) -> str:
-    for step, unit in ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
-        if size >= step:
-            return f"{size / step:.3g} {unit}" if size < 999.5 * step else f"{size / step:,.0f} {unit}"
-    return f"{size} B"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from icebench.engine.display import count_text, html_bars, html_fold, html_table, printable, size_text, some_lines
 from icebench.engine.maintenance.profile.column_figures import column_figures
 from icebench.engine.maintenance.profile.figures import (
     AgeFigures,
@@ -93,6 +94,43 @@ class TableProfile:
     partition_statistics: StatisticsFigures | None = None
     footers: FooterFigures | None = None
     order: OrderFigures | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join([f"TableProfile({self._title()})", *some_lines([f"  {text}" for text in self._problems()])])
+
+    def _repr_html_(self) -> str:
+        sizes = self.files.histogram
+        parts = [
+            html_table(("costs most", "what to do", "gain"), [(r.statement, r.action, r.gain) for r in self.reasons]),
+            html_fold(
+                "Data files by size",
+                [html_bars([(f"from {size_text(low)}", n) for low, n in zip(sizes.lower, sizes.files, strict=False)])],
+            ),
+            html_fold(
+                "Columns",
+                [
+                    html_table(
+                        ("column", "type", "bytes", "files without bounds", "distinct values"),
+                        [
+                            (c.name, c.type, c.data_bytes, c.files_without_bounds, c.distinct_values)
+                            for c in self.columns
+                        ],
+                    )
+                ],
+            ),
+        ]
+        return html_fold(f"Profile of {self._title()}", parts, is_open=True)
+
+    def _title(self) -> str:
+        files, deletes = self.files, self.deletes.deleted_records
+        said = [count_text(files.records, "row"), count_text(files.files, "data file"), size_text(files.size_bytes)]
+        said += [f"{deletes:,} deleted"] if deletes else []
+        return ", ".join([printable(self.name), f"format {self.format_version}", *said])
+
+    def _problems(self) -> list[str]:
+        if not self.reasons:
+            return ["nothing to do"]
+        return [printable(f"{each.statement}; {each.action}: {each.gain}", 300) for each in self.reasons]
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as dictionaries, lists and plain values, for JSON."""

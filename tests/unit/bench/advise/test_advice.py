@@ -58,6 +58,11 @@ def test_the_advised_layout_is_what_the_table_then_is(table: icebench.Table) -> 
     best = advice.recommendations[0]
     assert best.confidence == "measured"
     assert best.gain > 0.5
+    assert (
+        repr(advice).splitlines()[1]
+        == f"  {best.layout.name}: {100 * best.gain:.0f}% fewer bytes, confidence: measured"
+    )
+    assert f">{best.layout.name}</td>" in advice._repr_html_()
     assert advice.today == tuple(StoredColumns(table).reading(query) for query in advice.queries.queries)
     for command in icebench_commands(best.layout, todays_layout(table), table, ()):
         if command.startswith("table."):
@@ -100,7 +105,9 @@ def test_row_groups_count_today_and_then(tmp_path: Path) -> None:
 def test_a_table_that_is_as_good_as_it_can_be_is_left_alone(table: icebench.Table) -> None:
     table.maintenance.rewrite_data_files("sort", sort_order=["key"], rewrite_all=True)
     one_file = parse_queries("select v from events where key between 3000 and 3010", table)
-    assert not advise(table, one_file, Options(trials=1)).recommendations
+    none = advise(table, one_file, Options(trials=1))
+    assert not none.recommendations
+    assert repr(none).endswith("\n  today's layout is as good as any found")
     assert not _advised(table, "select * from events").recommendations
 
 

@@ -124,7 +124,7 @@ def test_the_terminal_is_respected(table: icebench.Table, width: int, lines: int
 
 
 def test_every_command_is_one_that_icebench_has(table: icebench.Table, tmp_path: Path) -> None:
-    place = Place(table="db.t", catalog=str(tmp_path / "wh"))
+    place = Place(table="db.t", words=(str(tmp_path / "wh"), "db.t"))
     profile = table.maintenance.profile()
     found = [each for each in fix_commands(profile, place) if each.command]
     assert found
@@ -138,8 +138,11 @@ def test_every_command_is_one_that_icebench_has(table: icebench.Table, tmp_path:
 
 def test_spark_sql() -> None:
     arguments: dict[str, str | int | bool | tuple[str, ...]] = {"strategy": "sort", "rewrite_all": True}
-    sort = "CALL CATALOG.system.rewrite_data_files(table => 'db.t', strategy => 'sort', options => map({}))"
-    assert spark_sql("rewrite_data_files", arguments, "db.t") == sort.format("'rewrite-all', 'true'")
-    assert spark_sql("expire_snapshots", {}, "db.t") == "CALL CATALOG.system.expire_snapshots(table => 'db.t')"
-    assert spark_sql("set_properties", {"a.b": "full"}, "t") == "ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'full')"
-    assert spark_sql("drop_partition_field", {"field": "x"}, "t") == "ALTER TABLE t DROP PARTITION FIELD x"
+    sort = "CALL system.rewrite_data_files(table => 'db.t', strategy => 'sort', options => map({}))"
+    assert spark_sql("rewrite_data_files", arguments, Place(table="db.t")) == sort.format("'rewrite-all', 'true'")
+    assert spark_sql("expire_snapshots", {}, Place(table="db.t")) == "CALL system.expire_snapshots(table => 'db.t')"
+    assert (
+        spark_sql("set_properties", {"a.b": "full"}, Place(table="t"))
+        == "ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'full')"
+    )
+    assert spark_sql("drop_partition_field", {"field": "x"}, Place(table="t")) == "ALTER TABLE t DROP PARTITION FIELD x"

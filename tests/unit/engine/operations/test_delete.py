@@ -35,10 +35,6 @@ def stored(made: icebench.Table) -> set[str]:
 
 
 class TestMode:
-    def test_it_must_be_said(self, catalog: icebench.Catalog) -> None:
-        with pytest.raises(Invalid, match=r"mode='merge-on-read' or mode='copy-on-write'.*write\.delete\.mode"):
-            table(catalog).delete("id = 1")
-
     def test_the_property_says_it(self, catalog: icebench.Catalog) -> None:
         made = catalog.create_table("db.t", ROWS, properties={"write.delete.mode": "merge-on-read"})
         made.append(numbers(0, 10))

@@ -176,10 +176,8 @@ class TestUpdate:
             made.update("id >= 4", assignments, "copy-on-write")
         assert {info.location for info in made.store.list(made.location)} == before
 
-    def test_a_mode_is_needed(self, catalog: icebench.Catalog) -> None:
+    def test_the_format_must_have_the_mode(self, catalog: icebench.Catalog) -> None:
         made = table(catalog, 1)
-        with pytest.raises(Invalid, match=r"write\.update\.mode"):
-            made.update("id = 1", {"n": 1})
         with pytest.raises(Unsupported, match="format version 1"):
             made.update("id = 1", {"n": 1}, "merge-on-read")
 
