@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import uuid
 from collections.abc import Sequence
 from decimal import Decimal
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 
 from icebench.engine.codec.array_views import (
     boolean_array,
@@ -21,7 +21,7 @@ from icebench.engine.codec.array_views import (
 )
 from icebench.engine.columnar.schemas import storage_of, to_arrow_type
 from icebench.engine.spec.types import DecimalType, PrimitiveType
-from icebench.engine.spec.values import Value, encode_value, unscaled
+from icebench.engine.spec.values import Value, unscaled
 
 _INTEGERS: dict[str, pa.DataType] = {
     "date": pa.int32(),
@@ -32,6 +32,7 @@ _INTEGERS: dict[str, pa.DataType] = {
     "timestamptz_ns": pa.int64(),
 }
 """Types whose internal representation is a plain integer of the same width."""
+_ZERO = Decimal(0)
 
 
 def to_arrow_scalar(type_: PrimitiveType, value: Value | None) -> pa.Scalar:
@@ -48,41 +49,43 @@ def to_arrow_array(type_: PrimitiveType, values: Sequence[Value | None], *, narr
         pa.ArrowInvalid: An integer or decimal is beyond the type.
     """
     target = to_arrow_type(type_, narrow=narrow)
-    if isinstance(target, pa.ExtensionType):
+    if isinstance(target, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(target, _stored(target.storage_type, type_, values))
     return _stored(target, type_, values)
 
 
-def _stored(target: pa.DataType, type_: PrimitiveType, values: Sequence[Value | None]) -> pa.Array:
+def _stored(target: pa.DataType, type_: PrimitiveType, values: Sequence[Any]) -> pa.Array:
     valid = mask_of_values(values)
-    if pa.types.is_boolean(target):
+    if pat.is_null(target):
+        return pa.nulls(len(values))
+    if pat.is_boolean(target):
         flags = boolean_array(np.array([value is True for value in values], np.bool_))
         return pa.Array.from_buffers(target, len(values), [validity(valid), flags.buffers()[1]])
-    if pa.types.is_null(target):
-        return pa.nulls(len(values))
-    if pa.types.is_floating(target):  # one of 64 bits may be too large for 32: infinite, as `pa.array` has it
-        with np.errstate(over="ignore"):
-            floats = np.array([0.0 if value is None else value for value in values], target.to_pandas_dtype())
-        return number_array(floats, valid)
-    width = None if pa.types.is_string(target) or target == pa.binary() else target.byte_width
-    raw = [None if value is None else _memory_of(type_, value, width) for value in values]
-    if width is None:
-        return cast_array(bytes_array_of(raw), target)
-    memory = b"".join(bytes(width) if each is None else each for each in raw)
+    if pat.is_string(target):
+        return cast_array(bytes_array_of([None if value is None else value.encode() for value in values]), target)
+    if target == pa.binary():
+        return cast_array(bytes_array_of(values), target)
+    width = target.byte_width
+    if isinstance(type_, DecimalType):
+        memory = b"".join(_unscaled_bytes(type_, value or _ZERO, width) for value in values)
+    elif pat.is_fixed_size_binary(target):
+        raw = (value.bytes if isinstance(value, uuid.UUID) else value for value in values)
+        memory = b"".join(bytes(width) if value is None else value for value in raw)
+    else:
+        kind = "f" if pat.is_floating(target) else "i"
+        try:
+            with np.errstate(over="ignore"):  # one of 64 bits may be infinite in 32, as `pa.array` has it
+                numbers = np.array([0 if value is None else value for value in values], f"{kind}{width}")
+        except OverflowError as error:
+            raise pa.ArrowInvalid(f"a value is beyond {type_}: {error}") from error
+        return number_array(numbers, valid, target)
     return pa.Array.from_buffers(target, len(values), [validity(valid), pa.py_buffer(memory)])
 
 
-def _memory_of(type_: PrimitiveType, value: Value, width: int | None) -> bytes:
-    if not isinstance(type_, DecimalType):
-        try:
-            return encode_value(type_, value)
-        except struct.error as error:
-            raise pa.ArrowInvalid(f"{value!r} is beyond {type_}") from error
-    assert isinstance(value, Decimal)
-    assert width is not None
+def _unscaled_bytes(type_: DecimalType, value: Decimal, width: int) -> bytes:
     number = unscaled(value, type_.scale)
     if abs(number) >= 10**type_.precision:
-        raise pa.ArrowInvalid(f"{value!r} is beyond {type_}")
+        raise pa.ArrowInvalid(f"{value} is beyond {type_}")
     return number.to_bytes(width, "little", signed=True)
 
 
