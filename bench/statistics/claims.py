@@ -88,6 +88,8 @@ class Effect:
         high: Upper end.
         p_value: How likely a ratio at least so far from 1 is where the true one is within `LEAST_EFFECT`.
         processes: How many the estimate is over.
+        error: The standard error of the ratio's logarithm.
+        freedom: The degrees of freedom of that.
     """
 
     ratio: float
@@ -95,6 +97,8 @@ class Effect:
     high: float
     p_value: float
     processes: int
+    error: float = 0.0
+    freedom: float = math.inf
 
     @property
     def differs(self) -> bool:
@@ -211,6 +215,8 @@ def _effect(centre: float, error: float, freedom: float, processes: int) -> Effe
         # Twice: the winner is named after looking at the figures.
         p_value=min(1.0, 2 * float(student.sf((abs(centre) - LEAST_EFFECT) / error))),
         processes=processes,
+        error=error,
+        freedom=freedom,
     )
 
 
@@ -238,6 +244,16 @@ def effect_between(cases: Sequence[tuple[Series, Series]]) -> Effect:
         _PROCESS.weight + base_count + head_count - 2,
         min(base_count, head_count),
     )
+
+
+def level_of(series: Series) -> tuple[float, float, float]:
+    """The logarithm of what one competitor takes, its standard error, and the degrees of freedom of that.
+
+    Raises:
+        ValueError: A sample is not positive.
+    """
+    centre, error, freedom, _ = _over_processes(list(_contrasts(0, (series,), (1.0,))), 1)
+    return centre, error, freedom
 
 
 def _level(cases: Sequence[Series]) -> tuple[float, float, int]:
