@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from icebench.bench.execution.pace import FEWEST_BUILDS
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
@@ -17,19 +18,18 @@ from icebench.bench.report.quantities import listed, times
 from icebench.bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
 from icebench.bench.statistics.designs import Term, terms_of
 
-_TIMED_ONCE = "Build"
 _METRICS = (
     ("filtered", "scan_time", "Filtered read"),
     ("planning", "latency_cold", "Cold plan"),
     ("decimals", "scan_time", "Full scan"),
-    ("build", "build_seconds", _TIMED_ONCE),
+    ("build", "build_cpu_seconds", "Build"),
     ("build", "build_bytes_on_disk", "Size"),
 )
 _EXPLANATION = (
     "How many times as long, or as much, it takes with one value of a knob as with its first, in the mean over the "
     "values of the others; for two knobs, how many times the effect of one is what it is without the other. Ratios of "
-    "the same rounds, pooled over filters, with 95% intervals over rounds and processes. A table is built once, and "
-    "bytes are counted: they have no interval."
+    "the same rounds, pooled over filters, with 95% intervals over rounds and processes; building in processor time. "
+    "Bytes are counted: they have no interval."
 )
 Effects = dict[str, Effect | float]
 """Name of a quantity -> its ratio, with an interval or without."""
@@ -71,8 +71,10 @@ def _effects_of(records: Records, tried: Sequence[str], term: Term) -> Effects:
             cases = list(_complete(own.where(engine=engine), tried))
             if not cases or min(min(r.samples) for case in cases for r in case) <= 0:
                 continue
-            if measurement == "build":
+            if cases[0][0].unit == "bytes":
                 found[words] = _product(term, [median(record) for record in cases[0]])
+            elif min(len(r.samples) for case in cases for r in case) < FEWEST_BUILDS and measurement == "build":
+                continue
             elif (effect := contrast_of([[series_of(r) for r in case] for case in cases], term.weights)) is not None:
                 found[words] = effect
                 if all(READ in record.counters for case in cases for record in case):
@@ -98,7 +100,7 @@ def _counted(layout: str, own: Sequence[tuple[Term, Effects]]) -> Iterator[Findi
     counted: dict[str, dict[Term, float]] = {}
     for term, effects in own:
         for words, effect in effects.items():
-            if isinstance(effect, float) and words != _TIMED_ONCE and abs(np.log(effect)) > LEAST_EFFECT:
+            if isinstance(effect, float) and abs(np.log(effect)) > LEAST_EFFECT:
                 counted.setdefault(words, {})[term] = effect
     for words, ratios in counted.items():
         ranked = sorted(ratios.items(), key=lambda each: -abs(np.log(each[1])))

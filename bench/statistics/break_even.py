@@ -60,6 +60,17 @@ def difference_of(base: Series, head: Series) -> Difference:
     return Difference(amount=size * (ratio - 1), error=math.sqrt(total), freedom=joint)
 
 
+def interval_of(series: Series) -> Interval:
+    """What one takes, and how sure that is.
+
+    Raises:
+        ValueError: A sample is not positive.
+    """
+    level, error, freedom = level_of(series)
+    reach = _student(freedom) * error
+    return math.exp(level - reach), math.exp(level), math.exp(level + reach)
+
+
 def pays_after(extra: Difference, saved: Difference) -> Interval | None:
     """After how many uses making has paid: at least, about, at most; zeros where it does at once.
 
