@@ -97,6 +97,12 @@ class Experiment:
         only = self.measured_layouts.get(measurement)
         return measurement in self.measurements and (only is None or layout in only)
 
+    @property
+    def times_builds(self) -> bool:
+        """Whether building is timed: where it can be held against another layout's, and something else is timed."""
+        timed = any(MEASUREMENTS[name].timed for name in self.measurements)
+        return len(self.layouts) > 1 and timed and self.pace.repetitions[BUILD] > 0
+
     def adjusted(
         self, *, scale: float | None = None, repetitions: int | None = None, only: Sequence[str] = ()
     ) -> Experiment:

@@ -139,15 +139,14 @@ class Preparation:
             )
 
     def _building(self, workload: str, dataset: Dataset) -> Building:
-        """What the table takes to build; timed where that can be held against another layout's."""
-        experiment, layout = self.experiment, dataset.layout
-        timed = len(experiment.layouts) > 1 and any(MEASUREMENTS[name].timed for name in experiment.measurements)
+        """What the table takes to build."""
+        layout = dataset.layout
         build = partial(TableBuild.prepare, layout, dataset.raw, spark=self.spark, enlarged=dataset.enlarged)
         return Building(
             case=Case(workload=workload, layout=layout.name, measurement=BUILD.name),
             cost=dataset.cost,
             workspace=self.cache,
-            prepare=build if timed and experiment.pace.repetitions[BUILD.name] else None,
+            prepare=build if self.experiment.times_builds else None,
             seconds=dataset.build_seconds,
             on_spark=is_distributed(layout),
         )
