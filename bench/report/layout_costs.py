@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from icebench.bench.execution.pace import FEWEST_BUILDS
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.compare import Records, median, series_of
-from icebench.bench.report.findings import least_sure
 from icebench.bench.report.layouts import Grid, grids, heated, processor_records, timed_records
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import count, digits, quantity
@@ -51,7 +50,8 @@ class LayoutCost:
         engine: Whose time of a query that is.
         clock: In which time it pays: `PROCESSOR` or `CLOCK`.
         saved: Seconds that a query takes less than on the baseline; of a layout that takes longer negative; None where
-            that is no claim.
+            that is no claim, or was not measured.
+        p_value: Of the claim that it takes less, or more; None of the baseline, and where that was not measured.
         extra: Seconds that building it takes more than the baseline; None where either was not built twice.
         taken: What building it takes by that clock: low, about, high; None where it was not built twice.
     """
@@ -62,6 +62,7 @@ class LayoutCost:
     engine: str
     clock: str = PROCESSOR
     saved: Difference | None = None
+    p_value: float | None = None
     extra: Difference | None = None
     taken: Interval | None = None
 
@@ -73,7 +74,7 @@ class LayoutCost:
 
 def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
     """The costs of layouts of which queries and builds were measured; none of fewer than two. That a query takes less
-    on one than on the baseline is a claim, corrected for all layouts."""
+    on one than on the baseline is a claim, which `claimed` corrects."""
     found = grids(records, costing)
     timed = next((grid for grid in found if grid.key == "time"), None)
     builds = records.where(measurement="build")
@@ -82,11 +83,9 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
     baseline = costing.baseline if costing.baseline in timed.layouts else timed.layouts[0]
     clock, queries, built = _clocked(records, builds, timed, costing)
     effects = {layout: _effect(queries[baseline], queries[layout]) for layout in timed.layouts if layout != baseline}
-    least = least_sure([effect.p_value for effect in effects.values() if effect is not None])
     costs = []
     for layout in timed.layouts:
         effect = effects.get(layout)
-        is_claimed = effect is not None and effect.p_value <= least
         own, taken = built[layout], queries[layout]
         costs.append(
             LayoutCost(
@@ -95,12 +94,24 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 query=_means(found, layout, costing),
                 engine=timed.engine,
                 clock=clock,
-                saved=_more(taken, queries[baseline]) if is_claimed else None,
+                saved=None if effect is None else _more(taken, queries[baseline]),
+                p_value=None if effect is None else effect.p_value,
                 extra=_more(built[baseline], own) if layout in effects else None,
                 taken=None if own is None else interval_of(own),
             )
         )
     return costs
+
+
+def costs_p_values(costs: Iterable[LayoutCost]) -> list[float]:
+    """Of the claims that queries take less."""
+    return [cost.p_value for cost in costs if cost.p_value is not None]
+
+
+def claimed(costs: Iterable[LayoutCost], least: float) -> list[LayoutCost]:
+    """The costs with savings where they are claims; `least` is the largest p-value of a claim, corrected for all claims
+    of the report (`least_sure`)."""
+    return [replace(c, saved=None) if c.p_value is not None and c.p_value > least else c for c in costs]
 
 
 def _clocked(

@@ -70,6 +70,17 @@ _OF_ESTIMATE = math.pi / 3
 """How many times the samples of a mean a Hodges-Lehmann estimate needs."""
 
 
+def assumptions() -> str:
+    """What claims assume beforehand, in words."""
+    return (
+        f"That one takes more than {math.expm1(LEAST_EFFECT):.0%} longer than another; the chance that a report makes "
+        f"any false claim is at most {FALSE_CLAIMS:.0%}. Assumed, not measured: rounds of a case differ by "
+        f"{_ROUND.deviation:.0%} (as if {_ROUND.weight:g} more had been seen), processes by {_PROCESS.deviation:.0%} "
+        f"(as if {_PROCESS.weight:g} more) and a tenth of what rounds do, two runs by {_RUN_DEVIATION:.0%}. So one "
+        "process claims little below 1.5x, however many rounds it has; more processes do."
+    )
+
+
 @dataclass(frozen=True)
 class Series:
     """Positive samples, and for each its process and round, of shape (n, 2)."""

@@ -12,15 +12,24 @@ from rich.console import Console
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.execution.run_file import Run
-from icebench.bench.records.case import Case
+from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import DotChart, ScatterChart
 from icebench.bench.report.compare import Records
 from icebench.bench.report.console import renderables, verdict
 from icebench.bench.report.exports import comparison_of, exported
+from icebench.bench.report.findings import least_sure
 from icebench.bench.report.html import render
-from icebench.bench.report.layout_costs import costs_section, layout_costs, payments
+from icebench.bench.report.layout_costs import (
+    LayoutCost,
+    claimed,
+    costs_p_values,
+    costs_section,
+    layout_costs,
+    payments,
+)
 from icebench.bench.report.model import Report, Section, Table
+from icebench.bench.statistics.claims import FALSE_CLAIMS
 from tests.unit.bench.report.sample_run import DRIFT, ENVIRONMENT, measured, sample_run
 
 QUERIES = {"plain": 1.0, "fast": 0.5, "slow": 2.0, "cheap": 0.4, "alike": 0.85}
@@ -58,6 +67,10 @@ def run_of(
     return sample_run(measured=tuple(cases), environment={**ENVIRONMENT, "definition": definition or {}})
 
 
+def corrected(costs: Sequence[LayoutCost]) -> list[LayoutCost]:
+    return claimed(costs, least_sure(costs_p_values(costs)))
+
+
 def section(report: Report, key: str) -> Section:
     (found,) = (section for section in report.sections if section.key == key)
     return found
@@ -69,7 +82,7 @@ def column(table: Table, name: str) -> list[str]:
 
 def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> None:
     costing = Costing(weights={"one": 1})
-    costs = layout_costs(Records(run_of(QUERIES, BUILDS).records), costing)
+    costs = corrected(layout_costs(Records(run_of(QUERIES, BUILDS).records), costing))
     queries, table = costs_section(costs, costing).tables
     # fast: 20.5 s more to build and 0.5 s less to ask, in the median round of a machine that is 1 % slow. What alike
     # takes less is beyond its interval, which is not enough for a claim.
@@ -175,6 +188,30 @@ def test_without_builds_there_is_nothing_to_pay_for() -> None:
     assert layout_costs(Records(run_of(QUERIES, {}).records), Costing()) == []
     one = layout_costs(Records(run_of(QUERIES, {"plain": 1.0}).records), Costing())
     assert {cost.pays_after() for cost in one} == {None}
+
+
+def test_all_claims_of_a_report_are_corrected_together() -> None:
+    """A break-even whose saving is claimed by itself is none beside fifty contests."""
+    drift = (1.0, 1.02, 0.98, 1.05, 1.01, 0.99, 1.03)
+    run = run_of({"plain": 1.0, "edge": 0.75}, {"plain": 10.0, "edge": 12.0}, drift=drift)
+    kept = tuple(m for m in run.measured if m.case.filter != "two")
+    alone = layout_costs(Records(kept_run(kept).records), Costing())
+    (p_value,) = costs_p_values(alone)
+    assert p_value < FALSE_CLAIMS
+    others = tuple(
+        measured(
+            Case(workload="w", layout="plain", filter="f", engine=f"e{n}", measurement="planning", cache="cold"), drift
+        )
+        for n in range(9)
+    )
+    assert p_value > FALSE_CLAIMS / 36
+    for more, says in (((), "after"), (others, "undecided")):
+        table = section(build_report(kept_run((*kept, *more)), results_file="r"), "costs").tables[1]
+        assert column(table, "Pays")[1].startswith(says)
+
+
+def kept_run(cases: tuple[Measured, ...]) -> Run:
+    return sample_run(measured=cases, environment={**ENVIRONMENT, "definition": {}})
 
 
 AXES = {"axes": {CODEC: ["zstd", "snappy"], "files": [61, 7], "design": "full", "layouts": ["sorted"]}}
