@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import gc
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from random import Random
 
 import pytest
 
+import icebench
+from icebench.bench.cases import timing
 from icebench.bench.cases.pairs import Pairs, compare_revisions, unaccepted
 from icebench.bench.cases.revisions import CaseProcessFailed, OutOfTime, Unbuildable
+from icebench.bench.cases.work import Case
 from icebench.bench.gate.baseline import Baseline, CaseResult, encode
 from icebench.bench.gate.outcome import CaseOutcome, Outcome
 from icebench.bench.gate.timing import CONFIRMING, LOOKS, SUSPECTING, Stand
@@ -64,6 +69,26 @@ def noisy(seconds: float, amount: float = 0.02, seed: int = 0) -> Seconds:
 def pairs_of(base: Mapping[str, Seconds | str], head: Mapping[str, Seconds | str]) -> tuple[Pairs, Scripted, Scripted]:
     sides = Scripted("base", base), Scripted("head", head)
     return Pairs(base=sides[0], head=sides[1], warehouse=Path("tables"), random=Random(1)), *sides
+
+
+def test_what_a_case_has_loaded_is_not_walked_before_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collecting it took most of a process."""
+    loaded: list[object] = []
+    walked: list[int] = []
+
+    def prepare(catalog: object, counters: object) -> Callable[[], None]:
+        assert catalog is counters or catalog is None
+        walked.append(len(gc.get_objects()))
+        return lambda: loaded.extend([[n] for n in range(100_000)] if not loaded else [])
+
+    monkeypatch.setattr(icebench, "Counters", lambda: None)
+    ticks = count()
+    try:
+        timing._seconds(Case("case", prepare), None, lambda: float(next(ticks)))  # type: ignore[arg-type]
+    finally:
+        gc.unfreeze()
+    assert len(walked) == 8
+    assert max(walked[2:]) < 100_000
 
 
 def test_equal_revisions_pass_at_the_first_look() -> None:
