@@ -170,10 +170,8 @@ def warehouse_of(side: Revision, cache: Path, seconds: float = math.inf) -> Path
 def _writer_of(side: Revision) -> str:
     """What decides how a revision writes tables: its engine, but for what only reads."""
     engine = side.folder / "engine"
-    rooms = sorted(room for room in engine.iterdir() if room.name not in _READERS) if engine.is_dir() else []
-    return (
-        source_digest([room for room in rooms if room.is_dir() or room.suffix == ".py"]) if rooms else str(side.folder)
-    )
+    rooms = [room for room in sorted(engine.glob("*")) if room.suffix == ".py" or (room / "__init__.py").is_file()]
+    return source_digest([room for room in rooms if room.name not in _READERS])
 
 
 def counted_once(side: Side, seconds: float, *, cache: Path) -> str:

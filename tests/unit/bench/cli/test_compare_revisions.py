@@ -96,6 +96,28 @@ def test_what_is_exact_is_counted_once_and_tables_are_kept(tmp_path: Path, scrip
     assert len([own for own in scripted["asked"] if "--build" in own]) == 1
 
 
+def test_tables_are_made_anew_where_another_engine_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def run(self: Revision, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+        assert (module, arguments[1:], seed, seconds) == ("icebench.bench.cases.timing", ("--build",), 0, 60.0)
+        made.append(self.name)
+        return ""
+
+    def revision(name: str, **sources: str) -> Revision:
+        for room in ("write", "plan"):
+            (tmp_path / name / "engine" / room).mkdir(parents=True)
+            (tmp_path / name / "engine" / room / "__init__.py").write_text(sources.get(room, ""))
+        (tmp_path / name / "engine" / "__pycache__").mkdir()
+        return Revision(name=name, folder=tmp_path / name, python="python")
+
+    monkeypatch.setattr(Revision, "run", run)
+    first = compare_revisions.warehouse_of(revision("first"), tmp_path, 60.0)
+    assert compare_revisions.warehouse_of(revision("reads otherwise", plan="x = 1"), tmp_path, 60.0) == first
+    assert compare_revisions.warehouse_of(revision("writes otherwise", write="x = 1"), tmp_path, 60.0) != first
+    assert made == ["first", "writes otherwise"]
+
+
 def test_what_was_not_built_in_time_is_inconclusive(tmp_path: Path, scripted: dict[str, Any]) -> None:
     assert scripted
     context, out = context_of(tmp_path)
