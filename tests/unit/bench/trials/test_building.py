@@ -129,5 +129,5 @@ def test_who_distributes_rows_by_spark_is_measured_with_spark(
     bench = Bench(engines={}, recorder=None, progress=silent, pace=None)  # type: ignore[arg-type]
     for on_spark in (False, True):
         (trial,) = replace(building(made()[0], tmp_path), on_spark=on_spark).trials(bench)
-        assert trial.in_java is on_spark
+        assert trial.in_children is on_spark
     bench.resources.close()
