@@ -190,10 +190,11 @@ def payments(costs: Sequence[LayoutCost], costing: Costing) -> list[Finding]:
     for (low, about, high), cost in sorted(paying, key=lambda own: own[0][1]):
         assert cost.saved is not None
         assert cost.extra is not None
-        when = f"after {_queries(about)}" if about else "at once"
+        when = _when(about)
         more = cost.extra.amount
         takes = f"building it {quantity(abs(more), 's')} {'more' if more > 0 else 'less'}"
-        interval = f" It pays {_when(low)} to {_when(high)} (95% interval)." if high else ""
+        least = f"after {max(1, round(low)):,} to" if low else "at once or after at most"
+        interval = f" It pays {least} {_queries(high)} (95% interval)." if high else ""
         found.append(
             Finding(
                 statement=f"{cost.layout} pays over {baseline} {when}.",
