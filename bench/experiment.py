@@ -21,7 +21,7 @@ from icebench.bench.definition import DEFINITIONS, Definition, copied, one_of
 from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import MEASUREMENTS
-from icebench.bench.execution.pace import Pace
+from icebench.bench.execution.pace import BUILD, Pace
 from icebench.bench.execution.spark_use import SparkDefinition
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
@@ -41,10 +41,13 @@ from icebench.bench.workloads.rows import Rows
 
 _KEYS = frozenset({
     "name", "description", "engines", "measurements", "filters", "layouts", "layout", "table", "axes", "workload",
-    "repetitions", "warmups", "warm_seconds", "case_seconds", "processes", "spark", "seed", "weights", "baseline",
+    "repetitions", "warmups", "warm_seconds", "case_seconds", "build", "processes", "spark", "seed", "weights",
+    "baseline",
 })  # fmt: skip
 """Of a definition itself: no measurement of another package has such a name."""
 DEFAULT_SEED = 1
+BUILDS, BUILD_SECONDS = 3, 30.0
+"""How often the table of each layout is built, and for how long at the most, unless that is fewer than two."""
 DEFAULT_FILES = 61
 """Of each layout: one for each month of the sales, and one for those without a date."""
 
@@ -94,6 +97,12 @@ class Experiment:
         only = self.measured_layouts.get(measurement)
         return measurement in self.measurements and (only is None or layout in only)
 
+    @property
+    def times_builds(self) -> bool:
+        """Whether building is timed: where it can be held against another layout's, and something else is timed."""
+        timed = any(MEASUREMENTS[name].timed for name in self.measurements)
+        return len(self.layouts) > 1 and timed and self.pace.repetitions[BUILD] > 0
+
     def adjusted(
         self, *, scale: float | None = None, repetitions: int | None = None, only: Sequence[str] = ()
     ) -> Experiment:
@@ -112,7 +121,7 @@ class Experiment:
                     each["scale"] = scale
         if repetitions is not None:
             values["repetitions"] = repetitions
-            for name in MEASUREMENTS:
+            for name in (*MEASUREMENTS, BUILD):
                 values.get(name, {}).pop("repetitions", None)
         for key, names in self._sorted(only).items():
             if key == "workload":
@@ -336,12 +345,18 @@ def _pace(root: Definition, own: Mapping[str, Definition]) -> Pace:
     usual = root.whole("repetitions", 5, least=1)
     usual_warmups = root.whole("warmups", 1, least=0)
     timed = {name: values for name, values in own.items() if MEASUREMENTS[name].timed}
-    return Pace(
-        repetitions={name: values.whole("repetitions", usual, least=1) for name, values in timed.items()},
-        warmups={name: values.whole("warmups", usual_warmups, least=0) for name, values in timed.items()},
+    repetitions = {name: values.whole("repetitions", usual, least=1) for name, values in timed.items()}
+    warmups = {name: values.whole("warmups", usual_warmups, least=0) for name, values in timed.items()}
+    builds = root.table(BUILD)
+    pace = Pace(
+        repetitions={**repetitions, BUILD: builds.whole("repetitions", min(BUILDS, usual), least=0)},
+        warmups={**warmups, BUILD: 0},
         warm_seconds=root.number("warm_seconds", 2.0, least=0),
         case_seconds=root.number("case_seconds", math.inf, least=0, infinite=True),
+        build_seconds=builds.number("seconds", BUILD_SECONDS, least=0, infinite=True),
     )
+    builds.done()
+    return pace
 
 
 def _spark(values: Definition) -> SparkDefinition:

@@ -78,7 +78,7 @@ def try_layouts(
             home.mkdir()
             built = build_table(_on_sample(layout, sample), raw, home, spark=_no_spark)
             table = icebench.load_table(built["metadata_location"])
-            trials.append(_measured(layout, table, queries, built["cost"]["seconds"], read=read))
+            trials.append(_measured(layout, table, queries, built["seconds"], read=read))
     for trial in trials[1:]:
         if trial.rows != trials[0].rows:
             raise Disagreement(

@@ -75,6 +75,8 @@ def count(case: Case, catalog: icebench.Catalog) -> CaseResult:
     for _ in range(_MOST_RUNS):
         counters = icebench.Counters()
         timed = case.prepare(catalog, counters)
+        gc.collect()
+        gc.freeze()  # what earlier cases have loaded is no garbage of this one
         with probed() as libraries:
             kept = timed()
         del kept

@@ -7,22 +7,27 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from sysconfig import get_path
 from typing import Protocol
 
-from icebench.bench.cases.revisions import CaseProcessFailed, Unbuildable
+from icebench.bench.cases.revisions import CaseProcessFailed, OutOfTime, Unbuildable
 from icebench.bench.cases.timing import Time
 from icebench.bench.gate.baseline import Baseline, decode
 from icebench.bench.gate.kinds import is_within
 from icebench.bench.gate.outcome import CaseOutcome, Outcome
 from icebench.bench.gate.stacks import Stacks
 from icebench.bench.gate.timing import CONFIRMING, LOOKS, Stand, confirm, ratio_of, screen
-from icebench.bench.gate.verdict import REGRESSIONS, Finding, compare
+from icebench.bench.gate.verdict import REGRESSIONS, Finding, compare, is_slight
 
 Progress = Callable[[str], object]
+Counted = Callable[["Side", float], str]
+"""What a side counts, as a baseline's text, within so many seconds."""
 
 
 class Side(Protocol):
@@ -31,7 +36,7 @@ class Side(Protocol):
     @property
     def name(self) -> str: ...
 
-    def run(self, module: str, *arguments: str, seed: int = 0) -> str: ...
+    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str: ...
 
 
 @dataclass(kw_only=True)
@@ -46,6 +51,8 @@ class Pairs:
         deadline: When to stop, by `clock`.
         clock: Monotonic seconds.
         progress: Called with what is done.
+        at_once: Whether both processes of a pair run at once: on two processors that takes half as long, and what
+            disturbs the machine disturbs both.
     """
 
     base: Side
@@ -55,30 +62,39 @@ class Pairs:
     deadline: float = math.inf
     clock: Callable[[], float] = time.monotonic
     progress: Progress = lambda _: None
+    at_once: bool = False
     cases: dict[str, CaseOutcome] = field(default_factory=dict)
     _longest: float = 0.0
 
     def decide(self, names: Sequence[str]) -> Mapping[str, CaseOutcome]:
         """The verdict on each case."""
         logs: dict[str, list[float]] = {name: [] for name in names}
-        stands = dict.fromkeys(names, Stand.UNDECIDED)
-        for look in LOOKS:
-            self._extend(logs, [n for n in names if stands[n] is Stand.UNDECIDED], look, "screening")
-            for name in names:
-                if stands[name] is Stand.UNDECIDED and len(logs[name]) >= look:
-                    stands[name] = screen(logs[name])
+        stands = self._look(logs, names, LOOKS, "screening", screen)
         suspects = [name for name in names if stands[name] is Stand.SUSPECTED]
         fresh: dict[str, list[float]] = {name: [] for name in suspects}
-        self._extend(fresh, suspects, CONFIRMING, "confirming")
-        for name in suspects:
-            done = len(fresh[name]) >= CONFIRMING
-            stands[name] = confirm(fresh[name], len(suspects)) if done else Stand.INCONCLUSIVE
+        stands |= self._look(fresh, suspects, CONFIRMING, "confirming", partial(confirm, suspects=len(suspects)))
         for name in names:
             if name not in self.cases:
-                stand = Stand.INCONCLUSIVE if stands[name] is Stand.UNDECIDED else stands[name]
                 decided = fresh.get(name) or logs[name]
-                self.cases[name] = CaseOutcome(stand=stand, ratio=ratio_of(decided) if decided else None)
+                self.cases[name] = CaseOutcome(stand=stands[name], ratio=ratio_of(decided) if decided else None)
         return {name: self.cases[name] for name in names}
+
+    def _look(
+        self,
+        logs: dict[str, list[float]],
+        names: Sequence[str],
+        looks: Sequence[int],
+        what: str,
+        decided: Callable[..., Stand],
+    ) -> dict[str, Stand]:
+        """Add pairs until each case is decided at one of the looks, or no time is left, which is the last one."""
+        stands = dict.fromkeys(names, Stand.UNDECIDED)
+        for look in looks:
+            self._extend(logs, [name for name in names if stands[name] is Stand.UNDECIDED], look, what)
+            for name in names:
+                if stands[name] is Stand.UNDECIDED:
+                    stands[name] = decided(logs[name], last=len(logs[name]) < look)
+        return stands
 
     def _extend(self, logs: dict[str, list[float]], names: Sequence[str], pairs: int, what: str) -> None:
         """Add pairs until each case has enough, or no time is left."""
@@ -87,19 +103,41 @@ class Pairs:
             if started + self._longest > self.deadline:
                 return
             self.progress(f"{what}: pair {len(logs[alive[0]]) + 1} of {pairs}, {len(alive)} cases")
-            for name, log in self._pair(alive).items():
+            try:
+                found = self._pair(alive)
+            except OutOfTime:
+                return
+            for name, log in found.items():
                 logs[name].append(log)
             self._longest = max(self._longest, self.clock() - started)
+
+    def left(self) -> float:
+        """Seconds until the deadline.
+
+        Raises:
+            OutOfTime: There are none.
+        """
+        seconds = self.deadline - self.clock()
+        if seconds <= 0:
+            raise OutOfTime
+        return seconds
 
     def _pair(self, names: Sequence[str]) -> dict[str, float]:
         seed = self.random.randrange(2**32)
         sides = [("base", self.base), ("head", self.head)]
         self.random.shuffle(sides)
-        # Not by the side, which may be the same twice.
-        times: dict[str, Mapping[str, Time]] = {
-            role: json.loads(side.run("icebench.bench.cases.timing", str(self.warehouse), *names, seed=seed))
-            for role, side in sides
-        }
+        seconds = self.left()
+
+        def run(side: Side) -> str:
+            arguments = ("icebench.bench.cases.timing", str(self.warehouse), *names)
+            return side.run(*arguments, seed=seed, seconds=seconds if self.at_once else self.left())
+
+        with ThreadPoolExecutor(max_workers=2 if self.at_once else 1) as pool:
+            said = pool.map(run, [side for _, side in sides])
+            # Not by the side, which may be the same twice.
+            times: dict[str, Mapping[str, Time]] = {
+                role: json.loads(text) for (role, _), text in zip(sides, said, strict=True)
+            }
         found = {}
         for name in names:
             base, head = times["base"][name], times["head"][name]
@@ -126,35 +164,63 @@ def unaccepted(base: Baseline, head: Baseline, accepted: Baseline) -> list[Findi
     return [finding for finding in worse if not is_accepted(finding)]
 
 
-def compare_revisions(pairs: Pairs, names: Sequence[str], accepted: Baseline) -> Outcome:
-    """Counters first, then, where these are no worse, time; for what regressed, a profile of both sides.
+def compare_revisions(
+    pairs: Pairs, names: Sequence[str], accepted: Baseline, counted: Counted | None = None
+) -> Outcome:
+    """Counters first, then, where these are no worse, time; for what regressed, a profile of both sides. Where nothing
+    but calls of functions is more, and by little, time decides, of these cases too.
 
     Args:
         pairs: The revisions.
         names: The cases to time.
         accepted: Head's committed baseline of counters.
+        counted: Gives what a side counts; `count_now` where that is not kept.
 
     Raises:
         CaseProcessFailed: A process failed as a whole.
         Unbuildable: Base cannot run the cases.
     """
     base, head = pairs.base, pairs.head
-    pairs.progress("counting the work of both")
     try:
-        before = decode(base.run("icebench.bench.cases.counters"))
-    except CaseProcessFailed as error:
-        raise Unbuildable(f"base cannot run the cases of this checkout: {error}") from error
-    now = decode(head.run("icebench.bench.cases.counters"))
+        before, now = _counted(pairs, counted or count_now)
+    except OutOfTime:
+        return undecided(base.name, head.name, names, "counting")
     findings = unaccepted(before, now, accepted)
-    if findings:
+    slight = [finding for finding in findings if is_slight(finding)]
+    if len(slight) < len(findings):
         return Outcome(base=base.name, head=head.name, counters=[str(finding) for finding in findings])
     cases = {}
-    for name, case in pairs.decide(names).items():
+    for name, case in pairs.decide([*dict.fromkeys((*names, *(finding.case for finding in slight)))]).items():
         cases[name] = case
         if case.stand is Stand.REGRESSED:
             pairs.progress(f"profiling {name}")
-            cases[name] = CaseOutcome(stand=case.stand, ratio=case.ratio, stacks=_profiles(pairs, name))
-    return Outcome(base=base.name, head=head.name, cases=cases, notes=_changes(before, now, cases))
+            with suppress(OutOfTime):
+                cases[name] = CaseOutcome(stand=case.stand, ratio=case.ratio, stacks=_profiles(pairs, name))
+    notes = [f"{finding}; time decides" for finding in slight]
+    return Outcome(
+        base=base.name, head=head.name, cases=cases, notes=[*dict.fromkeys((*notes, *_changes(before, now, cases)))]
+    )
+
+
+def undecided(base: str, head: str, names: Sequence[str], what: str) -> Outcome:
+    """The outcome where the budget was over before anything was timed."""
+    note = f"The budget was over while {what}."
+    return Outcome(base=base, head=head, cases={n: CaseOutcome(stand=Stand.INCONCLUSIVE) for n in names}, notes=[note])
+
+
+def _counted(pairs: Pairs, counted: Counted) -> tuple[Baseline, Baseline]:
+    """What both sides count."""
+    pairs.progress("counting the work of both")
+    try:
+        before = decode(counted(pairs.base, pairs.left()))
+    except CaseProcessFailed as error:
+        raise Unbuildable(f"base cannot run the cases of this checkout: {error}") from error
+    return before, decode(counted(pairs.head, pairs.left()))
+
+
+def count_now(side: Side, seconds: float) -> str:
+    """What a side counts, as a baseline's text."""
+    return side.run("icebench.bench.cases.counters", seconds=seconds)
 
 
 def _changes(base: Baseline, head: Baseline, cases: Mapping[str, CaseOutcome]) -> list[str]:
@@ -166,4 +232,4 @@ def _changes(base: Baseline, head: Baseline, cases: Mapping[str, CaseOutcome]) -
 def _profiles(pairs: Pairs, name: str) -> list[Stacks]:
     """The call stacks of base and of head."""
     arguments = ("icebench.bench.cases.timing", str(pairs.warehouse), name, "--profile", get_path("purelib"))
-    return [json.loads(side.run(*arguments)) for side in (pairs.base, pairs.head)]
+    return [json.loads(side.run(*arguments, seconds=pairs.left())) for side in (pairs.base, pairs.head)]

@@ -8,6 +8,7 @@ that only what differs from both is compiled again.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
 import subprocess
@@ -34,6 +35,10 @@ class CaseProcessFailed(BenchError):
     """A process of a revision ended with an error."""
 
 
+class OutOfTime(BenchError):
+    """There is no time left for what was to be run."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Revision:
     """A revision that can be run.
@@ -48,26 +53,32 @@ class Revision:
     folder: Path
     python: str
 
-    def run(self, module: str, *arguments: str, seed: int = 0) -> str:
+    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
         """What a module of the harness prints, run with this revision's engine.
 
         Args:
             module: Its name.
             arguments: Its arguments.
             seed: The hash seed.
+            seconds: It is ended when it takes longer.
 
         Raises:
             CaseProcessFailed: With the last line of what it said.
+            OutOfTime: It took longer.
         """
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": str(seed)}
-        done = subprocess.run(
-            [self.python, "-m", module, *arguments],
-            env=environment,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [self.python, "-m", module, *arguments],
+                env=environment,
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=None if math.isinf(seconds) else seconds,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise OutOfTime(f"{self.name}: {module} took longer than {seconds:.0f} s") from error
         if done.returncode:
             raise CaseProcessFailed(f"{self.name}: {_last_line(done)}")
         return done.stdout

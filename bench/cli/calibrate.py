@@ -16,7 +16,7 @@ from scipy import stats
 
 from icebench.bench.cases.pairs import Pairs
 from icebench.bench.cases.revisions import WORKTREE, Revision, build, planted
-from icebench.bench.cli.compare_revisions import CACHE, warehouse_of
+from icebench.bench.cli.compare_revisions import CACHE, at_once, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
@@ -80,7 +80,14 @@ def calibrate(
 
         def pairs_of(kind: str, number: int) -> Pairs:
             random = Random(f"{seed} {kind} {number}")
-            return Pairs(base=base, head=heads[kind], warehouse=warehouse, random=random, progress=status.update)
+            return Pairs(
+                base=base,
+                head=heads[kind],
+                warehouse=warehouse,
+                random=random,
+                progress=status.update,
+                at_once=at_once(),
+            )
 
         counts = {kind: decisions if kind == "equal" else injected for kind in heads}
         found = decide(counts, pairs_of, lambda so_far: _keep(path, seed, so_far), kept)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from rich.table import Table
 
 from icebench.bench.cases import tables, timing
-from icebench.bench.cases.pairs import Pairs, compare_revisions
-from icebench.bench.cases.revisions import Revision, build
+from icebench.bench.cases.counters import environment
+from icebench.bench.cases.pairs import Pairs, Side, compare_revisions, count_now, undecided
+from icebench.bench.cases.revisions import OutOfTime, Revision, build
 from icebench.bench.cases.timing import TIMED
 from icebench.bench.cases.work import cases
 from icebench.bench.cli.baselines import read_baseline
@@ -25,9 +28,14 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.gate.baseline import Baseline
 from icebench.bench.gate.outcome import Outcome, as_json, as_junit, as_markdown
 from icebench.bench.gate.timing import Stand
+from icebench.bench.machine import Machine
 from icebench.bench.report.flame import render_regression
+from icebench.bench.tables.cache import source_digest
 
 CACHE = Path("datasets/cache/gate")
+_BENCH = Path(tables.__file__).parents[1]
+_READERS = frozenset({"plan", "read", "inspect", "frames", "spark", "spark_source", "maintenance", "scan.py"})
+"""What of an engine has no part in the tables that are timed."""
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _STYLES = {Stand.REGRESSED: "bold red", Stand.FAILED: "bold red", Stand.PASS: "green"}
 
@@ -77,23 +85,10 @@ def compare_two(
         Unbuildable: A revision cannot be run.
         CaseProcessFailed: A process failed as a whole.
     """
-    deadline = clock() + wanted.seconds
-    names = wanted.names()
-    err = context.terminal.err
-    with err.status("building") as status:
-        sides = [build(each, root=root, cache=(root / CACHE).absolute()) for each in (base, head)]
-        status.update("making the tables")
-        pairs = Pairs(
-            base=sides[0],
-            head=sides[1],
-            warehouse=warehouse_of(sides[0], (root / CACHE).absolute()),
-            random=Random(wanted.seed),
-            deadline=deadline,
-            clock=clock,
-            progress=status.update,
-        )
+    with context.terminal.err.status("building") as status:
         path = context.places.baseline
-        outcome = compare_revisions(pairs, names, read_baseline(path) if path.is_file() else Baseline())
+        accepted = read_baseline(path) if path.is_file() else Baseline()
+        outcome = _compared(base, head, wanted, accepted, (root, clock, status.update))
     folder = context.places.results / "gate"
     for name, text in (
         ("outcome.json", as_json(outcome)),
@@ -110,17 +105,88 @@ def compare_two(
     return outcome.exit_code
 
 
-def warehouse_of(side: Revision, cache: Path) -> Path:
-    """The tables that both sides read, made by one of them, once."""
-    made_by = f"{side.folder.name} {timing.SCALE} {Path(tables.__file__).read_text(encoding='utf-8')}"
-    folder = cache / f"tables-{hashlib.sha256(made_by.encode()).hexdigest()[:16]}"
+def _compared(
+    base: str,
+    head: str,
+    wanted: Wanted,
+    accepted: Baseline,
+    around: tuple[Path, Callable[[], float], Callable[[str], object]],
+) -> Outcome:
+    """The outcome; `around` has the checkout, the clock and what is called with each step."""
+    root, clock, progress = around
+    deadline, names, cache = clock() + wanted.seconds, wanted.names(), (root / CACHE).absolute()
+    try:
+        sides = []
+        for each in (base, head):
+            _left(deadline, clock)
+            sides.append(build(each, root=root, cache=cache))
+        progress("making the tables")
+        warehouse = warehouse_of(sides[0], cache, _left(deadline, clock))
+    except OutOfTime:
+        return undecided(base, head, names, "building")
+    pairs = Pairs(
+        base=sides[0],
+        head=sides[1],
+        warehouse=warehouse,
+        random=Random(wanted.seed),
+        deadline=deadline,
+        clock=clock,
+        progress=progress,
+        at_once=at_once(),
+    )
+    return compare_revisions(pairs, names, accepted, partial(counted_once, cache=cache))
+
+
+def at_once() -> bool:
+    """Whether both processes of a pair may run at once: each has a processor."""
+    return Machine().cores() >= 2
+
+
+def _left(deadline: float, clock: Callable[[], float]) -> float:
+    """Seconds until the deadline; raises OutOfTime where there are none."""
+    if (seconds := deadline - clock()) <= 0:
+        raise OutOfTime
+    return seconds
+
+
+def warehouse_of(side: Revision, cache: Path, seconds: float = math.inf) -> Path:
+    """The tables that both sides read, made by one of them, once for all revisions that write alike; within so many
+    seconds.
+
+    Raises:
+        OutOfTime: It takes longer.
+    """
+    made_by = f"{_writer_of(side)} {timing.SCALE} {Path(tables.__file__).read_text(encoding='utf-8')}"
+    folder = cache / f"tables-{_digest(made_by)}"
     ready = folder / ".ready"
     if not ready.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        side.run("icebench.bench.cases.timing", str(folder), "--build")
+        side.run("icebench.bench.cases.timing", str(folder), "--build", seconds=seconds)
         ready.touch()
     return folder
+
+
+def _writer_of(side: Revision) -> str:
+    """What decides how a revision writes tables: its engine, but for what only reads."""
+    engine = side.folder / "engine"
+    rooms = [room for room in sorted(engine.glob("*")) if room.suffix == ".py" or (room / "__init__.py").is_file()]
+    return source_digest([room for room in rooms if room.name not in _READERS])
+
+
+def counted_once(side: Side, seconds: float, *, cache: Path) -> str:
+    """What a side counts, as a baseline's text. It is exact, so that the same sources in the same environment are
+    counted once; a directory of an engine is named by its sources."""
+    assert isinstance(side, Revision)
+    harness = source_digest([_BENCH / part for part in ("cases", "workloads", "engines/checksum.py")])
+    path = cache / f"counts-{_digest(f'{side.folder.name} {side.python} {harness} {environment()}')}.json"
+    if not path.is_file():
+        write_whole(path, count_now(side, seconds))
+    return path.read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _print(context: Context, outcome: Outcome, folder: Path) -> None:

@@ -26,7 +26,18 @@ from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import BenchError, ConfigError
 from icebench.bench.gate.baseline import Baseline, decode, encode
-from icebench.bench.gate.verdict import Accepted, Change, ExitCode, Finding, Verdict, accept, admissible, compare
+from icebench.bench.gate.verdict import (
+    SLIGHT,
+    Accepted,
+    Change,
+    ExitCode,
+    Finding,
+    Verdict,
+    accept,
+    admissible,
+    compare,
+    is_slight,
+)
 
 HASH_SEEDS = (0, 1, 2, 3, 4)
 """A counter is admitted to the baseline when fresh processes with these hash seeds agree on it."""
@@ -134,6 +145,8 @@ def check(path: Path, run: Callable[[], Baseline], out: Console, again: str = "i
         out.print(
             f"The baseline does not cover what ran: '{again} --accept' takes it in.", markup=False, soft_wrap=True
         )
+    elif any(map(is_slight, verdict.findings)) and all(map(is_slight, (f for f in verdict.findings if f.fails))):
+        out.print(f"Nothing but calls of functions rose, by less than {SLIGHT:.0%}: '{again} --base REV' times that.")
     elif verdict.exit_code is ExitCode.PASS and verdict.can_ratchet:
         out.print(f"Less work than the baseline: '{again} --accept' keeps it so.", markup=False, soft_wrap=True)
     return verdict.exit_code

@@ -136,7 +136,7 @@ class Work:
         for case in warming:
             seconds = self.least[case]
             windows = 2 * max(usual if seconds is None else seconds, WINDOW_SECONDS)
-            left += max(0.0, min(self.pace.warm_seconds, windows) - self.warm.get(case, 0.0))
+            left += max(0.0, min(self.pace.warming(case.measurement), windows) - self.warm.get(case, 0.0))
         return self.done / (self.done + left) if self.done else 0.0
 
 
@@ -239,7 +239,7 @@ class Runner:
             return True  # where one run outlasts the patience, there is no time for more that are not recorded
         if len(runs) < max(least, 0 if trial.seconds is not None else 1):
             return False
-        return sum(cost.wall for cost in runs) >= self.pace.warm_seconds or is_steady(runs)
+        return sum(cost.wall for cost in runs) >= self.pace.warming(trial.case.measurement) or is_steady(runs)
 
     def _attempt(self, alive: dict[Case, Trial], case: Case) -> Cost | None:
         try:

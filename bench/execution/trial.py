@@ -36,6 +36,7 @@ class Trial:
             to time, as all was counted.
         seconds: How long a run takes, where its check measured that.
         after: Checks what a run left behind, when the clock has stopped; gives further figures by metric.
+        on_spark: Whether Spark works for it, whatever the engine.
     """
 
     case: Case
@@ -43,11 +44,12 @@ class Trial:
     prepare: Callable[[], Timed] | None = None
     seconds: float | None = None
     after: Callable[[], Mapping[str, float]] | None = None
+    on_spark: bool = False
 
     @property
     def in_children(self) -> bool:
-        """As `works_in_children` of the engine."""
-        return works_in_children(self.case.engine)
+        """Whether processes that this one started work for it: Spark's, or the engine's (`works_in_children`)."""
+        return self.on_spark or works_in_children(self.case.engine)
 
 
 class Recording(Protocol):

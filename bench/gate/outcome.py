@@ -80,7 +80,8 @@ class Outcome:
 def _ratio_cells(ratio: Ratio | None) -> tuple[str, str, str]:
     if ratio is None:
         return "", "", ""
-    return f"{ratio.estimate:.3f}", f"{ratio.low:.3f} to {ratio.high:.3f}", str(ratio.pairs)
+    bounds = "" if ratio.low is None or ratio.high is None else f"{ratio.low:.3f} to {ratio.high:.3f}"
+    return f"{ratio.estimate:.3f}", bounds, str(ratio.pairs)
 
 
 def as_json(outcome: Outcome) -> str:

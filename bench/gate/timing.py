@@ -1,10 +1,11 @@
 """Is a case slower? Decided by pairs of processes, one of each revision, on the same files.
 
-1. *Screening.* After 8 and after 15 pairs a case is *clear* when the upper bound of its ratio is below 1.10, and drops
-   out. What is left after 15 is *suspected* when the lower bound is above 1 and the estimate above 1.05; otherwise it
+1. *Screening.* After 5, 8 and 15 pairs a case is *clear* when the upper bound of its ratio is below 1.10, and drops
+   out; from 8 on it is *suspected* when the lower bound is above 1 and the estimate above 1.05. What is left after 15
    is inconclusive: too much noise to say either.
-2. *Confirmation.* Suspects alone run 25 pairs more. A case *regressed* when of these alone the lower bound is above 1
-   and the estimate above 1.05; the level of 0.1 % is shared by all suspects.
+2. *Confirmation.* Suspects alone run up to 25 pairs more, and are looked at after 12, 18 and 25. A case *regressed*
+   when of these alone the lower bound is above 1 and the estimate above 1.05, and is clear as before; the level of
+   0.1 % is shared by all suspects and looks, with one more at the end of the budget.
 
 Confirmation sees nothing of what made a case suspected, so it alone bounds false alarms: at most 0.1 % of decisions
 have any, however many cases there are and however often screening looked, and screening makes it fewer. Bounds are of
@@ -23,8 +24,9 @@ import numpy as np
 
 from icebench.bench.statistics.claims import Floats, hodges_lehmann
 
-LOOKS = (8, 15)
-CONFIRMING = 25
+LOOKS = (5, 8, 15)
+SUSPECTING = 8
+CONFIRMING = (12, 18, 25)
 SCREENING_LEVEL = 0.05
 CONFIRMING_LEVEL = 0.001
 LEAST_EFFECT = math.log(1.05)
@@ -45,36 +47,41 @@ class Stand(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """How many times the base the head takes: estimate, and one-sided bounds at the level of the decision."""
+    """How many times the base the head takes: estimate, and one-sided bounds at the level of screening; None where the
+    pairs are too few to bound anything."""
 
     estimate: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     pairs: int
 
 
-def screen(logs: Sequence[float]) -> Stand:
-    """What ln(head / base) of the first pairs of a case say; asked at the numbers of pairs in `LOOKS`."""
+def screen(logs: Sequence[float], *, last: bool = False) -> Stand:
+    """What ln(head / base) of the first pairs of a case say; asked at the numbers of pairs in `LOOKS`, and where there
+    is no time for more, which is the `last` look."""
     values = np.asarray(logs, np.float64)
     if upper_bound(values, SCREENING_LEVEL) < LARGEST_OVERLOOKED:
         return Stand.PASS
-    if len(values) < LOOKS[-1]:
-        return Stand.UNDECIDED
-    return Stand.SUSPECTED if _is_slower(values, SCREENING_LEVEL) else Stand.INCONCLUSIVE
+    if len(values) >= SUSPECTING and _is_slower(values, SCREENING_LEVEL):
+        return Stand.SUSPECTED
+    return Stand.INCONCLUSIVE if last or len(values) >= LOOKS[-1] else Stand.UNDECIDED
 
 
-def confirm(logs: Sequence[float], suspects: int) -> Stand:
-    """What fresh pairs of a suspected case say.
+def confirm(logs: Sequence[float], suspects: int, *, last: bool = False) -> Stand:
+    """What fresh pairs of a suspected case say; asked at the numbers of pairs in `CONFIRMING`, and where there is no
+    time for more, which is the `last` look.
 
     Args:
         logs: ln(head / base) of each pair.
         suspects: How many cases are suspected.
+        last: Whether there will be no more.
     """
     values = np.asarray(logs, np.float64)
-    level = CONFIRMING_LEVEL / suspects
-    if _is_slower(values, level):
+    if _is_slower(values, CONFIRMING_LEVEL / suspects / (len(CONFIRMING) + 1)):
         return Stand.REGRESSED
-    return Stand.PASS if upper_bound(values, SCREENING_LEVEL) < LARGEST_OVERLOOKED else Stand.INCONCLUSIVE
+    if upper_bound(values, SCREENING_LEVEL) < LARGEST_OVERLOOKED:
+        return Stand.PASS
+    return Stand.INCONCLUSIVE if last or len(values) >= CONFIRMING[-1] else Stand.UNDECIDED
 
 
 def overall(cases: Mapping[str, Stand]) -> Stand:
@@ -87,7 +94,7 @@ def ratio_of(logs: Sequence[float]) -> Ratio:
     """The ratio that at least one pair shows."""
     values = np.asarray(logs, np.float64)
     bounds = lower_bound(values, SCREENING_LEVEL), upper_bound(values, SCREENING_LEVEL)
-    low, high = (math.exp(min(bound, 700.0)) for bound in bounds)
+    low, high = (math.exp(bound) if math.isfinite(bound) else None for bound in bounds)
     return Ratio(estimate=math.exp(hodges_lehmann(values)), low=low, high=high, pairs=len(values))
 
 

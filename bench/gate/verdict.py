@@ -14,6 +14,10 @@ CHECKSUM = "checksum"
 """The name under which a changed answer is reported and allowed."""
 
 
+SLIGHT = 0.05
+"""By which share calls of functions may rise, if nothing else does, for time to decide."""
+
+
 class ExitCode(IntEnum):
     """What the process returns."""
 
@@ -85,6 +89,16 @@ class Finding:
         if isinstance(self.before, int) and isinstance(self.now, int) and self.before > 0:
             return f" ({(self.now - self.before) / self.before:+.1%})"
         return ""
+
+
+def is_slight(finding: Finding) -> bool:
+    """Whether it says no more than that calls of functions rose a little: time is to decide what that costs."""
+    return (
+        (finding.change, finding.counter) == (Change.INCREASED, "function_calls")
+        and isinstance(finding.before, int)
+        and isinstance(finding.now, int)
+        and finding.now < (1 + SLIGHT) * finding.before
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

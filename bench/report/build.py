@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from icebench.bench.costs.costing import Costing
@@ -11,14 +12,15 @@ from icebench.bench.definition import Definition
 from icebench.bench.execution.run_file import Run
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.report.compare import Records
-from icebench.bench.report.findings import findings_of
-from icebench.bench.report.knobs import knobs_section
-from icebench.bench.report.layout_costs import costs_section, layout_costs, payments
+from icebench.bench.report.findings import Claims, findings_of
+from icebench.bench.report.knobs import knobs_of
+from icebench.bench.report.layout_costs import claimed, costs_p_values, costs_section, layout_costs, payments
 from icebench.bench.report.layouts import layouts_section
 from icebench.bench.report.model import Fact, Finding, Report, Section
 from icebench.bench.report.quantities import count, quantity
 from icebench.bench.report.remarks import remarks_of
 from icebench.bench.report.sections import sections_of
+from icebench.bench.statistics.claims import assumptions
 
 GLOSSARY = (
     Fact(
@@ -31,6 +33,7 @@ GLOSSARY = (
         "Hodges-Lehmann estimate over pairs of samples from the same round, with the interval of the signed-rank test. "
         "Five pairs can reach 93.75% confidence at most; the confidence that was reached stands beside the interval.",
     ),
+    Fact("Claim", assumptions()),
     Fact("Round", "Every case once, in an order drawn anew, so that a drift of the machine touches all alike."),
     Fact("False-positive rate", "The share of the files without a matching row that is planned."),
     Fact("Recall", "The share of the files with a matching row that is planned; below 100% rows are lost."),
@@ -46,12 +49,12 @@ def build_report(run: Run, *, results_file: str) -> Report:
         results_file: How the user would name the run's file, for the command that makes this report again.
     """
     records = Records(run.records)
-    opening, said = _opening(Records(run.records, layout_order=records.names("layout")), run.environment)
+    opening, said, claims = _opening(records, run.environment)
     return Report(
         title=f"icebench: {run.experiment if run.records else 'nothing'}",
         subtitle=_subtitle(run),
         source=f"run {run.run_id}",
-        findings=findings_of(records, said, run.failures),
+        findings=findings_of(records, said, run.failures, claims),
         remarks=remarks_of(run),
         sections=(*opening, *sections_of(records)),
         facts=tuple(_facts(run)),
@@ -61,17 +64,21 @@ def build_report(run: Run, *, results_file: str) -> Report:
     )
 
 
-def _opening(records: Records, environment: Mapping[str, Any]) -> tuple[list[Section], list[Finding]]:
-    """The answer: layouts by filter, what each costs and when it pays, which knob matters."""
-    asked = Definition(_mapping(environment, "definition"))
+def _opening(records: Records, environment: Mapping[str, Any]) -> tuple[list[Section], list[Finding], Claims]:
+    """The answer: layouts by filter, what each costs and when it pays, which knob matters. Its claims, and those of the
+    findings to come, are corrected together."""
+    asked, ordered = Definition(_mapping(environment, "definition")), records.names("layout")
+    own = replace(records, layout_order=ordered)
     costing = Costing.parse(asked)
-    costs = layout_costs(records, costing)
-    made = [layouts_section(records, costing), costs_section(costs, costing) if costs else None]
+    costs, knobs = layout_costs(own, costing), knobs_of(own, Axes.parse(asked.table("axes")))
+    claims = Claims.of(records, [*costs_p_values(costs), *(knobs.p_values if knobs else ())])
+    costs = claimed(costs, claims.least)
+    made = [layouts_section(own, costing), costs_section(costs, costing) if costs else None]
     said = payments(costs, costing)
-    if (knobs := knobs_section(records, Axes.parse(asked.table("axes")))) is not None:
-        made.append(knobs[0])
-        said += knobs[1]
-    return [section for section in made if section is not None], said
+    if knobs is not None:
+        made.append(knobs.section)
+        said += knobs.findings(claims.least)
+    return [section for section in made if section is not None], said, claims
 
 
 def _subtitle(run: Run) -> str:

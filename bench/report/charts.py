@@ -79,12 +79,14 @@ class BarChart:
 
 @dataclass(frozen=True, kw_only=True)
 class ScatterPoint:
-    """One thing in two quantities; the joined ones are connected from left to right."""
+    """One thing in two quantities; the joined ones are connected from left to right. `reach` is the interval of
+    `x`, where there is one."""
 
     label: str
     x: float
     y: float
     joined: bool = False
+    reach: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

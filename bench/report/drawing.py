@@ -178,7 +178,7 @@ def _scatter(chart: ScatterChart) -> Figure:
     FigureCanvasSVG(figure)
     left = 0.75
     axis = figure.add_axes((left / WIDTH, _FOOT / total, (WIDTH - left - margin) / WIDTH, height / total))
-    axis.set_xlim(0, 1.05 * max(point.x for point in points) or 1)
+    axis.set_xlim(0, 1.05 * max(max(point.reach or (point.x,)) for point in points) or 1)
     axis.set_ylim(0, 1.05 * max(point.y for point in points) or 1)
     axis.set_axisbelow(True)
     axis.grid(visible=True, color=GRID, linewidth=0.8)
@@ -191,6 +191,8 @@ def _scatter(chart: ScatterChart) -> Figure:
     for number, (point, label) in enumerate(zip(points, labels, strict=True)):
         place = min(max(place, point.y / axis.get_ylim()[1]), 1 - step * (len(points) - 1 - number))
         index = 0 if point.joined else 1
+        if point.reach is not None:
+            axis.hlines(point.y, *point.reach, color=series_colour(index), linewidth=1.2, zorder=2)
         axis.plot(
             [point.x],
             [point.y],

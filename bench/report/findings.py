@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pkgutil import resolve_name
 
-from icebench.bench.execution.measurement import MEASUREMENTS, Race, kind_of
+from icebench.bench.execution.measurement import MEASUREMENTS, MeasurementKind, Race, kind_of
 from icebench.bench.records.case import NONE
 from icebench.bench.records.record import Failure
 from icebench.bench.report.compare import Records, best, pooled
@@ -25,25 +25,53 @@ WITHIN = f"{math.expm1(LEAST_EFFECT):.0%}"
 
 
 def findings_of(
-    records: Records, answers: Sequence[Finding] = (), failures: Sequence[Failure] = ()
+    records: Records,
+    answers: Sequence[Finding] = (),
+    failures: Sequence[Failure] = (),
+    claims: Claims | None = None,
 ) -> tuple[Finding, ...]:
     """The findings of a run: what went wrong first, then the answers to what its definition asks, then layouts, then
-    engines, measurement by measurement."""
+    engines, measurement by measurement; `claims` corrects with them what else the report claims."""
+    claims = claims or Claims.of(records)
+    kinds = _kinds(records)
+    faults = _given_by([kind.faults for kind in kinds.values()], records)
+    further = _given_by([kind.findings for kind in kinds.values()], records)
+    said = (contest.finding(claims.least) for contest in claims.contests)
+    return (*_wrong_answers(failures), *faults, *answers, *further, *said)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """All claims of a report, corrected together: what measurements ask, and the largest p-value of a claim."""
+
+    contests: Sequence[_Ranking | _Added]
+    least: float
+
+    @classmethod
+    def of(cls, records: Records, others: Sequence[float] = ()) -> Claims:
+        """Those of the records, and `others`, by their p-values."""
+        contests = _contested(records)
+        return cls(contests, least_sure([*p_values_of(contests), *others]))
+
+
+def _kinds(records: Records) -> dict[str, MeasurementKind]:
     measured = records.names("measurement")
-    kinds = {name: kind_of(name) for name in MEASUREMENTS if name in measured}
+    return {name: kind_of(name) for name in MEASUREMENTS if name in measured}
+
+
+def _contested(records: Records) -> list[_Ranking | _Added]:
+    """What measurements ask, of what there is something to say."""
     # What a run is mostly made for comes first.
     races = sorted(
-        ((name, race) for name, kind in kinds.items() for race in kind.races),
+        ((name, race) for name, kind in _kinds(records).items() for race in kind.races),
         key=lambda own: own[1].between != "layouts",
     )
-    contests = [
+    found = (
         contest
         for name, race in races
         for contest in _contests(race, records.where(measurement=name, metric=race.metric).competing)
-    ]
-    faults = _given_by([kind.faults for kind in kinds.values()], records)
-    further = _given_by([kind.findings for kind in kinds.values()], records)
-    return (*_wrong_answers(failures), *faults, *answers, *further, *_corrected(contests))
+    )
+    return [contest for contest in found if contest.effects]
 
 
 def _given_by(functions: Iterable[str], records: Records) -> list[Finding]:
@@ -61,19 +89,15 @@ def _contests(race: Race, records: Records) -> Iterator[_Ranking | _Added]:
             yield from _added(records, race.what)
 
 
-def fastest_layouts(records: Records) -> dict[str, Finding]:
-    """For each filter of one metric and engine, the layout that is fastest; corrected for all filters together."""
+def races_of_layouts(records: Records) -> dict[str, _Ranking]:
+    """For each filter of one metric and engine, how layouts stand to one another."""
     races = {case: _layouts(records.where(case=case), case) for case in records.names("case")}
-    held = {case: race for case, race in races.items() if race.effects}
-    return dict(zip(held, _corrected(held.values()), strict=True))
+    return {case: race for case, race in races.items() if race.effects}
 
 
-def _corrected(contests: Iterable[_Ranking | _Added]) -> Iterator[Finding]:
-    """The findings of contests, corrected together for multiple comparisons."""
-    held = [contest for contest in contests if contest.effects]
-    p_values = [effect.p_value for contest in held for effect in contest.effects.values()]
-    for contest in held:
-        yield contest.finding(least_sure(p_values))
+def p_values_of(contests: Iterable[_Ranking | _Added]) -> list[float]:
+    """Of all claims that contests may make."""
+    return [effect.p_value for contest in contests for effect in contest.effects.values()]
 
 
 def least_sure(p_values: Sequence[float]) -> float:

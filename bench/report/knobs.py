@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from icebench.bench.execution.pace import FEWEST_BUILDS
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
 from icebench.bench.report.compare import Records, median, series_of
-from icebench.bench.report.findings import least_sure, reach
+from icebench.bench.report.findings import reach
 from icebench.bench.report.layouts import READ
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import listed, times
 from icebench.bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
 from icebench.bench.statistics.designs import Term, terms_of
 
-_TIMED_ONCE = "Build"
 _METRICS = (
     ("filtered", "scan_time", "Filtered read"),
     ("planning", "latency_cold", "Cold plan"),
     ("decimals", "scan_time", "Full scan"),
-    ("build", "build_seconds", _TIMED_ONCE),
+    ("build", "build_cpu_seconds", "Build"),
     ("build", "build_bytes_on_disk", "Size"),
 )
 _EXPLANATION = (
     "How many times as long, or as much, it takes with one value of a knob as with its first, in the mean over the "
     "values of the others; for two knobs, how many times the effect of one is what it is without the other. Ratios of "
-    "the same rounds, pooled over filters, with 95% intervals over rounds and processes. A table is built once, and "
-    "bytes are counted: they have no interval."
+    "the same rounds, pooled over filters, with 95% intervals over rounds and processes; building in processor time. "
+    "Bytes are counted: they have no interval."
 )
 Effects = dict[str, Effect | float]
 """Name of a quantity -> its ratio, with an interval or without."""
 
 
-def knobs_section(records: Records, axes: Axes) -> tuple[Section, tuple[Finding, ...]] | None:
-    """The section and what may be claimed; None where nothing was varied, or not all of it was measured."""
+@dataclass(frozen=True)
+class Knobs:
+    """The section, and the effects of which some may be claimed, by layout and knob."""
+
+    section: Section
+    found: Mapping[str, Sequence[tuple[Term, Effects]]]
+
+    @property
+    def p_values(self) -> list[float]:
+        """Of all effects on time."""
+        return [effect.p_value for *_, effect in self._timed()]
+
+    def findings(self, least: float) -> list[Finding]:
+        """What was counted, and the effects on time whose p-value is at most `least`, largest first."""
+        return list(_findings(self.found, list(self._timed()), least))
+
+    def _timed(self) -> Iterator[tuple[str, Term, str, Effect]]:
+        for layout, own in self.found.items():
+            for term, effects in own:
+                yield from ((layout, term, words, e) for words, e in effects.items() if isinstance(e, Effect))
+
+
+def knobs_of(records: Records, axes: Axes) -> Knobs | None:
+    """The effects of what was varied; None where nothing was, or not all of it was measured."""
     if not axes.values:
         return None
     terms, names = terms_of(axes.levels, axes.design), axes.combinations()
@@ -56,7 +79,7 @@ def knobs_section(records: Records, axes: Axes) -> tuple[Section, tuple[Finding,
         tables=tuple(_table(layout, own, columns) for layout, own in found.items()),
         opening=True,
     )
-    return section, tuple(_findings(found))
+    return Knobs(section, found)
 
 
 def _bases(layouts: Sequence[str]) -> tuple[str, ...]:
@@ -71,8 +94,10 @@ def _effects_of(records: Records, tried: Sequence[str], term: Term) -> Effects:
             cases = list(_complete(own.where(engine=engine), tried))
             if not cases or min(min(r.samples) for case in cases for r in case) <= 0:
                 continue
-            if measurement == "build":
+            if cases[0][0].unit == "bytes":
                 found[words] = _product(term, [median(record) for record in cases[0]])
+            elif min(len(r.samples) for case in cases for r in case) < FEWEST_BUILDS and measurement == "build":
+                continue
             elif (effect := contrast_of([[series_of(r) for r in case] for case in cases], term.weights)) is not None:
                 found[words] = effect
                 if all(READ in record.counters for case in cases for record in case):
@@ -98,7 +123,7 @@ def _counted(layout: str, own: Sequence[tuple[Term, Effects]]) -> Iterator[Findi
     counted: dict[str, dict[Term, float]] = {}
     for term, effects in own:
         for words, effect in effects.items():
-            if isinstance(effect, float) and words != _TIMED_ONCE and abs(np.log(effect)) > LEAST_EFFECT:
+            if isinstance(effect, float) and abs(np.log(effect)) > LEAST_EFFECT:
                 counted.setdefault(words, {})[term] = effect
     for words, ratios in counted.items():
         ranked = sorted(ratios.items(), key=lambda each: -abs(np.log(each[1])))
@@ -157,19 +182,13 @@ def _points(effects: Effects) -> Iterator[Point]:
             yield Point(series=name, value=effect.ratio, low=effect.low, high=effect.high)
 
 
-def _findings(found: dict[str, list[tuple[Term, Effects]]]) -> Iterator[Finding]:
-    """What was counted; then the significant effects on time, largest first, corrected together."""
+def _findings(
+    found: Mapping[str, Sequence[tuple[Term, Effects]]], timed: Sequence[tuple[str, Term, str, Effect]], least: float
+) -> Iterator[Finding]:
+    """What was counted; then the significant effects on time, largest first."""
     for layout, own in found.items():
         yield from _counted(layout, [(term, effects) for term, effects in own if not term.is_interaction])
-    timed = [
-        (layout, term, words, effect)
-        for layout, own in found.items()
-        for term, effects in own
-        for words, effect in effects.items()
-        if isinstance(effect, Effect)
-    ]
-    sure = least_sure([effect.p_value for *_, effect in timed])
-    claimed = sorted((own for own in timed if own[3].p_value <= sure), key=lambda own: -abs(np.log(own[3].ratio)))
+    claimed = sorted((own for own in timed if own[3].p_value <= least), key=lambda own: -abs(np.log(own[3].ratio)))
     for layout, term, words, effect in claimed:
         against = f" as with {term.against}" if term.against else "; the one changes the other's effect"
         yield Finding(

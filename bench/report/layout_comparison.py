@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.definition import one_of
@@ -10,11 +11,20 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import BUILDER
 from icebench.bench.execution.run_file import Run
 from icebench.bench.report.compare import Records
-from icebench.bench.report.findings import fastest_layouts
-from icebench.bench.report.layout_costs import BUILDS, LayoutCost, builds_table, layout_costs, payments
+from icebench.bench.report.findings import least_sure, p_values_of, races_of_layouts
+from icebench.bench.report.layout_costs import (
+    BUILDS,
+    LayoutCost,
+    builds_table,
+    claimed,
+    costs_p_values,
+    layout_costs,
+    payments,
+)
 from icebench.bench.report.layouts import NAMES, Grid, grids, heat_map, heated, timed_records
 from icebench.bench.report.model import Comparison, Finding, Row, Table, plain
 from icebench.bench.report.quantities import count, listed, times
+from icebench.bench.statistics.claims import LEAST_EFFECT
 
 _READS = ("bytes", "planned")
 
@@ -35,12 +45,15 @@ def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Compari
         raise ConfigError("has no two layouts with figures of the same filters to compare", path=run.run_id)
     asked = found[0].of(chosen[0])
     how = "by the run's weights" if costing.weights else "each asked as often as the others"
+    races = races_of_layouts(timed_records(records))
     costs = layout_costs(records, costing)
+    least = least_sure([*p_values_of(races.values()), *costs_p_values(costs)])
+    costs = claimed(costs, least)
     summaries = (_summary(found, chosen, costing), *([builds_table(costs, costing)] if costs else []))
     engines = listed(list(dict.fromkeys(grid.engine for grid in found)))
     return Comparison(
         title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}",
-        findings=(*_by_filter(records, found), *payments(costs, costing)),
+        findings=(*_by_filter(found, {c: race.finding(least) for c, race in races.items()}), *payments(costs, costing)),
         tables=(*summaries, *map(heat_map, found)),
         notes=tuple(dict.fromkeys(grid.note for grid in found if grid.note)),
         rows=(*_rows(found, costing), *_build_rows(costs)),
@@ -61,11 +74,10 @@ def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) ->
     )
 
 
-def _by_filter(records: Records, found: Sequence[Grid]) -> Iterator[Finding]:
+def _by_filter(found: Sequence[Grid], fastest: Mapping[str, Finding]) -> Iterator[Finding]:
     """For each filter the layout that is fastest, where that may be claimed, and the one of which the least is read,
     which is counted."""
     reads = next((grid for grid in found if grid.key in _READS), None)
-    fastest = fastest_layouts(timed_records(records))
     for case in dict.fromkeys(case for grid in found for case in grid.cases):
         said = [f"reads {_least(reads, case)}"] if reads is not None and case in reads.cases else []
         if case in fastest:
@@ -78,7 +90,8 @@ def _by_filter(records: Records, found: Sequence[Grid]) -> Iterator[Finding]:
 def _least(grid: Grid, case: str) -> str:
     values = {layout: grid.values[case, layout] for layout in grid.layouts if (case, layout) in grid.values}
     first = min(values, key=lambda layout: values[layout])
-    others = [f"{times(v / values[first])} on {n}" for n, v in values.items() if v > values[first] > 0]
+    least = math.exp(LEAST_EFFECT)
+    others = [f"{times(v / values[first])} on {n}" for n, v in values.items() if v > least * values[first] > 0]
     return f"least on {first} ({', '.join(others)})" if others else "as much on each layout"
 
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.costs.object_store import dollars_per_month
+from icebench.bench.execution.pace import FEWEST_BUILDS
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import ScatterChart, ScatterPoint
-from icebench.bench.report.compare import Records, median
-from icebench.bench.report.findings import least_sure
-from icebench.bench.report.layouts import Grid, grids, heated, timed_records
+from icebench.bench.report.compare import Records, median, series_of
+from icebench.bench.report.layouts import Grid, grids, heated, processor_records, timed_records
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import count, digits, quantity
+from icebench.bench.statistics.break_even import Difference, Interval, difference_of, interval_of, pays_after
 from icebench.bench.statistics.claims import Effect, Series, effect_of
 
 BUILDS = {
-    "seconds": ("Build", "s"),
+    "cpu_seconds": ("Build", "s"),
+    "seconds": ("By the clock", "s"),
     "compaction_seconds": ("Compaction", "s"),
     "bytes_written": ("Written", "bytes"),
     "bytes_compacted": ("Compacted", "bytes"),
@@ -27,11 +29,13 @@ BUILDS = {
     "files": ("Files", "files"),
     "manifests": ("Manifests", "manifests"),
 }
-"""Figure of a build, as `icebench.bench.tables.table_builder.BuildCost` has it -> its column and its unit."""
+"""Figure of a build, as its records name it after ``build_`` -> its column and its unit."""
+PROCESSOR, CLOCK = "processor time", "time by the clock"
 _EXPLANATION = (
     "A query is the mean over the filters, each as often as the definition's weights say. A layout pays over the "
-    "baseline after as many queries as make up for what it takes longer to build, if that a query takes less can be "
-    "claimed."
+    "baseline after as many queries as make up for what it takes more to build, if that a query takes less can be "
+    "claimed. Builds and queries both count in processor time, which other programs disturb least; by the clock where "
+    "an engine does not report it. The interval has the error of both."
 )
 
 
@@ -44,61 +48,91 @@ class LayoutCost:
         build: Key of `BUILDS` -> what building it took and gave; nothing for a table that was there.
         query: Quantity -> the mean over the filters, by the keys of `icebench.bench.report.layouts.grids`.
         engine: Whose time of a query that is.
-        saved: Seconds that a query takes less than on the baseline: low, middle, high; of a layout that takes longer
-            negative; None where that is no claim.
-        extra_seconds: What building it takes more than the baseline.
+        clock: In which time it pays: `PROCESSOR` or `CLOCK`.
+        saved: Seconds that a query takes less than on the baseline; of a layout that takes longer negative; None where
+            that is no claim, or was not measured.
+        p_value: Of the claim that it takes less, or more; None of the baseline, and where that was not measured.
+        extra: Seconds that building it takes more than the baseline; None where either was not built twice.
+        taken: What building it takes by that clock: low, about, high; None where it was not built twice.
     """
 
     layout: str
     build: Mapping[str, float]
     query: Mapping[str, float]
     engine: str
-    saved: tuple[float, float, float] | None
-    extra_seconds: float | None
+    clock: str = PROCESSOR
+    saved: Difference | None = None
+    p_value: float | None = None
+    extra: Difference | None = None
+    taken: Interval | None = None
 
-    def pays_after(self) -> tuple[float, float, float] | None:
+    def pays_after(self) -> Interval | None:
         """Queries until it has paid over the baseline: at least, about, at most; zeros where it does at once, None
         where it never does or that is undecided."""
-        if self.saved is None or self.saved[1] <= 0 or self.extra_seconds is None:
-            return None
-        least, middle, most = (max(0.0, self.extra_seconds / seconds) for seconds in self.saved)
-        return most, middle, least  # saving most pays soonest
+        return None if self.saved is None or self.extra is None else pays_after(self.extra, self.saved)
 
 
 def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
     """The costs of layouts of which queries and builds were measured; none of fewer than two. That a query takes less
-    on one than on the baseline is a claim, corrected for all layouts."""
+    on one than on the baseline is a claim, which `claimed` corrects."""
     found = grids(records, costing)
     timed = next((grid for grid in found if grid.key == "time"), None)
     builds = records.where(measurement="build")
     if timed is None or len(timed.layouts) < 2 or not builds:
         return []
     baseline = costing.baseline if costing.baseline in timed.layouts else timed.layouts[0]
-    series = timed_records(records)
-    built = {layout: _build(builds, layout) for layout in timed.layouts}
-    means = {layout: _means_by_round(series, layout, timed, costing) for layout in timed.layouts}
-    effects = {layout: _effect(means[baseline], means[layout]) for layout in timed.layouts if layout != baseline}
-    least = least_sure([effect.p_value for effect in effects.values() if effect is not None])
+    clock, queries, built = _clocked(records, builds, timed, costing)
+    effects = {layout: _effect(queries[baseline], queries[layout]) for layout in timed.layouts if layout != baseline}
     costs = []
     for layout in timed.layouts:
         effect = effects.get(layout)
-        own, other = built[layout].get("seconds"), built[baseline].get("seconds")
+        own, taken = built[layout], queries[layout]
         costs.append(
             LayoutCost(
                 layout=layout,
-                build=built[layout],
+                build=_build(builds, layout),
                 query=_means(found, layout, costing),
                 engine=timed.engine,
-                saved=None if effect is None or effect.p_value > least else _saved(means[baseline], effect),
-                extra_seconds=None if own is None or other is None else own - other,
+                clock=clock,
+                saved=None if effect is None else _more(taken, queries[baseline]),
+                p_value=None if effect is None else effect.p_value,
+                extra=_more(built[baseline], own) if layout in effects else None,
+                taken=None if own is None else interval_of(own),
             )
         )
     return costs
 
 
+def costs_p_values(costs: Iterable[LayoutCost]) -> list[float]:
+    """Of the claims that queries take less."""
+    return [cost.p_value for cost in costs if cost.p_value is not None]
+
+
+def claimed(costs: Iterable[LayoutCost], least: float) -> list[LayoutCost]:
+    """The costs with savings where they are claims; `least` is the largest p-value of a claim, corrected for all claims
+    of the report (`least_sure`)."""
+    return [replace(c, saved=None) if c.p_value is not None and c.p_value > least else c for c in costs]
+
+
+def _clocked(
+    records: Records, builds: Records, timed: Grid, costing: Costing
+) -> tuple[str, dict[str, Series | None], dict[str, Series | None]]:
+    """In which time a layout pays, what a query takes by layout in each round, and what a build does. Processor time
+    where all of them have it; that of Java comes in hundredths of a second, and a query may take none of them."""
+
+    def asked(series: Records) -> dict[str, Series | None]:
+        return {layout: _means_by_round(series, layout, timed, costing) for layout in timed.layouts}
+
+    clock, queries, metric = PROCESSOR, asked(processor_records(records)), "build_cpu_seconds"
+    by_clock = asked(timed_records(records))
+    if any(by_clock[layout] and not own for layout, own in queries.items()):
+        clock, queries, metric = CLOCK, by_clock, "build_seconds"
+    return clock, queries, {layout: _series(builds.one(layout=layout, metric=metric)) for layout in timed.layouts}
+
+
 def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
     """The tables, and the picture of asking against building."""
-    placed = [cost for cost in costs if cost.build]
+    placed = [cost for cost in costs if cost.taken is not None]
     charts = (_pareto(placed),) if len(placed) > 1 else ()
     return Section(
         key="costs",
@@ -142,8 +176,9 @@ def builds_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
         title=f"What building a layout takes, and when it pays over {baseline}",
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
-        note="Compaction rewrites appended rows into the layout's order and files. Its seconds and bytes are part of "
-        "those of the build.",
+        note=f"Build is {PROCESSOR}; the median of several builds of each table, interleaved with the queries. It pays "
+        f"by {costs[0].clock}. Compaction rewrites appended rows into the layout's order and files; its seconds by the "
+        "clock, and its bytes, are part of the build's.",
     )
 
 
@@ -154,20 +189,27 @@ def payments(costs: Sequence[LayoutCost], costing: Costing) -> list[Finding]:
     found = []
     for (low, about, high), cost in sorted(paying, key=lambda own: own[0][1]):
         assert cost.saved is not None
-        when = "at once" if not high else f"after {count(max(1, round(about)), 'query', 'queries')}"
-        less = quantity(cost.saved[1], "s")
-        extra = cost.extra_seconds or 0.0
-        built = f", building it {quantity(abs(extra), 's')} {'more' if extra > 0 else 'less'}" if extra else ""
-        interval = (
-            f" It pays after {max(1, round(low)):,} to {max(1, round(high)):,} queries (95% interval)." if high else ""
-        )
+        assert cost.extra is not None
+        when = _when(about)
+        more = cost.extra.amount
+        takes = f"building it {quantity(abs(more), 's')} {'more' if more > 0 else 'less'}"
+        least = f"after {max(1, round(low)):,} to" if low else "at once or after at most"
+        interval = f" It pays {least} {_queries(high)} (95% interval)." if high else ""
         found.append(
             Finding(
                 statement=f"{cost.layout} pays over {baseline} {when}.",
-                evidence=f"A query takes {less} less{built}.{interval}",
+                evidence=f"A query takes {quantity(cost.saved.amount, 's')} less of {cost.clock}, {takes}.{interval}",
             )
         )
     return found
+
+
+def _when(queries: float) -> str:
+    return f"after {_queries(queries)}" if queries else "at once"
+
+
+def _queries(queries: float) -> str:
+    return count(max(1, round(queries)), "query", "queries")
 
 
 def _baseline(costs: Sequence[LayoutCost], costing: Costing) -> str:
@@ -189,12 +231,13 @@ def _pays(cost: LayoutCost, *, is_baseline: bool) -> Cell:
         return Cell(text="baseline")
     after = cost.pays_after()
     if after is None:
-        never = cost.saved is not None and cost.saved[1] < 0
+        never = cost.saved is not None and cost.saved.amount < 0
         return Cell(text="never" if never else "undecided", tone=Tone.DOUBTFUL)
-    low, about, high = (max(1, round(queries)) for queries in after)
-    if not after[2]:
+    low, about, high = after
+    if not high:
         return Cell(text="at once")
-    return Cell(text=f"after {count(about, 'query', 'queries')}", detail=f"[{low:,}, {high:,}]")
+    bounds = ", ".join(f"{max(1, round(own)):,}" if own else "at once" for own in (low, high))
+    return Cell(text=_when(about), detail=f"[{bounds}]")
 
 
 def _means(found: Sequence[Grid], layout: str, costing: Costing) -> dict[str, float]:
@@ -202,26 +245,35 @@ def _means(found: Sequence[Grid], layout: str, costing: Costing) -> dict[str, fl
     return {key: value for key, value in means.items() if value is not None}
 
 
-def _means_by_round(series: Records, layout: str, timed: Grid, costing: Costing) -> dict[tuple[int, int], float]:
-    """The mean over the filters in each round in which a layout was asked all of them."""
+def _means_by_round(series: Records, layout: str, timed: Grid, costing: Costing) -> Series | None:
+    """The mean over the filters in each round in which a layout was asked all of them; None without one, or where a
+    mean is nothing."""
     by_case = {case: series.one(layout=layout, case=case) for case in timed.of(layout)}
     known = {case: record for case, record in by_case.items() if record is not None}
-    return _by_round(known, costing) if known and len(known) == len(by_case) else {}
-
-
-def _effect(baseline: Mapping[tuple[int, int], float], layout: Mapping[tuple[int, int], float]) -> Effect | None:
-    """How many times the base the other takes; None where no round has both."""
-    if not baseline.keys() & layout.keys() or min(*baseline.values(), *layout.values()) <= 0:
+    means = _by_round(known, costing) if known and len(known) == len(by_case) else {}
+    if not means or min(means.values()) <= 0:
         return None
-    base, head = (Series(np.array(list(own.values())), np.array(list(own))) for own in (baseline, layout))
-    return effect_of([(base, head)])
+    return Series(np.array(list(means.values())), np.array(list(means)))
 
 
-def _saved(baseline: Mapping[tuple[int, int], float], effect: Effect) -> tuple[float, float, float]:
-    """Seconds of a query on the baseline that the effect saves: the least, about, the most."""
-    seconds = float(np.median(list(baseline.values())))
-    least, about, most = (seconds * (1 - share) for share in (effect.high, effect.ratio, effect.low))
-    return least, about, most
+def _series(record: Record | None) -> Series | None:
+    """What building took each time; None of a single one, of which nobody knows how far it is off."""
+    if record is None or len(record.samples) < FEWEST_BUILDS or min(record.samples) <= 0:
+        return None
+    return series_of(record)
+
+
+def _effect(baseline: Series | None, layout: Series | None) -> Effect | None:
+    """How many times the base the other takes; None where no round has both."""
+    if baseline is None or layout is None:
+        return None
+    if not {*map(tuple, baseline.rounds.tolist())} & {*map(tuple, layout.rounds.tolist())}:
+        return None
+    return effect_of([(baseline, layout)])
+
+
+def _more(base: Series | None, head: Series | None) -> Difference | None:
+    return None if base is None or head is None else difference_of(base, head)
 
 
 def _by_round(records: Mapping[str, Record], costing: Costing) -> dict[tuple[int, int], float]:
@@ -237,19 +289,35 @@ def _build(builds: Records, layout: str) -> dict[str, float]:
 
 
 def _pareto(costs: Sequence[LayoutCost]) -> ScatterChart:
+    unit = "cpu_seconds" if costs[0].clock == PROCESSOR else "seconds"
+
     def is_beaten(one: LayoutCost) -> bool:
-        """Whether another is no worse in both and better in one."""
-        own = (one.build["seconds"], one.query["time"])
-        others = [(c.build["seconds"], c.query["time"]) for c in costs]
-        return any(o != own and o[0] <= own[0] and o[1] <= own[1] for o in others)
+        """Whether another is no worse in both and better in one; in building, beyond the intervals of both."""
+        return any(
+            other.query["time"] <= one.query["time"]
+            and other.build[unit] <= one.build[unit]
+            and (other.query["time"] < one.query["time"] or _is_less(other.taken, one.taken))
+            for other in costs
+            if other is not one
+        )
 
     return ScatterChart(
-        caption="Seconds to build a layout against the time of a query on it. None of those that are joined is beaten "
-        "in both.",
+        caption=f"{costs[0].clock.capitalize()} of building a layout, with its 95% interval, against the time of a "
+        "query on it. None of those that are joined is beaten in both.",
         x_axis="seconds to build",
         y_axis="milliseconds of a query",
         points=tuple(
-            ScatterPoint(label=c.layout, x=c.build["seconds"], y=1000 * c.query["time"], joined=not is_beaten(c))
-            for c in costs
+            ScatterPoint(
+                label=cost.layout,
+                x=cost.build[unit],
+                y=1000 * cost.query["time"],
+                joined=not is_beaten(cost),
+                reach=None if cost.taken is None else (cost.taken[0], cost.taken[2]),
+            )
+            for cost in costs
         ),
     )
+
+
+def _is_less(one: Interval | None, other: Interval | None) -> bool:
+    return one is not None and other is not None and one[2] < other[0]

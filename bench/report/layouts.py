@@ -18,6 +18,7 @@ NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "Fro
 READ = "storage_bytes_read"
 """The counter of bytes read, of engines that report it."""
 _TIMED = {("filtered", "scan_time"): "Time of the filtered read", ("planning", "latency_cold"): "Time of a cold plan"}
+_CPU = {"scan_time": "scan_cpu", "latency_cold": "cpu_cold"}
 _DARKEST = 2.0
 _OF_MODEL = ("s3", "dollars")
 _MODELLED = "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md."
@@ -108,6 +109,15 @@ def timed_records(records: Records) -> Records:
         if timed:
             return timed.where(engine=timed.engines[0])
     return records.where(measurement="")
+
+
+def processor_records(records: Records) -> Records:
+    """The processor time of what `timed_records` has by the clock."""
+    timed = timed_records(records)
+    if not timed:
+        return timed
+    first = timed.all[0]
+    return records.where(measurement=first.measurement, metric=_CPU[first.metric], engine=first.engine)
 
 
 def _time(records: Records) -> Grid | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from icebench.bench.report import tables
@@ -9,6 +10,7 @@ from icebench.bench.report.charts import Bar, BarChart, BarPanel, Share
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import listed, quantity
+from icebench.bench.statistics.claims import LEAST_EFFECT
 
 MATCHING, WASTED, PRUNED = "planned, holds a matching row", "planned for nothing", "pruned"
 _SHARES = {
@@ -235,7 +237,8 @@ def lost_files(records: Records) -> Iterator[Finding]:
 
 
 def layouts_by_filter(records: Records) -> Iterator[Finding]:
-    """For each filter, the layout of which the least is read, and how much less that is."""
+    """For each filter, the layouts of which the least is read, and how much less that is; they are alike where they
+    differ by no more than `LEAST_EFFECT`."""
     pruning = records.where(measurement="pruning")
     for case in pruning.names("case"):
         of_case = pruning.where(case=case)
@@ -247,20 +250,24 @@ def layouts_by_filter(records: Records) -> Iterator[Finding]:
         if len(planned) < 2:
             continue
         ranked = sorted(planned, key=lambda layout: planned[layout])
-        first, others = ranked[0], ranked[1:]
-        if planned[first] == planned[others[-1]]:
-            statement = (
-                f"For {case} no layout prunes better: each reads {quantity(planned[first], 'ratio')} of the table."
-            )
+        first, most = ranked[0], planned[ranked[0]] * math.exp(LEAST_EFFECT)
+        least = [layout for layout in ranked if planned[layout] <= most]
+        reads = _reach(planned[first], planned[least[-1]])
+        if least == ranked:
+            statement = f"For {case} no layout prunes better: each reads {reads} of the table."
         else:
-            rest = _grouped((quantity(planned[layout], "ratio"), layout) for layout in others)
-            statement = (
-                f"For {case}, {first} reads least: {quantity(planned[first], 'ratio')} of the table, against {rest}."
-            )
+            rest = _grouped((quantity(planned[layout], "ratio"), layout) for layout in ranked[len(least) :])
+            verb = "reads" if len(least) == 1 else "read"
+            statement = f"For {case}, {listed(least)} {verb} least: {reads} of the table, against {rest}."
         text = own.all[0].detail.get("filter")
         evidence = [f"{text}."] if text else []
         evidence += _truth(own, first)
         yield Finding(statement=statement, evidence=" ".join(evidence))
+
+
+def _reach(low: float, high: float) -> str:
+    shown = dict.fromkeys(quantity(share, "ratio") for share in (low, high))
+    return " to ".join(shown)
 
 
 def _grouped(figures: Iterable[tuple[str, str]]) -> str:

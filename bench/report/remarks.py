@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from icebench.bench.execution.measurement import kind_of
+from icebench.bench.execution.pace import BUILD
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Failure, Record, Skipped
 from icebench.bench.report.compare import median, spread
@@ -103,7 +104,7 @@ def _matches_nothing(record: Record) -> bool:
 
 def is_timed(record: Record) -> bool:
     """Whether the record's samples come from a clock: only those have noise. A difference of two, which may be next to
-    nothing, has no relative scatter; the noise is that of its scan. A table is built once."""
+    nothing, has no relative scatter; the noise is that of its scan."""
     kind = kind_of(record.measurement)
     clocked = record.unit in {"s", "ms", "us", "µs", "ns"} or record.unit.endswith("/s")
     return clocked and kind.timed and record.metric not in kind.differences
@@ -127,7 +128,7 @@ def _of_samples(records: Iterable[Record]) -> Iterator[Remark]:
             f"the median: {'; '.join(shown)}{more}.",
             advice="End other programs, raise 'repetitions', and distrust differences below the spread.",
         )
-    few = [r for r in timed if len(r.samples) < FEWEST_REPETITIONS]
+    few = [r for r in timed if len(r.samples) < FEWEST_REPETITIONS and r.measurement != BUILD]  # has its own interval
     if few:
         measurements = listed(list(dict.fromkeys(r.measurement for r in few)))
         fewest = min(len(r.samples) for r in few)

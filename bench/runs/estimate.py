@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import CorruptRecords
 from icebench.bench.execution.measurement import MEASUREMENTS, Asked
+from icebench.bench.execution.pace import BUILD
 from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.experiment import Experiment
 from icebench.bench.workloads.definitions import RowsWorkload, Workload
@@ -23,7 +24,9 @@ _SAMPLE_VALUES = 1 << 19
 _FEWEST_SAMPLED = 500
 """Rows, of a wide table: of fewer, columns are more headers than values."""
 _BUILD_SECONDS = 40.0
-"""To write it on two cores."""
+"""To write a table of scale 1 on two cores, until its files have the size that is wanted."""
+_ONE_BUILD_SECONDS = 16.0
+"""To write it once."""
 _AROUND = 0.06
 """Seconds around each execution: garbage is collected, a handle opened."""
 _START = {True: 15.0, False: 2.0}
@@ -94,6 +97,7 @@ def _counted(experiment: Experiment) -> Estimate:
         seconds += count * (2 * once + warm + pace.rounds(name, once) * (once + _AROUND))
     layouts, workloads = len(experiment.layouts), experiment.workloads
     tables = sum(workload.size * workload.tables_made(layouts) for workload in workloads)
+    seconds += sum(_built(workload, experiment) for workload in workloads)
     known = all(workload.known_bytes for workload in workloads)
     return Estimate(
         cases=sum(count for _, count, _ in parts),
@@ -101,6 +105,14 @@ def _counted(experiment: Experiment) -> Estimate:
         size=round(sum(_bytes_made(workload, layouts) for workload in workloads)) if known else None,
         basis="by rule of thumb, right within a factor of three",
     )
+
+
+def _built(workload: Workload, experiment: Experiment) -> float:
+    """Seconds to build the table of each layout again and again, once unrecorded."""
+    if not (isinstance(workload, RowsWorkload) and experiment.times_builds):
+        return 0.0
+    once = _ONE_BUILD_SECONDS * workload.size
+    return len(experiment.layouts) * (1 + experiment.pace.rounds(BUILD, once)) * once
 
 
 def _bytes_made(workload: Workload, layouts: int) -> float:

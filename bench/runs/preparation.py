@@ -19,9 +19,11 @@ from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.execution.trial import Measurement
 from icebench.bench.experiment import Experiment
 from icebench.bench.progress import Progress
+from icebench.bench.records.case import Case
 from icebench.bench.runs.own_tables import own_tables
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.datasets import Dataset, DatasetRequest, find_or_build
+from icebench.bench.tables.table_builder import TableBuild, is_distributed
 from icebench.bench.trials.building import Building
 from icebench.bench.trials.subject import Subject
 from icebench.bench.truth.filters import filter_columns
@@ -81,8 +83,8 @@ class Preparation:
         return found
 
     def _of_table(self, workload: Workload, table: Subject) -> Iterator[Measurement]:
-        if table.cost is not None:
-            yield Building(case=table.case(BUILD.name), cost=table.cost)
+        if table.building is not None:
+            yield table.building
         yield from self._made(workload, table, table.layout)
 
     def _made(self, workload: Workload, subject: object, layout: str | None) -> Iterator[Measurement]:
@@ -133,8 +135,21 @@ class Preparation:
                 with_deletes=dataset.with_deletes,
                 readers={variant: readers[kind] for variant, kind in dataset.kinds.items() if kind in readers},
                 truth=partial(_truth_of, dataset),
-                cost=dataset.cost,
+                building=self._building(workload.name, dataset),
             )
+
+    def _building(self, workload: str, dataset: Dataset) -> Building:
+        """What the table takes to build."""
+        layout = dataset.layout
+        build = partial(TableBuild.prepare, layout, dataset.raw, spark=self.spark, enlarged=dataset.enlarged)
+        return Building(
+            case=Case(workload=workload, layout=layout.name, measurement=BUILD.name),
+            cost=dataset.cost,
+            workspace=self.cache,
+            prepare=build if self.experiment.times_builds else None,
+            seconds=dataset.build_seconds,
+            on_spark=is_distributed(layout),
+        )
 
 
 def _truth_of(dataset: Dataset, variant: str) -> Oracle:

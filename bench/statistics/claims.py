@@ -70,6 +70,17 @@ _OF_ESTIMATE = math.pi / 3
 """How many times the samples of a mean a Hodges-Lehmann estimate needs."""
 
 
+def assumptions() -> str:
+    """What claims assume beforehand, in words."""
+    return (
+        f"That one takes more than {math.expm1(LEAST_EFFECT):.0%} longer than another; the chance that a report makes "
+        f"any false claim is at most {FALSE_CLAIMS:.0%}. Assumed, not measured: rounds of a case differ by "
+        f"{_ROUND.deviation:.0%} (as if {_ROUND.weight:g} more had been seen), processes by {_PROCESS.deviation:.0%} "
+        f"(as if {_PROCESS.weight:g} more) and a tenth of what rounds do, two runs by {_RUN_DEVIATION:.0%}. So one "
+        "process claims little below 1.5x, however many rounds it has; more processes do."
+    )
+
+
 @dataclass(frozen=True)
 class Series:
     """Positive samples, and for each its process and round, of shape (n, 2)."""
@@ -88,6 +99,8 @@ class Effect:
         high: Upper end.
         p_value: How likely a ratio at least so far from 1 is where the true one is within `LEAST_EFFECT`.
         processes: How many the estimate is over.
+        error: The standard error of the ratio's logarithm.
+        freedom: The degrees of freedom of that.
     """
 
     ratio: float
@@ -95,6 +108,8 @@ class Effect:
     high: float
     p_value: float
     processes: int
+    error: float = 0.0
+    freedom: float = math.inf
 
     @property
     def differs(self) -> bool:
@@ -211,6 +226,8 @@ def _effect(centre: float, error: float, freedom: float, processes: int) -> Effe
         # Twice: the winner is named after looking at the figures.
         p_value=min(1.0, 2 * float(student.sf((abs(centre) - LEAST_EFFECT) / error))),
         processes=processes,
+        error=error,
+        freedom=freedom,
     )
 
 
@@ -238,6 +255,16 @@ def effect_between(cases: Sequence[tuple[Series, Series]]) -> Effect:
         _PROCESS.weight + base_count + head_count - 2,
         min(base_count, head_count),
     )
+
+
+def level_of(series: Series) -> tuple[float, float, float]:
+    """The logarithm of what one competitor takes, its standard error, and the degrees of freedom of that.
+
+    Raises:
+        ValueError: A sample is not positive.
+    """
+    centre, error, freedom, _ = _over_processes(list(_contrasts(0, (series,), (1.0,))), 1)
+    return centre, error, freedom
 
 
 def _level(cases: Sequence[Series]) -> tuple[float, float, int]:

@@ -47,13 +47,19 @@ _MADE_BY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A table on disk, what building it took, and its variants with deletes: metadata files, filters of the rows that
-    are deleted, and of which kind the deletes are (``equality``, ``positions``, ``vectors`` or ``copy-on-write``)."""
+    """A table on disk, what came of building it, and its variants with deletes: metadata files, filters of the rows
+    that are deleted, and of which kind the deletes are (``equality``, ``positions``, ``vectors`` or ``copy-on-write``).
+
+    `enlarged` builds it again (see `TableBuild`); `build_seconds` is what that took in this process, None for a table
+    that was found: what another process measured, on whatever machine, is not taken for this one's.
+    """
 
     layout: Layout
     metadata_location: str
     raw: RawFiles
     cost: BuildCost
+    enlarged: float = 1.0
+    build_seconds: float | None = None
     with_deletes: Mapping[str, str] = field(default_factory=dict)
     deleted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +107,7 @@ def find_or_build(
     for layout in request.layouts:
         variants = request.variants_of(layout)
         progress(PHASE, f"{layout.name}: the table", done, total)
-        base = _table(layout, raw, cache, spark)
+        base, seconds = _table(layout, raw, cache, spark)
         location = base["metadata_location"]
         with_deletes = {}
         for variant in variants:
@@ -115,6 +121,8 @@ def find_or_build(
                 metadata_location=location,
                 raw=raw,
                 cost=BuildCost(**base["cost"]),
+                enlarged=base["enlarged"],
+                build_seconds=seconds,
                 with_deletes=with_deletes,
                 deleted={variant.name: variant.filters for variant in variants},
                 kinds={variant.name: _kind(layout, variant) for variant in variants},
@@ -132,19 +140,26 @@ def _kind(layout: Layout, variant: DeleteVariant) -> Literal["equality", "copy-o
     return "vectors" if layout.properties[FORMAT_VERSION] == "3" else "positions"
 
 
-def _table(layout: Layout, raw: RawFiles, cache: DatasetCache, spark: Callable[[], SparkSession]) -> dict[str, Any]:
+def _table(
+    layout: Layout, raw: RawFiles, cache: DatasetCache, spark: Callable[[], SparkSession]
+) -> tuple[dict[str, Any], float | None]:
+    """What is kept with the table, and the seconds of building it if it was built now."""
     key = {
         "raw": [str(path) for path in raw.paths],
         "layout": {**asdict(layout), "description": None},
         "made by": source_digest(_MADE_BY),
     }
 
+    taken: list[float] = []
+
     def build(folder: Path) -> dict[str, Any]:
         built = build_table(layout, raw, folder, spark=spark)
+        taken.append(built.pop("seconds"))
         check_shape(layout, built["metadata_location"], raw.rows)
         return built
 
-    return cache.find_or_build(layout.name, key, build)
+    found = cache.find_or_build(layout.name, key, build)
+    return found, taken[0] if taken else None
 
 
 def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.Schema, cache: DatasetCache) -> str:

@@ -1,7 +1,7 @@
 """A table in a layout, built from a workload's raw files by this project's engine, through its public interface alone.
 
 Rows are appended as they arrived, and brought into the layout's order by a rewrite, as users of Iceberg do it; both
-count towards the cost. What a rewrite has replaced is removed, so that the table on disk is the layout's and no more.
+are what building takes. What a rewrite has replaced is removed, so that the table on disk is the layout's and no more.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import icebench
 from icebench.bench.layouts.layout import CODEC, DISTRIBUTION, TARGET_SIZE, Layout, Term
-from icebench.bench.processes.process_tree import ProcessTree
 from icebench.bench.tables.raw_files import RawFiles
 from icebench.bench.truth.manifests import live_files, manifest_list
 from icebench.bench.truth.metadata import load_table_json
@@ -35,13 +34,9 @@ _NEAR = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class BuildCost:
-    """What building a table took and what came of it; kept with the table.
+    """What came of building a table, which no clock says; kept with the table.
 
     Args:
-        seconds: By the clock.
-        cpu_seconds: Of all processors.
-        compaction_seconds: Of `seconds`, rewriting rows into the layout's order and size of files, and removing what
-            that replaced; 0 where they stay as they were appended.
         bytes_written: Data files, those that a rewrite replaced among them.
         bytes_compacted: Of these, by the rewrite.
         bytes_on_disk: Everything in the table's directory when it was done.
@@ -49,14 +44,96 @@ class BuildCost:
         manifests: Of the current snapshot.
     """
 
-    seconds: float
-    cpu_seconds: float
-    compaction_seconds: float
     bytes_written: int
     bytes_compacted: int
     bytes_on_disk: int
     files: int
     manifests: int
+
+
+@dataclass(kw_only=True)
+class TableBuild:
+    """A table that is about to be built once: `write` is what building it takes.
+
+    Args:
+        layout: With the properties of its table in full.
+        raw: The rows.
+        catalog: An empty one.
+        rows: The same rows, ready to be written.
+        enlarged: How many times as large files are to be as their number would have them.
+        clock: Monotonic seconds.
+    """
+
+    layout: Layout
+    raw: RawFiles
+    catalog: icebench.Catalog
+    rows: pa.RecordBatchReader | DataFrame
+    enlarged: float
+    clock: Callable[[], float]
+    compaction_seconds: float = field(init=False, default=0.0)
+    _location: str = field(init=False, default="")
+    _bytes: tuple[int, int] = field(init=False, default=(0, 0))
+
+    @classmethod
+    def prepare(
+        cls,
+        layout: Layout,
+        raw: RawFiles,
+        folder: Path,
+        *,
+        spark: Callable[[], SparkSession],
+        enlarged: float = 1.0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> TableBuild:
+        """In an empty directory; `spark` gives the session that reads the rows of a layout that distributes them."""
+        rows = spark().read.parquet(*map(str, raw.paths)) if is_distributed(layout) else raw.reader()
+        catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+        return cls(layout=layout, raw=raw, catalog=catalog, rows=rows, enlarged=enlarged, clock=clock)
+
+    def write(self) -> None:
+        """Append the rows, and bring them into the layout's order and size of files.
+
+        Raises:
+            EngineError: The engine could not write.
+        """
+        layout, raw = self.layout, self.raw
+        table = self.catalog.create_table(
+            TABLE,
+            raw.schema,
+            partition_spec=[(term.column, term.transform) for term in layout.partition],
+            sort_order=_sort_order(layout.sort, raw.schema),
+            properties=_properties(layout, raw, self.enlarged),
+        )
+        table.append(self.rows)
+        appended, compacted, start = _added_bytes(table), 0, self.clock()
+        if _rewrite(layout, table, self.enlarged, sort=bool(layout.sort) and not is_distributed(layout)):
+            compacted = _added_bytes(table)
+            table.maintenance.expire_snapshots(older_than=_END_OF_TIME_MS, retain_last=1)
+            self.compaction_seconds = self.clock() - start
+        if layout.cluster_manifests:
+            table.maintenance.rewrite_manifests(by_partition=True)
+        for column in layout.file_index:
+            table.maintenance.build_index(column)
+        self._location, self._bytes = table.metadata_location, (appended + compacted, compacted)
+
+    def finish(self) -> tuple[str, BuildCost]:
+        """Close the catalog; the table's metadata file, and what came of building it."""
+        self.catalog.close()
+        found = load_table_json(self._location)
+        written, compacted = self._bytes
+        directory = Path(found.values["location"])
+        return self._location, BuildCost(
+            bytes_written=written,
+            bytes_compacted=compacted,
+            bytes_on_disk=sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()),
+            files=len(live_files(found)),
+            manifests=len(manifest_list(found)),
+        )
+
+
+def is_distributed(layout: Layout) -> bool:
+    """Whether Spark distributes its rows over executors before they are written."""
+    return layout.properties.get(DISTRIBUTION, "none") != "none"
 
 
 def build_table(
@@ -67,10 +144,10 @@ def build_table(
     spark: Callable[[], SparkSession],
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Any]:
-    """Build the table in a catalog in an empty directory; its metadata file and its cost as JSON values.
+    """Build the table in a catalog in an empty directory: its metadata file, its cost, the `TableBuild.enlarged` that
+    builds it again, and the seconds that the last attempt took, as JSON values.
 
-    The size of files is known only when they are written: a table of too many or too few is built again. Its cost
-    is that of the last time.
+    The size of files is known only when they are written: a table of too many or too few is built again.
 
     Args:
         layout: With the properties of its table in full.
@@ -86,14 +163,18 @@ def build_table(
     for attempt in range(_ATTEMPTS):
         home = folder / str(attempt)
         home.mkdir()
-        built = _build(layout, raw, home, spark=spark, clock=clock, enlarged=enlarged)
-        if layout.files is None or layout.partition or abs(built["cost"]["files"] / layout.files - 1) <= _NEAR:
+        build = TableBuild.prepare(layout, raw, home, spark=spark, enlarged=enlarged, clock=clock)
+        start = clock()
+        build.write()
+        seconds = clock() - start
+        location, cost = build.finish()
+        if layout.files is None or layout.partition or abs(cost.files / layout.files - 1) <= _NEAR:
             break
         if attempt < _ATTEMPTS - 1:
-            tried.append((math.log(enlarged), math.log(built["cost"]["files"] / layout.files)))
+            tried.append((math.log(enlarged), math.log(cost.files / layout.files)))
             enlarged = math.exp(_next_guess(*tried[-2:]))
             rmtree(home)
-    return built
+    return {"metadata_location": location, "cost": asdict(cost), "enlarged": build.enlarged, "seconds": seconds}
 
 
 def _next_guess(before: tuple[float, float], last: tuple[float, float]) -> float:
@@ -103,58 +184,6 @@ def _next_guess(before: tuple[float, float], last: tuple[float, float]) -> float
     (start, was), (at, off) = before, last
     slope = (off - was) / (at - start) if at != start else -1.0
     return at - off / (slope if slope < 0 else -1.0)
-
-
-def _build(
-    layout: Layout,
-    raw: RawFiles,
-    folder: Path,
-    *,
-    spark: Callable[[], SparkSession],
-    clock: Callable[[], float],
-    enlarged: float,
-) -> dict[str, Any]:
-    """Build the table once, in files `enlarged` times as large as their number would have it."""
-    tree = ProcessTree()
-    distributed = layout.properties.get(DISTRIBUTION, "none") != "none"
-    rows = spark().read.parquet(*map(str, raw.paths)) if distributed else raw.reader()
-    catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-    tree.start(in_children=distributed)
-    start = clock()
-    table = catalog.create_table(
-        TABLE,
-        raw.schema,
-        partition_spec=[(term.column, term.transform) for term in layout.partition],
-        sort_order=_sort_order(layout.sort, raw.schema),
-        properties=_properties(layout, raw, enlarged),
-    )
-    table.append(rows)
-    appended = _added_bytes(table)
-    appended_at, compacted, compacting = clock(), 0, 0.0
-    if _rewrite(layout, table, enlarged, sort=bool(layout.sort) and not distributed):
-        compacted = _added_bytes(table)
-        table.maintenance.expire_snapshots(older_than=_END_OF_TIME_MS, retain_last=1)
-        compacting = clock() - appended_at
-    if layout.cluster_manifests:
-        table.maintenance.rewrite_manifests(by_partition=True)
-    for column in layout.file_index:
-        table.maintenance.build_index(column)
-    seconds = clock() - start
-    cpu, _ = tree.stop()
-    location = table.metadata_location
-    catalog.close()
-    found = load_table_json(location)
-    cost = BuildCost(
-        seconds=seconds,
-        cpu_seconds=cpu,
-        compaction_seconds=compacting,
-        bytes_written=appended + compacted,
-        bytes_compacted=compacted,
-        bytes_on_disk=sum(path.stat().st_size for path in Path(found.values["location"]).rglob("*") if path.is_file()),
-        files=len(live_files(found)),
-        manifests=len(manifest_list(found)),
-    )
-    return {"metadata_location": location, "cost": asdict(cost)}
 
 
 def _properties(layout: Layout, raw: RawFiles, enlarged: float) -> dict[str, str]:

@@ -9,11 +9,10 @@ from functools import cached_property
 from icebench.bench.engines.engine import normalised
 from icebench.bench.errors import BenchError, ConfigError
 from icebench.bench.execution.context import Context
-from icebench.bench.execution.trial import Bench, TableTruth, Trial
+from icebench.bench.execution.trial import Bench, Measurement, TableTruth, Trial
 from icebench.bench.records.case import Case
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.metadata_tables import find_or_build
-from icebench.bench.tables.table_builder import BuildCost
 from icebench.bench.truth.manifests import DATA, FileEntry, live_files
 from icebench.bench.truth.metadata import TableJson
 from icebench.bench.truth.rows import MatchingRows
@@ -35,7 +34,7 @@ class Subject:
         with_deletes: Variant -> the same data files with deletes.
         readers: Variant -> engines that can read its deletes, where not all can.
         truth: Gives what knows the rows of a variant, of `NONE` the undeleted ones; None where only the files do.
-        cost: What building it took; None for a table that was there.
+        building: What building it takes; None for a table that was there.
     """
 
     workload: str
@@ -48,7 +47,7 @@ class Subject:
     with_deletes: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     truth: Callable[[str], TableTruth] | None = None
-    cost: BuildCost | None = None
+    building: Measurement | None = None
 
     @property
     def location(self) -> str:

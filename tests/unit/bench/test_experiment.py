@@ -78,8 +78,20 @@ def test_what_is_not_said_has_a_default() -> None:
 
 def test_a_measurement_may_run_more_often_than_the_others() -> None:
     pace = parse_experiment(text(root="repetitions = 3\nwarmups = 0", tables="[planning]\nrepetitions = 20")).pace
-    assert pace.repetitions == {"planning": 20, "decimals": 3, "deletes": 3, "filtered": 3}
+    assert pace.repetitions == {"planning": 20, "decimals": 3, "deletes": 3, "filtered": 3, "build": 3}
     assert set(pace.warmups.values()) == {0}
+
+
+def test_tables_are_built_thrice_small_ones_and_twice_large_ones() -> None:
+    pace = parse_experiment(text(root="repetitions = 9\ncase_seconds = 1")).pace
+    assert [pace.rounds("build", seconds) for seconds in (0.1, 4.0, 10.0, 10.1, 500.0)] == [3, 3, 3, 2, 2]
+    assert pace.warming("build") == 0
+    assert pace.warming("planning") == pace.warm_seconds > 0
+    more = parse_experiment(text(tables="[build]\nrepetitions = 8\nseconds = 20")).pace
+    assert [more.rounds("build", seconds) for seconds in (0.1, 4.0, 500.0)] == [8, 5, 2]
+    for few in (0, 1):
+        none = parse_experiment(text(tables=f"[build]\nrepetitions = {few}")).pace
+        assert none.rounds("build", 500.0) == few
 
 
 @pytest.mark.parametrize("name", known_experiments())
@@ -111,7 +123,7 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (text(root="color = 1"), "definition: unknown key 'color'; known: axes, baseline, case_seconds, dec"),
+        (text(root="color = 1"), "definition: unknown key 'color'; known: axes, baseline, build, case_seconds"),
         (text(workload="seeed = 1"), "workload: unknown key 'seeed' (did you mean 'seed'?); known: corr"),
         (
             text().replace('["monthly"]', '["monthly", "hilbrt"]'),
@@ -257,7 +269,7 @@ def test_a_measurement_may_be_made_on_few_layouts() -> None:
 def test_and_have_another_scale_and_other_repetitions() -> None:
     changed = load_experiment("default").adjusted(scale=0.5, repetitions=9)
     assert tpcds(changed).scale == changed.scale == 0.5
-    assert set(changed.pace.repetitions.values()) == {9}
+    assert {name: count for name, count in changed.pace.repetitions.items() if count != 9} == {"build": 3}
     assert load_experiment("default").scale == 0.2
     with pytest.raises(ConfigError, match="--scale: mine has tables of fixed sizes"):
         parse_values(described()).adjusted(scale=2)

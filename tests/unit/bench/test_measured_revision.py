@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from random import Random
 
@@ -18,7 +19,7 @@ class Scripted:
     def __init__(self, *seconds: float) -> None:
         self.seconds = iter(seconds)
 
-    def run(self, module: str, *arguments: str, seed: int = 0) -> str:
+    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
         case = {"seconds": next(self.seconds)}
         if "--count" not in arguments:
             return json.dumps({"a": case})

@@ -1,19 +1,24 @@
 from __future__ import annotations
 
+import gc
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from random import Random
 
 import pytest
 
+import icebench
+from icebench.bench.cases import timing
 from icebench.bench.cases.pairs import Pairs, compare_revisions, unaccepted
-from icebench.bench.cases.revisions import CaseProcessFailed, Unbuildable
+from icebench.bench.cases.revisions import CaseProcessFailed, OutOfTime, Unbuildable
+from icebench.bench.cases.work import Case
 from icebench.bench.gate.baseline import Baseline, CaseResult, encode
-from icebench.bench.gate.outcome import Outcome
-from icebench.bench.gate.timing import CONFIRMING, LOOKS, Stand
+from icebench.bench.gate.outcome import CaseOutcome, Outcome
+from icebench.bench.gate.timing import CONFIRMING, LOOKS, SUSPECTING, Stand
 from icebench.bench.gate.verdict import ExitCode
 
 Seconds = Callable[[int], float]
@@ -32,8 +37,13 @@ class Scripted:
     counts: Baseline | CaseProcessFailed = field(default_factory=lambda: counted(files_planned=1))
     runs: list[list[str]] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
+    given: list[float] = field(default_factory=list)
+    needs: float = 0.0
 
-    def run(self, module: str, *arguments: str, seed: int = 0) -> str:
+    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+        self.given.append(seconds)
+        if seconds < self.needs:
+            raise OutOfTime
         if module == "icebench.bench.cases.counters":
             if isinstance(self.counts, CaseProcessFailed):
                 raise self.counts
@@ -61,6 +71,26 @@ def pairs_of(base: Mapping[str, Seconds | str], head: Mapping[str, Seconds | str
     return Pairs(base=sides[0], head=sides[1], warehouse=Path("tables"), random=Random(1)), *sides
 
 
+def test_what_a_case_has_loaded_is_not_walked_before_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collecting it took most of a process."""
+    loaded: list[object] = []
+    walked: list[int] = []
+
+    def prepare(catalog: object, counters: object) -> Callable[[], None]:
+        assert catalog is counters or catalog is None
+        walked.append(len(gc.get_objects()))
+        return lambda: loaded.extend([[n] for n in range(100_000)] if not loaded else [])
+
+    monkeypatch.setattr(icebench, "Counters", lambda: None)
+    ticks = count()
+    try:
+        timing._seconds(Case("case", prepare), None, lambda: float(next(ticks)))  # type: ignore[arg-type]
+    finally:
+        gc.unfreeze()
+    assert len(walked) == 8
+    assert max(walked[2:]) < 100_000
+
+
 def test_equal_revisions_pass_at_the_first_look() -> None:
     pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0, seed=1)})
     outcome = compare_revisions(pairs, ["a"], Baseline())
@@ -75,7 +105,7 @@ def test_a_side_beside_itself_shows_what_its_processes_differ_by() -> None:
     ratio = Pairs(base=side, head=side, warehouse=Path("tables"), random=Random(1)).decide(["a"])["a"].ratio
     assert len(side.runs) == 2 * LOOKS[0]
     assert ratio is not None
-    assert ratio.low < ratio.estimate < ratio.high
+    assert (ratio.low or 0) < ratio.estimate < (ratio.high or 0)
 
 
 def test_a_slower_case_is_confirmed_on_fresh_pairs_without_the_others() -> None:
@@ -86,17 +116,20 @@ def test_a_slower_case_is_confirmed_on_fresh_pairs_without_the_others() -> None:
     found = outcome.cases["a"]
     assert found.stand is Stand.REGRESSED
     assert found.ratio is not None
-    assert 1.25 < found.ratio.low < found.ratio.estimate < found.ratio.high < 1.35
-    assert found.ratio.pairs == CONFIRMING
-    assert len(base.runs) == LOOKS[-1] + CONFIRMING
+    assert 1.25 < (found.ratio.low or 0) < found.ratio.estimate < (found.ratio.high or 0) < 1.35
+    assert found.ratio.pairs == CONFIRMING[0]
+    assert len(base.runs) == SUSPECTING + CONFIRMING[0]
     assert base.runs[-1] == ["a"]
     assert [function for function, *_ in found.profile] == ["f2", "f1", "f0"]
     assert found.profile[0] == ("f2", 0.2, 1.0)
 
 
 def test_a_suspicion_that_fresh_pairs_do_not_show_is_no_regression() -> None:
-    pairs, *_ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.3 if run <= LOOKS[-1] else 1.0})
-    assert compare_revisions(pairs, ["a"], Baseline()).stand is Stand.PASS
+    pairs, *_ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.3 if run <= SUSPECTING else 1.0})
+    found = compare_revisions(pairs, ["a"], Baseline()).cases["a"]
+    assert found.stand is Stand.PASS
+    assert found.ratio is not None
+    assert found.ratio.pairs == CONFIRMING[0]
 
 
 def test_sides_take_turns_in_being_first() -> None:
@@ -112,7 +145,9 @@ def test_sides_take_turns_in_being_first() -> None:
 
     for side in (base, head):
         side.seconds = {"a": noting(side.name)}
-    pairs.decide(["a"])
+    for seed in range(3):
+        pairs.random, pairs.cases = Random(seed), {}
+        pairs.decide(["a"])
     firsts = order[::2]
     assert {"base", "head"} == set(firsts)
 
@@ -137,6 +172,96 @@ def test_without_time_nothing_is_decided() -> None:
     outcome = compare_revisions(pairs, ["a"], Baseline())
     assert outcome.exit_code is ExitCode.INCONCLUSIVE
     assert 0 < len(base.runs) < LOOKS[-1]
+
+
+def test_a_suspect_whose_fresh_pairs_are_fine_passes_at_the_deadline_too() -> None:
+    now = iter(range(0, 10_000, 10))
+    pairs, base, _ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.3 if run <= SUSPECTING else 1.0})
+    pairs.clock, pairs.deadline = lambda: float(next(now)), 800.0
+    found = compare_revisions(pairs, ["a"], Baseline()).cases["a"]
+    assert SUSPECTING + 5 <= len(base.runs) < SUSPECTING + CONFIRMING[0]
+    assert found.stand is Stand.PASS
+
+
+def test_a_case_that_is_clear_when_the_budget_ends_passes_between_two_looks() -> None:
+    now = iter(range(0, 10_000, 10))
+    wild = random_of(3)
+    pairs, base, _ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.12 if run == 2 else wild(run)})
+    pairs.clock, pairs.deadline = lambda: float(next(now)), 330.0
+    found = compare_revisions(pairs, ["a"], Baseline()).cases["a"]
+    assert LOOKS[0] < len(base.runs) < LOOKS[1]
+    assert found.stand is Stand.PASS
+
+
+def random_of(seed: int) -> Seconds:
+    return noisy(1.0, 0.005, seed)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_no_step_takes_longer_than_the_budget(at_once: bool) -> None:
+    """Counting, each process of a pair, and profiling: what does not fit is ended, and what is known is said."""
+    now = [0.0]
+
+    def passing(seconds: float) -> Seconds:
+        def of(_: int) -> float:
+            now[0] += 30.0
+            return seconds
+
+        return of
+
+    for needs, runs in ((1_000.0, 0), (0.0, None)):
+        now[0] = 0.0
+        pairs, base, head = pairs_of({"a": passing(1.0)}, {"a": passing(1.0)})
+        pairs.clock, pairs.deadline, pairs.at_once = lambda: now[0], 200.0, at_once
+        head.needs = needs
+        outcome = compare_revisions(pairs, ["a"], Baseline())
+        assert outcome.exit_code is ExitCode.INCONCLUSIVE
+        assert max(base.given + head.given) <= 200.0
+        assert now[0] <= 260.0
+        if runs == 0:
+            assert base.runs == []
+            assert outcome.notes == ["The budget was over while counting."]
+            assert outcome.cases["a"].stand is Stand.INCONCLUSIVE
+        else:
+            assert 0 < len(base.runs) < LOOKS[0]
+
+
+def test_a_regression_without_time_for_a_profile_is_one() -> None:
+    pairs, _, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.3, seed=1)})
+    decide = Pairs.decide
+
+    class Late(Pairs):
+        def decide(self, names: Sequence[str]) -> Mapping[str, CaseOutcome]:
+            found = decide(self, names)
+            self.deadline = self.clock()
+            return found
+
+    late = Late(base=pairs.base, head=head, warehouse=pairs.warehouse, random=Random(1))
+    found = compare_revisions(late, ["a"], Baseline()).cases["a"]
+    assert found.stand is Stand.REGRESSED
+    assert found.stacks == ()
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(1.0, ExitCode.PASS), (1.3, ExitCode.REGRESSION)])
+def test_where_calls_alone_rise_a_little_time_decides(seconds: float, code: ExitCode) -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0), "b": noisy(1.0)}, {"a": noisy(seconds, seed=1), "b": noisy(1.0)})
+    base.counts, head.counts = counted(function_calls=10_000), counted(function_calls=10_400)
+    outcome = compare_revisions(pairs, ["b"], Baseline())  # a is timed, too
+    assert outcome.exit_code is code
+    assert list(outcome.counters) == []
+    assert outcome.notes[0] == "a: function_calls increased 10000 -> 10400 (+4.0%); time decides"
+    assert base.runs[0] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "counts", [{"function_calls": 10_501, "files_planned": 1}, {"function_calls": 10_400, "files_planned": 2}]
+)
+def test_more_calls_or_other_work_fail_as_ever(counts: dict[str, int]) -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0)})
+    base.counts, head.counts = counted(function_calls=10_000, files_planned=1), counted(**counts)
+    outcome = compare_revisions(pairs, ["a"], Baseline())
+    assert outcome.exit_code is ExitCode.REGRESSION
+    assert base.runs == []
 
 
 def test_more_work_fails_before_anything_is_timed() -> None:

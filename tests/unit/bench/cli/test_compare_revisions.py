@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.failures import run_guarded
 from icebench.bench.cli.gate import gate
-from icebench.bench.cli.places import Places
+from icebench.bench.cli.places import Places, write_whole
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.errors import ConfigError
 from icebench.bench.gate.baseline import Baseline, CaseResult, encode
@@ -33,19 +34,22 @@ def context_of(tmp_path: Path) -> tuple[Context, StringIO]:
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     """Sides whose processes are not run: seconds by side."""
-    seconds: dict[str, Any] = {"base": 1.0, "head": 1.0}
+    asked: list[tuple[str, ...]] = []
+    taken: dict[str, Any] = {"base": 1.0, "head": 1.0, "asked": asked}
 
-    def run(self: Revision, module: str, *arguments: str, seed: int = 0) -> str:
-        del seed
+    def run(self: Revision, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+        asked.append((self.name, module, *arguments))
+        assert seed >= 0
+        assert seconds > 0
         if module == "icebench.bench.cases.counters":
             return encode(Baseline(cases={CASE: CaseResult(counters={}, checksum="c")}))
         if "--build" in arguments:
             return ""
         if "--profile" in arguments:
             return json.dumps([[["scan", "decode"], 0.1 * (1 + (self.name == "head"))], [["scan", "open"], 0.1]])
-        if isinstance(seconds[self.name], Exception):
-            raise seconds[self.name]
-        return json.dumps({CASE: {"seconds": seconds[self.name]}})
+        if isinstance(taken[self.name], Exception):
+            raise taken[self.name]
+        return json.dumps({CASE: {"seconds": taken[self.name]}})
 
     def build(name: str, *, root: Path, cache: Path) -> Revision:
         del root
@@ -56,7 +60,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Revision, "run", run)
     monkeypatch.setattr(compare_revisions, "build", build)
-    return seconds
+    monkeypatch.setattr(compare_revisions, "_writer_of", lambda _: "a writer")
+    return taken
 
 
 def compared(tmp_path: Path, base: str = "base", wanted: Wanted | None = None) -> tuple[int, str]:
@@ -81,6 +86,45 @@ def test_the_outcome_is_printed_and_written(
     assert page.exists() == (code == 1)
     if page.exists():
         assert "decode: 200 ms, 66.7%; the other side 100 ms" in page.read_text(encoding="utf-8")
+
+
+def test_what_is_exact_is_counted_once_and_tables_are_kept(tmp_path: Path, scripted: dict[str, Any]) -> None:
+    for base in ("base", "base", "head"):
+        assert compared(tmp_path, base)[0] == 0
+    modules = [(name, module) for name, module, *_ in scripted["asked"] if module.endswith("counters")]
+    assert modules == [("base", "icebench.bench.cases.counters"), ("head", "icebench.bench.cases.counters")]
+    assert len([own for own in scripted["asked"] if "--build" in own]) == 1
+
+
+def test_tables_are_made_anew_where_another_engine_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def run(self: Revision, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+        assert (module, arguments[1:], seed, seconds) == ("icebench.bench.cases.timing", ("--build",), 0, 60.0)
+        made.append(self.name)
+        return ""
+
+    def revision(name: str, **sources: str) -> Revision:
+        for room in ("write", "plan"):
+            (tmp_path / name / "engine" / room).mkdir(parents=True)
+            (tmp_path / name / "engine" / room / "__init__.py").write_text(sources.get(room, ""))
+        (tmp_path / name / "engine" / "__pycache__").mkdir()
+        return Revision(name=name, folder=tmp_path / name, python="python")
+
+    monkeypatch.setattr(Revision, "run", run)
+    first = compare_revisions.warehouse_of(revision("first"), tmp_path, 60.0)
+    assert compare_revisions.warehouse_of(revision("reads otherwise", plan="x = 1"), tmp_path, 60.0) == first
+    assert compare_revisions.warehouse_of(revision("writes otherwise", write="x = 1"), tmp_path, 60.0) != first
+    assert made == ["first", "writes otherwise"]
+
+
+def test_what_was_not_built_in_time_is_inconclusive(tmp_path: Path, scripted: dict[str, Any]) -> None:
+    assert scripted
+    context, out = context_of(tmp_path)
+    now = iter(range(0, 10_000, 100))
+    code = compare_two(context, "base", "head", Wanted(("open",), 250.0), root=tmp_path, clock=lambda: float(next(now)))
+    assert code == 3
+    assert "The budget was over while building." in out.getvalue()
 
 
 def invoked(tmp_path: Path, *arguments: str) -> tuple[int, str]:
@@ -140,8 +184,12 @@ def test_a_full_disk_is_one_line(tmp_path: Path, scripted: dict[str, Any], monke
     scripted["worktree"] = 1.0
 
     def full(path: Path, text: str) -> None:
+        if path.name != "outcome.json":
+            whole(path, text)
+            return
         raise OSError(errno.ENOSPC, f"No space left on device after {len(text)} bytes", str(path))
 
+    whole = write_whole
     monkeypatch.setattr(compare_revisions, "write_whole", full)
     code, text = invoked(tmp_path, "--base", "base", "--case", "open")
     assert code == 2

@@ -48,6 +48,24 @@ def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() 
         assert mentions(statement, *parts), statement
 
 
+def test_what_is_counted_has_a_least_effect() -> None:
+    """1.66 % against 1.67 % is no finding, nor a rank."""
+
+    def said(*shares: float) -> str:
+        records = [
+            record("pruning", "one", "bytes_planned_share", "ratio", [share], layout=f"l{n}")
+            for n, share in enumerate(shares)
+        ]
+        return statements(tuple(records))[0]
+
+    assert said(0.0167, 0.0166) == "For one no layout prunes better: each reads 1.66% to 1.67% of the table."
+    assert said(0.0167, 0.0166, 0.5) == (
+        "For one, l1 and l0 read least: 1.66% to 1.67% of the table, against 50% with l2."
+    )
+    assert said(0.0166, 0.0180) == "For one, l0 reads least: 1.66% of the table, against 1.8% with l1."
+    assert said(0.0, 0.0166) == "For one, l0 reads least: 0% of the table, against 1.66% with l1."
+
+
 def test_of_many_layouts_the_least_and_the_most_are_named() -> None:
     def shares(count: int) -> tuple[Record, ...]:
         return tuple(

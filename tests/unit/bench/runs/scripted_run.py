@@ -91,16 +91,7 @@ def scripted_run(
     raw_path = folder / "raw.parquet"
     pq.write_table(small_rows(), raw_path)
     raw = RawFiles(schema=rows.schema, paths=(raw_path,), rows=400, size_bytes=raw_path.stat().st_size)
-    cost = BuildCost(
-        seconds=1.5,
-        cpu_seconds=2.5,
-        compaction_seconds=0.5,
-        bytes_written=10,
-        bytes_compacted=4,
-        bytes_on_disk=20,
-        files=3,
-        manifests=1,
-    )
+    cost = BuildCost(bytes_written=10, bytes_compacted=4, bytes_on_disk=20, files=3, manifests=1)
     dataset = Dataset(layout=known_layouts()["monthly"], metadata_location=location, raw=raw, cost=cost)
     where = Surroundings(
         cache=folder / "cache", results=folder / "runs", executor=executor, clock=clock, now=lambda: NOON, **more

@@ -82,16 +82,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, tmp_pa
     path = tmp_path / "raw.parquet"
     pq.write_table(small_rows(), path)
     raw = RawFiles(schema=small_rows().schema, paths=(path,), rows=400, size_bytes=path.stat().st_size)
-    cost = BuildCost(
-        seconds=1.5,
-        cpu_seconds=2.5,
-        compaction_seconds=0.5,
-        bytes_written=10,
-        bytes_compacted=4,
-        bytes_on_disk=20,
-        files=3,
-        manifests=1,
-    )
+    cost = BuildCost(bytes_written=10, bytes_compacted=4, bytes_on_disk=20, files=3, manifests=1)
     dataset = Dataset(layout=known_layouts()["monthly"], metadata_location=location, raw=raw, cost=cost)
     monkeypatch.setattr(run, "make_engine", make)
     monkeypatch.setattr(preparation, "find_or_build", lambda *_, **__: [dataset])
