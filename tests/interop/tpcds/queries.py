@@ -45,13 +45,17 @@ class Query:
         return self._parsed.sql("duckdb")
 
     def ranked(self, width: int) -> str:
-        """The query, of `width` columns, with a last one: the rank of each row by ORDER BY, where rows may be equal."""
+        """The query, of `width` columns, with a last one: the rank of each row by ORDER BY, where rows may be equal.
+
+        Of a double that is computed, an engine's order of additions decides the last digits, and so whether the keys
+        behind it decide: it is rounded, and they are left out.
+        """
         rows = self._parsed.copy()
         order = rows.args.get("order")
         rows.set("order", None)
         names = [select.unnest().output_name for select in rows.selects]
         keys: list[int] = []
-        for key in [] if order is None else order.expressions:
+        for number, key in enumerate([] if order is None else order.expressions):
             what = key.this
             if isinstance(what, exp.Literal) and what.is_int:
                 place = int(what.name) - 1
@@ -60,11 +64,13 @@ class Query:
             else:  # not in the result
                 assert rows.args.get("distinct") is None
                 place = width + sum(place >= width for place in keys)
-                # Of doubles an engine's order of additions decides the last digits.
                 exact = f"round(cast({what.sql()} as double), 6)" if isinstance(what, exp.Binary) else what.copy()
                 rows.select(exp.alias_(exact, f"key_{place}"), copy=False)
             keys.append(place)
             key.set("this", exp.column(f"c{place}"))
+            if order is not None and isinstance(what, exp.Binary):
+                order.set("expressions", order.expressions[: number + 1])
+                break
         columns = [f"c{place}" for place in range(width)]
         hidden = [f"c{place}" for place in sorted(keys) if place >= width]
         over = "" if order is None else order.sql("duckdb")
