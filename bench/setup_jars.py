@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from icebench.bench.errors import BenchError
@@ -57,9 +58,9 @@ def fetch(coordinates: str = ICEBERG_RUNTIME, ivy_home: Path = IVY_HOME) -> None
         raise JarMissing(f"spark-submit could not fetch {coordinates} (exit {done.returncode}):\n{said}")
 
 
-def main() -> None:
+def main(wanted: Sequence[str] = ()) -> None:
     """Fetches the runtime, or what is named, unless it is cached; says so only when there is something to do."""
-    for coordinates in sys.argv[1:] or [ICEBERG_RUNTIME]:
+    for coordinates in wanted or [ICEBERG_RUNTIME]:
         if is_cached(coordinates):
             continue
         sys.stderr.write(f"Fetching {coordinates} into {IVY_HOME}\n")
@@ -70,4 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

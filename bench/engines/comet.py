@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
+from icebench.bench.engines.checksum import Checksum
 from icebench.bench.engines.engine import Ability, EngineMissing
-from icebench.bench.engines.iceberg_java import IcebergJava
+from icebench.bench.engines.iceberg_java import IcebergJava, JavaFilter, JavaTable
 from icebench.bench.engines.own_process import OwnProcess
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.errors import EngineFailed
 from icebench.bench.setup_jars import IVY_HOME, JarMissing, cached_jar, fetch, is_cached
 from icebench.bench.spark_session import SparkSettings
 
@@ -54,7 +58,11 @@ def with_comet(settings: SparkSettings) -> SparkSettings:
 
 
 class Comet(IcebergJava):
-    """Iceberg Java's tables in a session with Comet. Planning is Iceberg Java's own, which `iceberg-java` measures."""
+    """Iceberg Java's tables in a session with Comet.
+
+    Planning is Iceberg Java's own, which `iceberg-java` measures. So would be a scan that Comet leaves to Spark: it is
+    refused when its rows are checked, before anything is timed.
+    """
 
     name = "comet"
     abilities = frozenset({Ability.SCAN})
@@ -62,3 +70,9 @@ class Comet(IcebergJava):
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
         self.version = f"{COMET.rpartition(':')[2]} (Iceberg {self.version})"
+
+    def checksum(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> Checksum:
+        plan = cast("Any", self.frame(handle, columns, filter))._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
+        if _NATIVE not in plan:
+            raise EngineFailed("comet leaves this scan to Spark, which iceberg-java measures")
+        return super().checksum(handle, columns, filter)

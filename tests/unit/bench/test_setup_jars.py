@@ -25,9 +25,9 @@ def test_an_interrupted_download_is_not_cached(tmp_path: Path) -> None:
 
 
 def test_a_cached_jar_is_not_fetched_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unwanted() -> None:
-        pytest.fail("fetched a jar that is there")
+    def unwanted(coordinates: str) -> None:
+        pytest.fail(f"fetched {coordinates}, which is there")
 
-    monkeypatch.setattr(setup_jars, "is_cached", lambda: True)
+    monkeypatch.setattr(setup_jars, "is_cached", lambda _: True)
     monkeypatch.setattr(setup_jars, "fetch", unwanted)
     setup_jars.main()

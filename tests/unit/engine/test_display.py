@@ -185,7 +185,7 @@ class Named:
 
 def test_a_catalog_says_where_it_is(tmp_path: Path) -> None:
     catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path), name="lake")
-    assert repr(catalog) == f"Catalog(lake, SqlViewCatalog, sqlite:///{printable(f'{tmp_path}/c.db')})"
+    assert repr(catalog) == f"Catalog(lake, SqlViewCatalog, {printable(f'sqlite:///{tmp_path}/c.db')})"
     catalog.close()
 
 
