@@ -28,33 +28,33 @@ def comet(context: EngineContext) -> OwnProcess:
     """Iceberg Java with Comet, in a process of its own: a plugin is part of a session from its start.
 
     Raises:
-        EngineMissing: The jar cannot be fetched, or Spark does not run in one process on this machine.
+        EngineMissing: A jar cannot be fetched, or Spark does not run in one process on this machine.
     """
     settings = context.spark_settings()
     if not settings.is_local:
         raise EngineMissing(f"comet is set up for Spark on this machine only, not for {settings.master}")
-    if not is_cached(COMET):
-        sys.stderr.write(f"Fetching {COMET} into {IVY_HOME} (99 MB, once)\n")
-        try:
+    try:
+        if not is_cached(COMET):
+            sys.stderr.write(f"Fetching {COMET} into {IVY_HOME} (99 MB, once)\n")
             fetch(COMET)
-        except JarMissing as error:
-            raise EngineMissing(str(error)) from error
-    return OwnProcess("icebench.bench.engines.comet:Comet", context, with_comet(settings))
+        settings = with_comet(settings)
+    except JarMissing as error:
+        raise EngineMissing(str(error)) from error
+    return OwnProcess("icebench.bench.engines.comet:Comet", context, settings)
 
 
 def with_comet(settings: SparkSettings) -> SparkSettings:
     """Settings of a session with Comet: its plugin and shuffle, and as much memory outside the heap as its guide asks
-    for; all else is Comet's default, which reads Iceberg tables by its own scan."""
-    others = dict(settings.extra)
-    path = filter(None, [others.get(_CLASS_PATH), settings.conf().get(_CLASS_PATH), str(cached_jar(COMET))])
+    for; all else is Comet's default, which reads Iceberg tables by its own scan. Raises JarMissing, as `conf` does."""
+    known = settings.conf().get(_CLASS_PATH)
     own = {
-        _CLASS_PATH: os.pathsep.join(dict.fromkeys(path)),
+        _CLASS_PATH: os.pathsep.join([*([known] if known else []), str(cached_jar(COMET))]),
         "spark.plugins": "org.apache.spark.CometPlugin",
         "spark.shuffle.manager": "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager",
         "spark.memory.offHeap.enabled": "true",
         "spark.memory.offHeap.size": "2g",
     }
-    return replace(settings, extra=tuple(sorted({**others, **own}.items())))
+    return replace(settings, extra=tuple(sorted({**dict(settings.extra), **own}.items())))
 
 
 class Comet(IcebergJava):

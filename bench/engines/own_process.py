@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -77,7 +78,9 @@ class OwnProcess:
         self.name, self.version = self._ask("make", factory, settings)
 
     def open(self, metadata_location: str) -> Remote:
-        return self._kept(self._ask("open", metadata_location, self._access(metadata_location)))
+        # The other process may work in another directory.
+        location = metadata_location if "://" in metadata_location else str(Path(metadata_location).absolute())
+        return self._kept(self._ask("open", location, self._access(metadata_location)))
 
     def compile(self, handle: Remote, filter: str | None) -> Remote:
         return self._kept(self._ask("compile", handle.number, filter))

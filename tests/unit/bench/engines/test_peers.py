@@ -93,6 +93,13 @@ def test_clickhouse_answers_after_a_query_that_failed(location: str) -> None:
         assert engine.checksum(handle, COLUMNS, everything).rows == 400
 
 
+def test_a_relative_location_is_one_of_this_process(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(location).parent)
+    engine = make_engine("clickhouse", EngineContext(spark=no_session))
+    handle = engine.open(Path(location).name)
+    assert engine.checksum(handle, COLUMNS, engine.compile(handle, None)).rows == 400
+
+
 def test_an_engine_in_its_own_process_ends_with_what_refers_to_it(location: str) -> None:
     engine = make_engine("clickhouse", EngineContext(spark=no_session))
     assert isinstance(engine, OwnProcess)
