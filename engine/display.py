@@ -12,6 +12,7 @@ from icebench.engine.errors import without_secrets
 LONGEST = 100
 MOST_LINES = 20
 MOST_ROWS = 200
+# As `html.escape`, whose module would be loaded with every table.
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 _STEPS = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB"))
 
