@@ -59,7 +59,7 @@ class CasesFailed(BenchError):
     "--allow",
     multiple=True,
     metavar="CASE[:COUNTER]",
-    help="With --accept: take this increase, changed answer, or vanished case or counter. Repeatable.",
+    help="With --accept: take this increase, however small, changed answer, or vanished case or counter. Repeatable.",
 )
 @click.option("--base", metavar="REV", help="Compare with this revision: counters, then processor time in pairs.")
 @click.option("--head", default=WORKTREE, metavar="REV", help="With --base: the other revision.  [default: worktree]")

@@ -121,6 +121,14 @@ def test_accepting_refuses_an_increase_until_it_is_named() -> None:
     assert allowed.refused == ()
 
 
+def test_accepting_takes_a_named_increase_within_its_tolerance_too() -> None:
+    old = baseline(a=result(function_calls=10_000, rows_decoded=5))
+    now = {"a": result(function_calls=10_090, rows_decoded=5)}
+    assert accepting(old, now).baseline == old
+    assert accepting(old, now, allowed={"a:function_calls"}).baseline.cases == now
+    assert accepting(old, now, allowed={"a:rows_decoded"}).baseline == old
+
+
 def test_only_what_never_differs_between_runs_is_admissible() -> None:
     same = baseline(a=result(files_planned=1, rows_decoded=2), b=result(files_planned=1))
     assert admissible([same, same, same]) == ()
