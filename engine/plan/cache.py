@@ -99,6 +99,11 @@ class ManifestCache:
         self._size_bytes = 0
 
     @property
+    def has_disk(self) -> bool:
+        """Whether decoded manifests are kept on disk, too."""
+        return self._disk is not None
+
+    @property
     def size_bytes(self) -> int:
         """Memory of all entries, including those mapped from disk."""
         with self._lock:
@@ -114,6 +119,12 @@ class ManifestCache:
         found = self._get(key, metrics, decode if disk is None else lambda wanted: disk.columns(key, wanted, decode))
         assert isinstance(found, ManifestColumns)
         return found
+
+    def lacks(self, key: Key, metrics: Metrics) -> bool:
+        """Whether `get` would decode the manifest, rather than find it in memory."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return entry is None or not _covers(entry.metrics, metrics)
 
     def manifest_list(
         self,

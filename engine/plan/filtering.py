@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from icebench.engine.codec.array_views import BoolArray, Int64Array, ManifestColumns
 from icebench.engine.codec.taking import take
@@ -16,7 +18,7 @@ from icebench.engine.expressions.bounds import Evaluator
 from icebench.engine.expressions.literal_intervals import TRUE, Outcomes
 from icebench.engine.file_indexes.lookup import FileIndexes
 from icebench.engine.plan.cache import ManifestCache
-from icebench.engine.plan.manifests import LiveEntries, spec_of
+from icebench.engine.plan.manifests import LiveEntries, concatenated, spec_of
 from icebench.engine.plan.pruning import (
     MetricStatistics,
     PartitionStatistics,
@@ -166,6 +168,19 @@ class EntryFilter:
         residual, residuals = self.evaluator.residuals(known, len(surviving))
         return Filtered(entries=surviving, residual=residual, residuals=tuple(residuals))
 
+    def apply_together(self, entries: Sequence[LiveEntries], spec: PartitionSpec, counters: Counters) -> list[Filtered]:
+        """As `apply` for the entries of each manifest, which is faster where they are few. Nothing is traced."""
+        if self.evaluator.bound == BOUND_TRUE:
+            return [self.apply(each, spec, counters) for each in entries]
+        found: dict[int, Filtered] = {}
+        alike: dict[pa.Schema, list[int]] = {}
+        for place, each in enumerate(entries):
+            alike.setdefault(each.columns.batch.schema, []).append(place)
+        for places in alike.values():
+            own = [entries[place] for place in places]
+            found |= zip(places, _parts(self.apply(concatenated(own), spec, counters), own), strict=True)
+        return [found[place] for place in range(len(entries))]
+
     def _skip(self, entries: LiveEntries, skipped: BoolArray, counter: str, outcomes: Sequence[Outcomes]) -> None:
         """Trace what is skipped; `outcomes` are those of all entries of the manifest."""
         if self._trace is not None:
@@ -183,3 +198,14 @@ class EntryFilter:
 
     def _may_match(self, leaf_outcomes: Sequence[Outcomes], count: int) -> BoolArray:
         return (self.evaluator.combine(leaf_outcomes, count) & TRUE) != 0
+
+
+def _parts(found: Filtered, entries: Sequence[LiveEntries]) -> Iterator[Filtered]:
+    """What was found among concatenated entries, as found in each of them."""
+    firsts = list(accumulate((each.columns.count for each in entries), initial=0))
+    ends = np.searchsorted(found.entries.rows, firsts).tolist()
+    for each, first, begin, end in zip(entries, firsts, ends, ends[1:], strict=False):
+        kept = each
+        if end - begin < len(each):
+            kept = each.take(np.searchsorted(each.rows, found.entries.rows[begin:end] - first))
+        yield Filtered(entries=kept, residual=found.residual[begin:end], residuals=found.residuals)

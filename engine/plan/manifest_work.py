@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icebench.engine.codec.array_views import BoolArray
+from icebench.engine.codec.array_views import BoolArray, ManifestColumns
 from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from icebench.engine.expressions.literal_intervals import TRUE
 from icebench.engine.plan.filtering import EntryFilter, Filtered
@@ -97,8 +97,18 @@ class ManifestWork:
         entries = self._live(manifest, self.filter.metrics(spec) | keys, in_parts=in_parts)
         return self.filter.apply(entries if admits is None else admits(entries), spec, self._counters)
 
+    def filtered_together(self, manifests: Sequence[ManifestFile], keys: frozenset[int]) -> list[Filtered]:
+        """As `filtered` for each of these data manifests of one spec, which is faster where they are small. Nothing is
+        traced."""
+        spec = spec_of(manifests[0], self._metadata)
+        columns = self._source.columns_of_small(manifests, self.filter.metrics(spec) | keys)
+        entries = [self._counted(manifest, own) for manifest, own in zip(manifests, columns, strict=True)]
+        return self.filter.apply_together(entries, spec, self._counters)
+
     def _live(self, manifest: ManifestFile, metrics: frozenset[int] | None, *, in_parts: bool) -> LiveEntries:
-        columns = self._source.columns(manifest, metrics, in_parts=in_parts)
+        return self._counted(manifest, self._source.columns(manifest, metrics, in_parts=in_parts))
+
+    def _counted(self, manifest: ManifestFile, columns: ManifestColumns) -> LiveEntries:
         self._counters.add(MANIFESTS_DECODED)
         self._counters.add(MANIFEST_BYTES_DECODED, manifest.manifest_length)
         self._counters.add(ENTRIES_DECODED, columns.count)

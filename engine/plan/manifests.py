@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 
 from icebench.engine.codec.array_views import Int64Array, ManifestColumns, has_values, number_array, valid_of, values_of
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
-from icebench.engine.codec.manifests.reader import decode_columns, decode_header
+from icebench.engine.codec.manifests.reader import (
+    ManifestBytes,
+    decode_columns,
+    decode_columns_together,
+    decode_header,
+)
 from icebench.engine.codec.taking import take
 from icebench.engine.errors import Contradiction, CorruptTable, FileNotFound, Unsupported
-from icebench.engine.plan.cache import ManifestCache, Metrics
+from icebench.engine.plan.cache import Key, ManifestCache, Metrics
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.inheritance import row_ids_exceed_long
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
@@ -62,12 +69,29 @@ class ManifestSource:
             metrics: Ids of columns; None for all.
             in_parts: Decode parts of the manifest in parallel, for when few manifests are decoded at a time.
         """
-        if manifest.key_metadata is not None:
-            raise Unsupported(f"the encrypted manifest {manifest.manifest_path}")
-        path = manifest.manifest_path
+        return self._columns(manifest, metrics, None, in_parts=in_parts)
+
+    def columns_of_small(self, manifests: Sequence[ManifestFile], metrics: Metrics) -> list[ManifestColumns]:
+        """As `columns` for each, which is faster where they are small: those that are not in memory are read in
+        parallel and decoded together."""
+        if self.cache is not None and self.cache.has_disk:
+            return list(self.runner.map(lambda m: self.columns(m, metrics), manifests))
+        missing = [m for m in manifests if self.cache is None or self.cache.lacks(_key_of(m), metrics)]
+        read = self.runner.map(lambda m: self._read(_path_of(m)), missing)
+        files = [ManifestBytes(data, manifest) for data, manifest in zip(read, missing, strict=True)]
+        decoded = dict(zip(map(_key_of, missing), decode_columns_together(files, metrics), strict=True))
+        return [self._columns(m, metrics, decoded.get(_key_of(m))) for m in manifests]
+
+    def _columns(
+        self, manifest: ManifestFile, metrics: Metrics, decoded: ManifestColumns | None, *, in_parts: bool = False
+    ) -> ManifestColumns:
+        """As `columns`; `decoded` has these metrics, and saves decoding the manifest unless the cache wants more."""
+        path = _path_of(manifest)
         parts = self.runner.map if in_parts else map
 
         def decode(wanted: Metrics) -> ManifestColumns:
+            if decoded is not None and wanted == metrics:
+                return decoded
             found: list[Contradiction] = []
             columns = decode_columns(
                 self._read(path),
@@ -79,8 +103,7 @@ class ManifestSource:
             )
             return replace(columns, contradictions=tuple(found)) if found else columns
 
-        key = (path, manifest.manifest_length)
-        columns = decode(metrics) if self.cache is None else self.cache.get(key, metrics, decode)
+        columns = decode(metrics) if self.cache is None else self.cache.get(_key_of(manifest), metrics, decode)
         for contradiction in columns.contradictions:
             self.store.report(contradiction)
         return columns
@@ -101,6 +124,16 @@ class ManifestSource:
             content=header.content,
             added_snapshot_id=snapshot.snapshot_id,
         )
+
+
+def _path_of(manifest: ManifestFile) -> str:
+    if manifest.key_metadata is not None:
+        raise Unsupported(f"the encrypted manifest {manifest.manifest_path}")
+    return manifest.manifest_path
+
+
+def _key_of(manifest: ManifestFile) -> Key:
+    return manifest.manifest_path, manifest.manifest_length
 
 
 def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
@@ -142,6 +175,20 @@ class LiveEntries:
             file_sequence_number=self.file_sequence_number[chosen],
             first_row_id=take(self.first_row_id, chosen),
         )
+
+
+def concatenated(entries: Sequence[LiveEntries]) -> LiveEntries:
+    """Entries of several manifests, whose columns have one schema, as if they were of the first."""
+    firsts = accumulate((each.columns.count for each in entries), initial=0)
+    return LiveEntries(
+        manifest=entries[0].manifest,
+        columns=ManifestColumns(pa.concat_batches([each.columns.batch for each in entries])),
+        rows=np.concatenate([each.rows + first for each, first in zip(entries, firsts, strict=False)]),
+        snapshot_id=np.concatenate([each.snapshot_id for each in entries]),
+        sequence_number=np.concatenate([each.sequence_number for each in entries]),
+        file_sequence_number=np.concatenate([each.file_sequence_number for each in entries]),
+        first_row_id=pa.concat_arrays([each.first_row_id for each in entries]),
+    )
 
 
 def live_entries(manifest: ManifestFile, columns: ManifestColumns) -> LiveEntries:

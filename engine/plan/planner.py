@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -47,6 +48,9 @@ DELETE_FILES_UNUSED = "delete_files_unused"
 _FEW = 4
 """Up to this many manifests are decoded in parts by several threads each; more manifests keep threads busy without
 that."""
+_SMALL_BYTES = 1 << 14
+_TOGETHER = 64
+"""Data manifests of up to this length are decoded and filtered together, up to this many at a time."""
 _PLANNING = (
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,
@@ -173,9 +177,21 @@ class Planner:
             self._modes[manifests[0].content.name.lower()] = "distributed"
             found = self._executors.filtered(self._order(keys, admits), manifests, self._counters)
         else:
-            work, in_parts = self._work, len(manifests) <= _FEW
-            found = self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), manifests)
+            found = self._filtered_here(manifests, keys, admits)
         return tuple(each for each in found if len(each.entries))
+
+    def _filtered_here(
+        self, manifests: Sequence[ManifestFile], keys: frozenset[int], admits: Admits | None
+    ) -> Iterable[Filtered]:
+        work, in_parts = self._work, len(manifests) <= _FEW
+        are_plain = admits is None and self._trace is None
+        for (are_small, _), run in groupby(manifests, lambda m: (are_plain and _is_small(m), m.partition_spec_id)):
+            if not are_small:
+                yield from self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), run)
+                continue
+            own = list(run)
+            for first in range(0, len(own), _TOGETHER):
+                yield from work.filtered_together(own[first : first + _TOGETHER], keys)
 
     def _order(self, keys: frozenset[int], admits: Admits | None) -> remote.Order:
         return remote.Order(
@@ -188,3 +204,7 @@ class Planner:
             admits=admits,
             whole_files=self._whole_files,
         )
+
+
+def _is_small(manifest: ManifestFile) -> bool:
+    return manifest.content == ManifestContent.DATA and manifest.manifest_length <= _SMALL_BYTES

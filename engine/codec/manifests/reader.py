@@ -6,23 +6,30 @@ Every writer schema of format versions 1 to 3 is read by field id, extra fields 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import pyarrow as pa
 
 from icebench.engine.codec.array_views import ManifestColumns, values_of
-from icebench.engine.codec.avro.file import read_header
+from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header
 from icebench.engine.codec.avro.reading.block_columns import MapFunction, decode_objects
+from icebench.engine.codec.avro.reading.program import Selection
 from icebench.engine.codec.manifests.decoded_entries import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from icebench.engine.codec.manifests.entries import entries_of
 from icebench.engine.codec.manifests.entry_columns import EntryColumns, entry_columns
 from icebench.engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
 from icebench.engine.codec.manifests.listed_manifest import Report, check_listed
-from icebench.engine.errors import refuse
+from icebench.engine.errors import Contradiction, CorruptTable, refuse
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 from icebench.engine.spec.partitioning import PartitionSpec
 
 __all__ = [
+    "ManifestBytes",
     "ManifestHeader",
     "decode_columns",
+    "decode_columns_together",
     "decode_entries",
     "decode_entry_columns",
     "decode_header",
@@ -56,20 +63,98 @@ def decode_columns(
         Unsupported: An Avro codec or schema that Iceberg does not use.
     """
     header = read_header(data, location=location)
-    keys = None if metrics is None else sorted({key for key in metrics if key >= 0})
-    selection = WITH_PAIRS if keys is None else WITH_SLOTS if keys else WITHOUT_METRICS
+    keys, selection = _selected(metrics)
     found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks)
     columns = ManifestReader(header, found).manifest_columns(keys)
     if listed is not None:
-        check_listed(
-            listed,
-            len(data),
-            status=columns.numbers("status"),
-            record_count=columns.numbers("record_count"),
-            snapshot_id=columns["snapshot_id"],
-            report=report,
-        )
+        _check_columns(columns, listed, len(data), report)
     return columns
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestBytes:
+    """A whole manifest, and its entry in the manifest list."""
+
+    data: bytes
+    listed: ManifestFile
+
+
+def decode_columns_together(
+    manifests: Sequence[ManifestBytes], metrics: Collection[int] | None = ()
+) -> list[ManifestColumns]:
+    """Decode small manifests as `decode_columns` does each, those of one writer schema together: a run of the compiled
+    loops takes some 0.3 ms, whatever it decodes.
+
+    Returns:
+        Columns, with the contradictions between each manifest and its list.
+
+    Raises:
+        As `decode_columns`: the error of the first manifest that has one. What together decodes to more than a file may
+        is decoded one by one.
+    """
+    try:
+        headers = [read_header(each.data, location=each.listed.manifest_path) for each in manifests]
+        alike: dict[tuple[bytes, str], list[int]] = {}
+        for place, header in enumerate(headers):
+            alike.setdefault((header.schema_json, header.codec), []).append(place)
+        found: dict[int, ManifestColumns] = {}
+        for places in alike.values():
+            own, of_own = [manifests[place] for place in places], [headers[place] for place in places]
+            found |= zip(places, _decoded_together(own, of_own, metrics), strict=True)
+    except CorruptTable:
+        # Whatever is wrong, its error names the manifest, the block and the entry when each is decoded alone.
+        return [_decoded_alone(each, metrics) for each in manifests]
+    return [found[place] for place in range(len(manifests))]
+
+
+def _decoded_together(
+    manifests: Sequence[ManifestBytes], headers: Sequence[AvroHeader], metrics: Collection[int] | None
+) -> list[ManifestColumns]:
+    """Of one writer schema and codec."""
+    keys, selection = _selected(metrics)
+    blocks: list[AvroBlock] = []
+    counts = []
+    start = 0
+    for each, header in zip(manifests, headers, strict=True):
+        own = read_blocks(each.data, header)
+        blocks += [replace(block, start=start + block.start, end=start + block.end) for block in own]
+        counts.append(sum(block.count for block in own))
+        start += len(each.data)
+    joined = b"".join(each.data for each in manifests)
+    found = decode_objects(joined, headers[0], selection, keys=keys or (), blocks=blocks)
+    batch = ManifestReader(headers[0], found).manifest_columns(keys).batch
+    firsts = accumulate(counts, initial=0)
+    # Concatenating one batch copies it: a manifest that a cache keeps does not keep the memory of the others.
+    parts = [pa.concat_batches([batch.slice(first, count)]) for first, count in zip(firsts, counts, strict=False)]
+    return [_checked(ManifestColumns(part), each) for part, each in zip(parts, manifests, strict=True)]
+
+
+def _decoded_alone(manifest: ManifestBytes, metrics: Collection[int] | None) -> ManifestColumns:
+    columns = decode_columns(manifest.data, location=manifest.listed.manifest_path, metrics=metrics)
+    return _checked(columns, manifest)
+
+
+def _checked(columns: ManifestColumns, manifest: ManifestBytes) -> ManifestColumns:
+    found: list[Contradiction] = []
+    _check_columns(columns, manifest.listed, len(manifest.data), found.append)
+    return replace(columns, contradictions=tuple(found)) if found else columns
+
+
+def _selected(metrics: Collection[int] | None) -> tuple[list[int] | None, Selection]:
+    """The sorted columns whose metrics are wanted, None for all, and what to decode for that."""
+    keys = None if metrics is None else sorted({key for key in metrics if key >= 0})
+    return keys, WITH_PAIRS if keys is None else WITH_SLOTS if keys else WITHOUT_METRICS
+
+
+def _check_columns(columns: ManifestColumns, listed: ManifestFile, size_bytes: int, report: Report) -> None:
+    check_listed(
+        listed,
+        size_bytes,
+        status=columns.numbers("status"),
+        record_count=columns.numbers("record_count"),
+        snapshot_id=columns["snapshot_id"],
+        report=report,
+    )
 
 
 def decode_entries(

@@ -65,6 +65,7 @@ def decode_objects(
     keys: Sequence[int] = (),
     map_chunks: MapFunction = map,
     fraction: int = 1,
+    blocks: Sequence[AvroBlock] | None = None,
 ) -> DecodedObjects:
     """Decode the selected columns of all objects in a file.
 
@@ -75,6 +76,7 @@ def decode_objects(
         keys: The wanted keys of the maps in `selection.slots`, distinct and not negative.
         map_chunks: Maps a function over the chunks, in order.
         fraction: The columns may take this fraction (1 / `fraction`) of the file's budget.
+        blocks: The blocks of `data`, where it is several files of the same schema and codec; by default they are read.
 
     Raises:
         TooLarge: See `icebench.engine.codec.budget`.
@@ -87,7 +89,7 @@ def decode_objects(
     except CorruptTable as error:
         raise type(error)(error.reason, location=header.location, path=error.path) from error
     program = layout.program
-    blocks = read_blocks(data, header)
+    blocks = read_blocks(data, header) if blocks is None else blocks
     # If the kernel inflates block by block, chunks only serve threads.
     chunks = [blocks] if map_chunks is map and _inflates_in_kernel(header) else _chunks(blocks)
     task = _ChunkTask(data, header, layout, Budget(budget_of(len(data)) // fraction, len(chunks)))

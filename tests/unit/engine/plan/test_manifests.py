@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from icebench.engine.codec.array_views import ManifestColumns, number_array
+from icebench.engine.codec.manifests import reader
 from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.plan.manifests import ManifestSource, live_entries, spec_of
@@ -17,6 +18,8 @@ from icebench.engine.spec.manifest import EntryStatus, ManifestContent, Manifest
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.types import INT, NestedField
+from icebench.engine.spec.values import encode_value
+from icebench.engine.storage.contradictions import CollectingStore
 from icebench.engine.storage.counting import CountingStore
 from icebench.errors import CorruptTable, FileNotFound, Unsupported
 from tests.property.manifest_batches import with_column
@@ -158,6 +161,94 @@ def test_a_cached_manifest_is_read_once() -> None:
     )
     assert counting.columns(manifest, NO_METRICS) is counting.columns(manifest, NO_METRICS)
     assert counters[STORAGE_REQUESTS_READ] == 1
+
+
+BOUNDS = frozenset({1, 2})
+TWO = Schema(
+    (NestedField(field_id=1, name="a", type=INT), NestedField(field_id=2, name="b", type=INT)),
+)
+
+
+def with_bounds(path: str, *columns: int) -> ManifestEntry:
+    bounds = {column: encode_value(INT, column) for column in columns}
+    return added(data_file(path, lower_bounds=bounds, upper_bounds=bounds))
+
+
+@pytest.fixture
+def small() -> TableBuilder:
+    """Manifests of two format versions, one without entries that have bounds."""
+    builder = TableBuilder(TWO)
+    builder.add_manifest([with_bounds("memory://t/a", 1, 2), entry(EntryStatus.DELETED, "memory://t/b", 1)])
+    builder.add_manifest([with_bounds("memory://t/c"), entry(EntryStatus.EXISTING, "memory://t/d", 2)])
+    builder.format_version = 1
+    builder.add_manifest([replace(with_bounds("memory://t/longer/path/e", 2), snapshot_id=SNAPSHOT_ID)])
+    builder.format_version = 2
+    builder.add_manifest([with_bounds(f"memory://t/f{i}", 1) for i in range(200)])
+    return builder
+
+
+@pytest.mark.parametrize("metrics", [NO_METRICS, BOUNDS, None])
+def test_small_manifests_are_decoded_together_as_each_alone(
+    small: TableBuilder, metrics: frozenset[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(reader, "_decoded_alone")
+    together = source(small).columns_of_small(small.manifests, metrics)
+    for manifest, found in zip(small.manifests, together, strict=True):
+        expected = source(small).columns(manifest, metrics)
+        assert found.count == expected.count
+        for name in expected.batch.schema.names:
+            assert found[name].equals(expected[name]), name
+        assert all(
+            found[name].null_count == found.count
+            for name in set(found.batch.schema.names) - set(expected.batch.schema.names)
+        )
+    assert together[0].size_bytes < together[3].size_bytes / 10  # each has memory of its own
+
+
+def test_small_manifests_are_read_once_and_cached_each(small: TableBuilder) -> None:
+    counters = Counters()
+    store = CountingStore(small.store, counters)
+    counting = ManifestSource(store=store, runner=LocalRunner(2), cache=ManifestCache())
+    counting.columns(small.manifests[1], frozenset({1}))
+    found = counting.columns_of_small(small.manifests, frozenset({1}))
+    assert counters[STORAGE_REQUESTS_READ] == len(small.manifests)
+    again = counting.columns_of_small(small.manifests, NO_METRICS)
+    assert all(one is other for one, other in zip(found, again, strict=True))
+    assert counting.columns(small.manifests[3], frozenset({1})) is found[3]
+    assert counters[STORAGE_REQUESTS_READ] == len(small.manifests)
+    # What a cached manifest has already is kept when more is wanted of it.
+    more = counting.columns_of_small(small.manifests, frozenset({2}))
+    assert {of: more[0].keys_of(of) for of in ("lower_bounds", "upper_bounds")} == {
+        "lower_bounds": [1, 2],
+        "upper_bounds": [1, 2],
+    }
+
+
+@pytest.mark.parametrize("damaged", [0, 2, 3])
+def test_the_damaged_one_of_small_manifests_is_named(small: TableBuilder, damaged: int) -> None:
+    manifest = small.manifests[damaged]
+    data = bytearray(small.store.read(manifest.manifest_path))
+    data[-20] ^= 0xFF
+    small.store.write(manifest.manifest_path, bytes(data), overwrite=True)
+    with pytest.raises(CorruptTable) as alone:
+        source(small).columns(manifest, BOUNDS)
+    with pytest.raises(CorruptTable) as together:
+        source(small).columns_of_small(small.manifests, BOUNDS)
+    assert str(together.value) == str(alone.value)
+    assert together.value.location == manifest.manifest_path
+
+
+def test_small_manifests_are_what_their_list_says(small: TableBuilder) -> None:
+    store = CollectingStore(small.store)
+    lists_mistake = replace(small.manifests[3], added_files_count=199)
+    manifests = [*small.manifests[:3], lists_mistake]
+    found = ManifestSource(store=store, runner=LocalRunner(1)).columns_of_small(manifests, BOUNDS)
+    assert [each.location for each in store.found] == [lists_mistake.manifest_path]
+    assert [len(columns.contradictions) for columns in found] == [0, 0, 0, 1]
+    lost = replace(small.manifests[0], manifest_length=7, added_files_count=2)
+    with pytest.raises(CorruptTable, match="bytes, and its manifest list says 7") as raised:
+        source(small).columns_of_small([small.manifests[1], lost], BOUNDS)
+    assert raised.value.location == lost.manifest_path
 
 
 @pytest.mark.parametrize(

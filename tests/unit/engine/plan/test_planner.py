@@ -1,0 +1,88 @@
+"""Which manifests are planned together; what comes of it is held by `tests/property/test_plan_files.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from icebench.engine.plan import planner
+from icebench.engine.plan.filtering import Filtered
+from icebench.engine.plan.manifest_work import ManifestWork
+from icebench.engine.plan.scan import table_scan
+from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.manifest import ManifestFile
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.types import INT, NestedField
+from icebench.engine.spec.values import encode_value
+from tests.property.remote_planning import assert_same_elsewhere
+from tests.property.table_builder import TableBuilder, added, data_file
+
+SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT),))
+BY_A = PartitionSpec(
+    (PartitionField(source_ids=(1,), field_id=1000, name="a", transform=Identity()),),
+    1,
+)
+
+
+@pytest.fixture
+def table() -> TableBuilder:
+    """Thirteen manifests: eight of one file each, a long one, two of another spec, two of one file each."""
+    builder = TableBuilder(SCHEMA, (UNPARTITIONED, BY_A))
+    for number, files in enumerate([1] * 8 + [400] + [1, 1] + [1, 1]):
+        spec_id = 1 if number in (9, 10) else 0
+        bound = {1: encode_value(INT, number)}
+        builder.add_manifest(
+            [
+                added(
+                    data_file(
+                        f"memory://t/{number}-{file}",
+                        spec_id=spec_id,
+                        partition=(number,) if spec_id else (),
+                        lower_bounds=bound,
+                        upper_bounds=bound,
+                    )
+                )
+                for file in range(files)
+            ],
+            spec_id=spec_id,
+            sequence_number=number + 1,
+        )
+    return builder
+
+
+@pytest.mark.parametrize("filter", [None, "a >= 3 and a != 5", "a = 10", "a > 99"])
+def test_small_manifests_are_planned_together_and_in_order(
+    table: TableBuilder, filter: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together: list[list[int]] = []
+    alone: list[int] = []
+
+    class Watched(ManifestWork):
+        def filtered_together(self, manifests: Sequence[ManifestFile], keys: frozenset[int]) -> list[Filtered]:
+            together.append([table.manifests.index(manifest) for manifest in manifests])
+            return super().filtered_together(manifests, keys)
+
+        def filtered(self, manifest: ManifestFile, *arguments: Any, **options: Any) -> Filtered:
+            alone.append(table.manifests.index(manifest))
+            return super().filtered(manifest, *arguments, **options)
+
+    monkeypatch.setattr(planner, "ManifestWork", Watched)
+    monkeypatch.setattr(planner, "_TOGETHER", 3)
+    monkeypatch.setattr(
+        planner, "_SMALL_BYTES", max(m.manifest_length for n, m in enumerate(table.manifests) if n != 8)
+    )
+    scan = table_scan(table.metadata(), table.store, filter=filter, runner=LocalRunner(2))
+    plan = scan.plan()
+    if filter is None:
+        assert (together, alone) == ([[0, 1, 2], [3, 4, 5], [6, 7], [9, 10], [11, 12]], [8])
+    expected = [
+        n for n in range(13) if filter is None or {"a > 99": False, "a = 10": n == 10}.get(filter, n >= 3 and n != 5)
+    ]
+    found = [int(path.rpartition("/")[2].partition("-")[0]) for path in plan.files["file_path"].to_pylist()]
+    assert list(dict.fromkeys(found)) == expected
+    assert len(found) == len(expected) + (399 if 8 in expected else 0)
+    assert_same_elsewhere(scan, plan)
