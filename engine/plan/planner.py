@@ -186,10 +186,10 @@ class Planner:
         work, in_parts = self._work, len(manifests) <= _FEW
         are_plain = admits is None and self._trace is None
         for (are_small, _), run in groupby(manifests, lambda m: (are_plain and _is_small(m), m.partition_spec_id)):
-            if not are_small:
-                yield from self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), run)
-                continue
             own = list(run)
+            if not are_small or len(own) == 1:
+                yield from self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), own)
+                continue
             for first in range(0, len(own), _TOGETHER):
                 yield from work.filtered_together(own[first : first + _TOGETHER], keys)
 
