@@ -46,6 +46,7 @@ _KEYS = frozenset({
 })  # fmt: skip
 """Of a definition itself: no measurement of another package has such a name."""
 DEFAULT_SEED = 1
+_NO_DESCRIPTION = "no description"
 BUILDS, BUILD_SECONDS = 3, 30.0
 """How often the table of each layout is built, and for how long at the most, unless that is fewer than two."""
 DEFAULT_FILES = 61
@@ -182,6 +183,11 @@ def load_experiment(path: Path | str) -> Experiment:
         raise ConfigError(f"cannot be read: {error}", path=str(found)) from error
 
 
+def description_of(definition: Path) -> str:
+    """What a definition that comes with the project says of itself; nothing else in it is looked at."""
+    return Definition(tomllib.loads(definition.read_text(encoding="utf-8"))).text("description", _NO_DESCRIPTION)
+
+
 def known_experiments() -> dict[str, Path]:
     """Name -> file of the definitions that come with the project."""
     return {path.stem: path for path in sorted(DEFINITIONS.glob("*.toml")) if path != LAYOUTS}
@@ -221,7 +227,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         ConfigError: A key, type or value is wrong.
     """
     root = Definition(values)
-    name, description = root.text("name"), root.text("description", "no description")
+    name, description = root.text("name"), root.text("description", _NO_DESCRIPTION)
     engines = root.names("engines", known=ENGINES, what="engine")
     workloads = _workloads(root, engines)
     able = _able(values, workloads)

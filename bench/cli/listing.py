@@ -13,7 +13,7 @@ from icebench.bench.engines.registry import ENGINES, EngineEntry
 from icebench.bench.errors import BenchError
 from icebench.bench.execution.measurement import MEASUREMENTS, MeasurementKind
 from icebench.bench.execution.run_file import read_run
-from icebench.bench.experiment import known_experiments, load_experiment
+from icebench.bench.experiment import description_of, known_experiments
 from icebench.bench.layouts.registry import known_layouts
 from icebench.bench.workloads.definitions import WORKLOADS, WorkloadEntry
 
@@ -26,7 +26,7 @@ def listing(context: Context) -> None:
     """Show experiments, layouts, workloads, engines, measurements and runs."""
     out = context.terminal.out
     for title, rows in (
-        ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
+        ("Experiments", [(name, description_of(path)) for name, path in known_experiments().items()]),
         ("Layouts", [(name, layout.description) for name, layout in known_layouts().items()]),
         ("Workloads", _described(WORKLOADS)),
         ("Engines", _described(ENGINES)),
@@ -55,13 +55,6 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
     for name, text in rows:
         grid.add_row(f"  {name}", text)
     return grid
-
-
-def _description(path: Path) -> str:
-    try:
-        return load_experiment(path).description
-    except BenchError as error:
-        return f"cannot be used: {error}"
 
 
 def _run(path: Path) -> str:

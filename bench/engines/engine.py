@@ -27,12 +27,14 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 import icebench
-from icebench.bench.engines.checksum import Checksum
 from icebench.bench.layouts.actions import Action
+
+if TYPE_CHECKING:  # without NumPy and Arrow, `icebench list` starts in half the time
+    from icebench.bench.engines.checksum import Checksum
 
 Handle = TypeVar("Handle")
 Filter = TypeVar("Filter")

@@ -10,6 +10,7 @@ import pytest
 
 from icebench.bench.cli.main import COMMANDS, app, main
 from icebench.bench.execution.run_file import RunWriter
+from icebench.bench.experiment import load_experiment
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, sample_run
 
 
@@ -127,8 +128,8 @@ def test_list_shows_runs_and_their_state(tmp_path: Path, capsys: pytest.CaptureF
     assert exit_code("--results", tmp_path, "list") == 0
     out = capsys.readouterr().out
     assert "none yet" in out
-    for word in ("quick", "unpartitioned", "pyiceberg", "pruning"):
-        assert word in out
+    for word in ("quick", "unpartitioned", "pyiceberg", "pruning", load_experiment("default").description):
+        assert word in " ".join(out.split())
     run = write_run(tmp_path, failed=True)
     (tmp_path / "runs" / "damaged.jsonl").write_text("{", encoding="utf-8")
     assert exit_code("--results", tmp_path, "list") == 0
