@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from icebench.engine.codec.array_views import boolean_array
 from icebench.engine.columnar.batch_columns import column_by_id, no_rows
 from icebench.engine.columnar.decimals import is_narrow, unscaled, widen
 from icebench.engine.columnar.scalar_evaluation import evaluate_condition, put_together
-from icebench.engine.columnar.scalars import to_arrow_array, to_arrow_scalar
+from icebench.engine.columnar.scalars import FALSE, to_arrow_array, to_arrow_scalar
 from icebench.engine.columnar.schemas import storage_of, to_arrow_schema
 from icebench.engine.expressions.bound import (
     BoundAnd,
@@ -59,14 +60,14 @@ def row_mask(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Sc
         schema: The schema that its column ids refer to.
     """
     mask = outcomes(batch, bound, schema)
-    return pc.fill_null(mask, False) if mask.null_count else mask
+    return pc.fill_null(mask, FALSE) if mask.null_count else mask
 
 
 def outcomes(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Schema) -> pa.BooleanArray:
     """The outcome of the filter for each row: true, false or null. Arguments as for `row_mask`."""
     match bound:
         case BoundConstant(value):
-            return pa.repeat(pa.scalar(value), batch.num_rows)
+            return boolean_array(np.full(batch.num_rows, value))
         case BoundAnd(children):
             return _combined(pc.and_kleene, batch, children, schema)
         case BoundOr(children):
@@ -134,7 +135,7 @@ def _leaf(leaf: BoundLeaf, values: pa.Array) -> pa.BooleanArray:
         case BoundIsNull(negated=negated):
             return values.is_valid() if negated else values.is_null()
         case BoundIsNaN(negated=negated):
-            nan = pc.fill_null(pc.is_nan(values), False)
+            nan = pc.fill_null(pc.is_nan(values), FALSE)
             return pc.invert(nan) if negated else nan
         case BoundCompare(column, operator, value):
             return _compare(values, operator, column.primitive, value)

@@ -33,6 +33,8 @@ _INTEGERS: dict[str, pa.DataType] = {
 }
 """Types whose internal representation is a plain integer of the same width."""
 _ZERO = Decimal(0)
+FALSE: pa.BooleanScalar = boolean_array(np.zeros(1, np.bool_))[0]
+"""Not by `pa.scalar`, which loads pandas as `pa.array` does."""
 
 
 def to_arrow_scalar(type_: PrimitiveType, value: Value | None) -> pa.Scalar:
