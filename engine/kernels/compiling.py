@@ -61,9 +61,14 @@ class Kernel(Generic[P, R]):
     """A function that is interpreted or compiled; make one with `kernel`."""
 
     def __init__(
-        self, function: Callable[P, R], helpers: Sequence[Callable[..., Any]], work: Callable[..., int] | None
+        self,
+        function: Callable[P, R],
+        helpers: Sequence[Callable[..., Any]],
+        work: Callable[..., int] | None,
+        plain: Callable[P, R] | None = None,
     ) -> None:
         self._function = function
+        self._plain = plain or function
         self._helpers = helpers
         self._work = work
         self._compiled: Callable[P, R] | None = None
@@ -74,7 +79,7 @@ class Kernel(Generic[P, R]):
             if self._work is not None and should_interpret(_NS_PER_BYTE * self._work(*args, **kwargs)):
                 # Compiled integers wrap around without a warning.
                 with np.errstate(over="ignore"):
-                    return self._function(*args, **kwargs)
+                    return self._plain(*args, **kwargs)
             return uninterrupted(lambda: self._compile()(*args, **kwargs))
         return self._compiled(*args, **kwargs)
 
@@ -101,16 +106,22 @@ class Decorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Kernel[P, R]: ...
 
 
-def kernel(*, helpers: Sequence[Callable[..., Any]] = (), work: Callable[..., int] | None = array_bytes) -> Decorator:
+def kernel(
+    *,
+    helpers: Sequence[Callable[..., Any]] = (),
+    work: Callable[..., int] | None = array_bytes,
+    plain: Callable[..., Any] | None = None,
+) -> Decorator:
     """Decorate a function of arrays and numbers, which is called by position.
 
     Args:
         helpers: Plain functions that it calls, and that they call.
         work: The bytes that a call goes over, computed from its arguments. None compiles at the first call, for
             functions that depend on the widths of compiled integers.
+        plain: What is called instead of the function while it is not compiled, where that is faster; gives the same.
     """
 
     def decorate(function: Callable[P, R]) -> Kernel[P, R]:
-        return Kernel(function, helpers, work)
+        return Kernel(function, helpers, work, plain)
 
     return decorate

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from icebench.engine.kernels.compiling import kernel
 
 _COLON, _SLASH = ord(":"), ord("/")
+_LOCATION = re.compile(rb"(?:[^:/]*:(?://[^/]*)?+)?(/.*)", re.DOTALL)
+_BASIS, _PRIME, _MASK = 14695981039346656037, 1099511628211, (1 << 64) - 1
 
 
-@kernel()
+def _hash_in_python(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """As `hash_locations`. Numbers of Python are some twenty times as fast as NumPy's single ones."""
+    text = data.tobytes()
+    found = np.empty(len(offsets) - 1, np.uint64)
+    for row, (start, end) in enumerate(pairwise(offsets.tolist())):
+        location = text[start:end]
+        match = _LOCATION.fullmatch(location)
+        value = _BASIS
+        for byte in location if match is None else match[1]:
+            value = (value ^ byte) * _PRIME & _MASK
+        found[row] = value
+    return found
+
+
+def _work(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> int:
+    return (offsets.nbytes + data.nbytes) // 4
+
+
+@kernel(work=_work, plain=_hash_in_python)
 def hash_locations(
     offsets: NDArray[np.int64], data: NDArray[np.uint8]
 ) -> NDArray[np.uint64]:  # pragma: no cover - compiled
