@@ -106,7 +106,7 @@ def run(
         chosen = load_experiment(experiment or "default")
     chosen = chosen.adjusted(scale=scale, repetitions=repetitions, only=only)
     needed = estimate(chosen, context.places.all_runs())
-    context.terminal.err.print(f"{chosen.name}: {needed}", markup=False, soft_wrap=True)
+    context.terminal.err.print(f"{chosen.name}: {chosen.description}\n{needed}", markup=False, soft_wrap=True)
     if dry_run:
         return 0
     confirm(context, needed, yes=yes)
