@@ -119,6 +119,4 @@ def test_every_definition_has_an_estimate(name: str) -> None:
 
 
 def test_a_size_that_is_not_known_is_said() -> None:
-    assert str(Estimate(cases=1, seconds=1, size=None, basis="b")) == (
-        "1 cases, about 1 s, tables of unknown size (b)"
-    )
+    assert str(Estimate(cases=1, seconds=1, size=None, basis="b")) == ("1 cases, about 1 s, tables of unknown size (b)")
