@@ -61,7 +61,7 @@ def test_a_table_must_be_there_and_have_rows(table: icebench.Table, tmp_path: Pa
     with pytest.raises(NotFound):
         check_filters(of_tables([{"path": str(tmp_path / "nowhere")}]))
     with pytest.raises(NotFound):
-        check_filters(of_tables([{"path": "", "catalog": str(tmp_path / "wh"), "table": "db.nope"}]))
+        check_filters(of_tables([{"path": "v1", "catalog": str(tmp_path / "wh"), "table": "db.nope"}]))
     empty = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.empty", pa.schema([("id", pa.int64())]))
     with pytest.raises(ConfigError, match="has no snapshot"):
         check_filters(of_tables([{"path": empty.metadata_location}]))
