@@ -113,7 +113,8 @@ def run(
     from icebench.bench.runs.run import run_experiment  # local import: PySpark, which a wrong filter need not wait for
 
     needed = estimate(chosen, context.places.all_runs())
-    context.terminal.err.print(f"{chosen.name}: {chosen.description}\n{needed}", markup=False, soft_wrap=True)
+    other = "" if scale is None else f"; this time at scale {scale:g}"
+    context.terminal.err.print(f"{chosen.name}: {chosen.description}{other}\n{needed}", markup=False, soft_wrap=True)
     if dry_run:
         return 0
     confirm(context, needed, yes=yes)

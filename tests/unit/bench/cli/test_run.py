@@ -59,7 +59,7 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     assert commands == [("run", "quick", "--scale", "0.01")]
     streams = capsys.readouterr()
     said, needed, step = streams.err.splitlines()
-    assert said == f"quick: {asked[0].description}"
+    assert said == f"quick: {asked[0].description}; this time at scale 0.01"
     assert re.fullmatch(r"60 cases, about \d+ s, at most 0.0 GB of tables .*", needed)
     assert step == "planning: monthly: all (0/3)"
     run = tmp_path / "runs" / f"{sample_run().run_id}.jsonl"
