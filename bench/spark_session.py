@@ -4,7 +4,8 @@ A Java virtual machine takes most settings only when it starts, so a second sess
 run with the first one's. `spark_session` is cached and refuses that instead.
 
 Quiet means that errors are all that Spark says. Its own level (`spark.log.level`) counts only once the session stands,
-so the machine starts with a configuration of Log4j; and the table of Spark's package resolver, which no setting
+so the machine starts with a configuration of Log4j; what the machine itself says of its modules, before any
+configuration is read, is taken out of its standard error; and the table of Spark's package resolver, which no setting
 silences, is not printed because Iceberg's runtime is given as the file that `icebench.bench.setup_jars` fetched.
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from icebench.bench.errors import ConfigError
@@ -32,6 +34,8 @@ CONF_VARIABLE = "ICEBENCH_SPARK_CONF"
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 LOG_CONFIGURATION = Path(__file__).with_name("spark_log4j2.properties")
 """Errors only, to standard error."""
+_SAID_OF_MODULES = b"WARNING: Using incubator modules:"
+"""What a Java virtual machine says of the vector module, which Spark's launcher adds; no option silences it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +162,7 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
         if settings.is_local or "PYSPARK_PYTHON" not in os.environ:
             # Python workers must see the same packages as this process. On a cluster the path may be another.
             os.environ["PYSPARK_PYTHON"] = sys.executable
+        _start_quietly(wanted)
         builder = session.builder
         for name, value in wanted.items():
             builder = builder.config(name, value)
@@ -168,3 +173,27 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
         details = ", ".join(f"{name} is {value}, wanted {wanted[name]}" for name, value in differing.items())
         raise ConfigError(f"a Spark session with other settings is running in this process: {details}")
     return running
+
+
+def _start_quietly(conf: Mapping[str, str]) -> None:
+    """Start the Java virtual machine that a session in this process will use, unless there is one."""
+    # local import: as above
+    context, launch = import_module("pyspark").SparkContext, import_module("pyspark.java_gateway").launch_gateway
+    if context._gateway is not None:  # noqa: SLF001 - PySpark has no other way to ask
+        return
+    settings = import_module("pyspark").SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    reading, writing = os.pipe()
+    Thread(target=_pass_on, args=(reading,), name="stderr of Spark", daemon=True).start()
+    try:
+        gateway = launch(settings, {"stderr": writing})
+    finally:
+        os.close(writing)
+    context._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's context then finds it
+
+
+def _pass_on(said: int, target: int = 2) -> None:
+    """Copy lines between descriptors, but for what is said of modules."""
+    with open(said, "rb") as lines:
+        for line in lines:
+            if not line.startswith(_SAID_OF_MODULES):
+                os.write(target, line)

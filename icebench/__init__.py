@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from icebench.engine.expressions.parse_scalar import sql
     from icebench.engine.expressions.scalar import SqlExpression
     from icebench.engine.formats.prepare_kernels import prepare_kernels
+    from icebench.engine.inspect.filter_rows import filter_rows
     from icebench.engine.maintenance.layout_model import LayoutModel, ModelledLayout
     from icebench.engine.maintenance.profile.table_profile import TableProfile
     from icebench.engine.opening.catalog import Catalog
@@ -109,6 +110,7 @@ __all__ = [
     "col",
     "decode_variant",
     "errors",
+    "filter_rows",
     "list_type",
     "load_catalog",
     "load_table",
@@ -131,6 +133,7 @@ _ELSEWHERE = {
     "col": "icebench.engine.expressions.builder",
     "decode_variant": "icebench.engine.codec.variants",
     "sql": "icebench.engine.expressions.parse_scalar",
+    "filter_rows": "icebench.engine.inspect.filter_rows",
     "LayoutModel": "icebench.engine.maintenance.layout_model",
     "ModelledLayout": "icebench.engine.maintenance.layout_model",
     "DataFile": "icebench.engine.spec.data_file",

@@ -340,6 +340,8 @@ class _Reader:
             for part in _conjuncts(condition):
                 owners = [self._column(column, alias, alone=alone) for column in part.find_all(exp.Column)]
                 if not any(owners):
+                    if owners and alone and not scope.is_correlated_subquery:
+                        self._leave(name, part, "names no column of the table")
                     continue
                 if part.find(exp.Query):
                     self._leave(name, part, "compares with a subquery")

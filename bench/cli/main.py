@@ -73,12 +73,30 @@ class Commands(click.Group):
         entry = COMMANDS.get(cmd_name)
         return None if entry is None else getattr(import_module(entry.module), entry.name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; or else what shows a table, which gets all words, and fails with the error for an unknown
+        command if the first of them is none of a table."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:
+            # local import: as every command
+            from icebench.bench.cli.overview import UNKNOWN_COMMAND, overview
+
+            ctx.meta[UNKNOWN_COMMAND] = click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+            return "", overview, args
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands,
+    subcommand_metavar="COMMAND [ARGS]... | TABLE",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="icebench", prog_name="icebench")
 @click.option(
     "--results",
@@ -91,7 +109,10 @@ class Commands(click.Group):
 @click.option("--debug", is_flag=True, envvar="ICEBENCH_DEBUG", help="Show tracebacks of all errors.")
 @click.pass_context
 def app(context: click.Context, results: Path, debug: bool) -> None:  # noqa: FBT001 - click passes flags so
-    """Measure what a layout, a configuration or an engine costs on an Apache Iceberg table."""
+    """Measure what a layout, a configuration or an engine costs on an Apache Iceberg table.
+
+    A TABLE alone (its directory, a metadata file, or CATALOG NAMESPACE.TABLE) is shown on one screen.
+    """
     context.obj = Context(places=Places(results), debug=debug)
 
 

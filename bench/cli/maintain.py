@@ -137,6 +137,7 @@ def cluster(
     if changes and dry_run:
         raise click.UsageError("--strategy and --key change the table's properties: --dry-run allows neither")
     if changes:
+        table.maintenance.check_clustering(changes)
         table.set_properties(changes)
     with RunProgress(context.terminal.err) as shown:
         done = table.maintenance.cluster(

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar in a terminal, plain lines elsewhere."""
+"""Progress of long work: a bar in a terminal; elsewhere a line where a phase begins, and every ten seconds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.progress import (
 
 _FEWEST_SECONDS, _LEAST_SHARE = 20.0, 0.05
 """What must be over of a phase before its speed says when it ends."""
+_SECONDS_BETWEEN_LINES = 10.0
 
 
 class RunProgress:
@@ -35,6 +36,8 @@ class RunProgress:
         self._phase: tuple[str, int] = ("", 0)
         self._clock = clock
         self._began = (0.0, 0.0)
+        self._printed: set[str] = set()
+        self._printed_at = 0.0
         if console.is_terminal:
             self._bar = Progress(
                 TextColumn("[bold]{task.fields[phase]:<9}"),
@@ -57,6 +60,10 @@ class RunProgress:
             self._phase, self._began = kind, (now, share)
         detail += self._left(now, share)
         if self._bar is None:
+            if phase in self._printed and now - self._printed_at < _SECONDS_BETWEEN_LINES:
+                return
+            self._printed.add(phase)
+            self._printed_at = now
             self._console.print(f"{phase}: {detail} ({done}/{total})", markup=False, soft_wrap=True)
             return
         if self._task is None or anew:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,15 +14,15 @@ import icebench
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import catalog_options
 from icebench.bench.cli.progress import RunProgress
-from icebench.bench.cli.report import find_run, print_verdict, write_report
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import Interruption, say_on_terminal
 from icebench.bench.experiment import Experiment, load_experiment, parse_values
-from icebench.bench.report.build import build_report
+from icebench.bench.runs.check_filters import check_filters
 from icebench.bench.runs.estimate import Estimate, estimate
-from icebench.bench.runs.further_process import launch
-from icebench.bench.runs.run import Finished, Surroundings, resume_run, run_experiment
 from icebench.engine.errors import without_secrets
+
+if TYPE_CHECKING:
+    from icebench.bench.runs.run import Finished, Surroundings
 
 CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000
@@ -90,6 +90,10 @@ def run(
     if resume is not None:
         if asked != ("run",) or dry_run:
             raise click.UsageError("--resume goes on with a run as it was asked for, and takes nothing else")
+        # local import: as below
+        from icebench.bench.cli.report import find_run
+        from icebench.bench.runs.run import resume_run
+
         with _stoppable(context, ()) as where:
             finished = resume_run(find_run(context, resume), where=where)
         return _conclude(context, finished, output)
@@ -105,8 +109,12 @@ def run(
     else:
         chosen = load_experiment(experiment or "default")
     chosen = chosen.adjusted(scale=scale, repetitions=repetitions, only=only)
+    check_filters(chosen)
+    from icebench.bench.runs.run import run_experiment  # local import: PySpark, which a wrong filter need not wait for
+
     needed = estimate(chosen, context.places.all_runs())
-    context.terminal.err.print(f"{chosen.name}: {needed}", markup=False, soft_wrap=True)
+    other = "" if scale is None else f"; this time at scale {scale:g}"
+    context.terminal.err.print(f"{chosen.name}: {chosen.description}{other}\n{needed}", markup=False, soft_wrap=True)
     if dry_run:
         return 0
     confirm(context, needed, yes=yes)
@@ -191,6 +199,10 @@ def arguments(experiment: str | None, options: Mapping[str, object]) -> tuple[st
 @contextmanager
 def _stoppable(context: Context, asked: tuple[str, ...]) -> Iterator[Surroundings]:
     """Context of a run, which Ctrl-C stops after a sample; raises Stopped."""
+    # local import: as above
+    from icebench.bench.runs.further_process import launch
+    from icebench.bench.runs.run import Surroundings
+
     # Tables hold absolute paths, and some engines take no others.
     cache = CACHE.resolve()
     interruption = Interruption(say=say_on_terminal)
@@ -207,6 +219,10 @@ def _stoppable(context: Context, asked: tuple[str, ...]) -> Iterator[Surrounding
 
 def _conclude(context: Context, result: Finished, output: Path | None) -> int:
     """Print the verdict, write the report, and say where both are."""
+    # local import: reports take a second of SciPy and matplotlib, which a wrong argument need not wait for
+    from icebench.bench.cli.report import print_verdict, write_report
+    from icebench.bench.report.build import build_report
+
     made = build_report(result.run, results_file=str(result.path))
     print_verdict(context, made, lines=VERDICT_LINES)
     page = write_report(context, made, result.path, output)

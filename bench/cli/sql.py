@@ -11,10 +11,9 @@ import duckdb
 import icebench
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, table_options
-from icebench.bench.cli.table import grid, json_object, json_text, plain, values_of
+from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
 from icebench.bench.errors import ConfigError
 
-_QUOTED = re.compile(r'[",\r\n]')
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<table>.+)", re.DOTALL)
 # The query sees the tables and nothing else of this machine.
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
@@ -52,11 +51,8 @@ def sql(
         connection.execute("set lock_configuration = true")
         rows = _answer(connection, query)
     out = context.terminal.out
-    if form == "json":
-        for row in values_of(rows):
-            out.print(json_object(rows.column_names, row), markup=False, soft_wrap=True)
-    elif form == "csv":
-        out.print(_encodable(csv_text(rows), out.encoding), markup=False, highlight=False, soft_wrap=True, end="")
+    if form in FOR_PROGRAMS:
+        out.print(encodable(FOR_PROGRAMS[form](rows), out.encoding), markup=False, soft_wrap=True, end="")
     else:
         out.print(grid(rows))
     work = ", ".join(f"{name} {count:,}" for name, count in sorted(counters.as_dict().items()) if count)
@@ -97,31 +93,3 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: 
     except duckdb.Error as error:
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ConfigError(said, path="QUERY") from error
-
-
-def csv_text(rows: Any) -> str:  # noqa: ANN401 - as above
-    """The rows of a pyarrow.Table as CSV: null is nothing, and a text of no character is ``""``."""
-    lines = [rows.column_names, *values_of(rows)]
-    return "".join(f"{','.join(map(_cell, line))}\n" for line in lines)
-
-
-def _encodable(text: str, encoding: str) -> str:
-    """The text, which other programs read: nothing in it may be escaped."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError as error:
-        lacking = text[error.start].encode("unicode_escape").decode()
-        raise ConfigError(
-            f"the output is {encoding}, which lacks {lacking}; set PYTHONUTF8=1", path="--format"
-        ) from error
-    return text
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    text = json_text(value) if isinstance(value, dict | list) else plain(value)
-    if text and not _QUOTED.search(text):
-        return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'

@@ -1,26 +1,37 @@
-"""`icebench table`: a table's metadata tables, printed."""
+"""`icebench table`: a table's metadata tables, in a short form or whole."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
 from inspect import signature
-from typing import Any
+from pathlib import Path
+from typing import Literal
 
 import click
 import pyarrow as pa
-from rich.markup import escape
-from rich.table import Table as Grid
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from rich.console import Console
 
 import icebench
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.failures import printable
+from icebench.bench.cli.metadata_tables import (
+    Column,
+    Read,
+    column_of,
+    legend,
+    lines_of,
+    short_texts,
+    with_short_columns,
+)
 from icebench.bench.cli.naming import WORDS, open_table, table_options
+from icebench.bench.cli.places import write_whole
+from icebench.bench.cli.rows import FOR_PROGRAMS, encodable
 from icebench.bench.errors import ConfigError
 
 SHOWN_ROWS = 50
-_TEXT_WIDTH = 60
-_NULL = "NULL"
 
 
 @click.command("table")
@@ -28,13 +39,22 @@ _NULL = "NULL"
 @click.argument("words", metavar=WORDS, nargs=-1, required=True)
 @table_options
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
-@click.option("--column", "columns", multiple=True, metavar="NAME", help="Only this column. Repeatable.")
+@click.option("--wide", is_flag=True, help="All columns, however long lines get; only what is nested is cut.")
+@click.option("--columns", metavar="A,B", help="These columns; fields of structs with dots, as in partition.day.")
+@click.option("--sort", metavar="A,-B", help="Sort the rows by these columns; '-' before one: the greatest first.")
+@click.option("--where", metavar="SQL", help="Only the rows for which this filter is true.")
+@click.option("--limit", type=click.IntRange(min=1), help=f"At most that many rows; {SHOWN_ROWS} where it is a table.")
 @click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    help=f"Print at most that many rows; {SHOWN_ROWS} by default, all with --json.",
+    "--format",
+    "form",
+    type=click.Choice(["table", *FOR_PROGRAMS, "parquet"]),
+    default="table",
+    show_default=True,
+    help="For programs, there are all rows and the metadata table's own columns.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print an object a row, for other programs.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to this file."
+)
 @pass_context
 def table(
     context: Context,
@@ -44,29 +64,44 @@ def table(
     catalog: str | None,
     warehouse: str | None,
     snapshot: int | None,
-    columns: tuple[str, ...],
+    wide: bool,
+    columns: str | None,
+    sort: str | None,
+    where: str | None,
     limit: int | None,
-    as_json: bool,
+    form: Literal["table", "csv", "json", "parquet"],
+    output: Path | None,
 ) -> int:
-    """Print metadata table X (snapshots, files, manifests, partitions, ...) of an Iceberg table.
+    """Show metadata table X of an Iceberg table: files, snapshots, manifests, partitions, refs, history, ...
 
-    PLACE is the table's directory or one of its metadata.json files; with --catalog, its name there.
+    PLACE is the table's directory or one of its metadata.json files; with --catalog, its name there. What is shown
+    fits 80 columns: --wide, --columns and the formats for programs have the rest. --columns, --sort and --where take
+    the columns of both.
     """
-    found = metadata_table(open_table(words, catalog, warehouse)[0], name, snapshot)
-    unknown = set(columns) - set(found.column_names)
-    if unknown:
-        known = ", ".join(found.column_names)
-        raise ConfigError(f"{name} has no column {min(unknown)!r}; it has: {known}", path="--column")
-    chosen = found.select(list(columns)) if columns else found
-    out = context.terminal.out
-    if as_json:
-        for row in values_of(shown := chosen.slice(0, limit)):
-            out.print(json_object(shown.column_names, row), markup=False, soft_wrap=True)
+    if wide and columns:
+        raise click.UsageError("--wide shows all columns: it leaves --columns nothing to choose")
+    if form == "parquet" and output is None:
+        raise click.UsageError("--format parquet needs a file: --output FILE")
+    loaded = open_table(words, catalog, warehouse)[0]
+    read = Read(loaded, metadata_table(loaded, name, snapshot), snapshot)
+    rows, short = with_short_columns(name, read)
+    rows = _sorted(icebench.filter_rows(rows, where) if where else rows, sort)
+    own = [*read.rows.column_names] if wide or form != "table" else [column.name for column in short]
+    names = own if columns is None else [each.strip() for each in columns.split(",")]
+    shown = rows.slice(0, limit or (SHOWN_ROWS if form == "table" else rows.num_rows))
+    chosen = [column_of(shown, each, "--columns") for each in names]
+    if form != "table":
+        _write(context.terminal.out, pa.table(chosen, names), form, output)
         return 0
-    shown = chosen.slice(0, limit or SHOWN_ROWS)
-    out.print(grid(shown))
-    if shown.num_rows < chosen.num_rows:
-        context.terminal.err.print(f"{shown.num_rows} of {chosen.num_rows:,} rows; --limit shows more")
+    known = {} if wide else {column.name: column for column in short}
+    headings = [known.get(each) or _plain_column(each, values) for each, values in zip(names, chosen, strict=True)]
+    texts = [short_texts(read, column, values) for column, values in zip(headings, chosen, strict=True)]
+    out, err = context.terminal.out, context.terminal.err
+    _show(out, lines_of(headings, texts, None if wide or not out.is_terminal else out.width), output)
+    for line in legend(loaded, headings):
+        err.print(line, markup=False, soft_wrap=True)
+    if shown.num_rows < rows.num_rows:
+        err.print(f"{shown.num_rows} of {rows.num_rows:,} rows; --limit shows more")
     return 0
 
 
@@ -88,63 +123,52 @@ def metadata_table(loaded: icebench.Table, name: str, snapshot_id: int | None) -
     return method(snapshot_id)
 
 
-def grid(rows: pa.Table) -> Grid:
-    """Rows for a terminal; null looks like no other value."""
-    grid = Grid(box=None, pad_edge=False)
-    for field in rows.schema:
-        is_number = pa.types.is_integer(field.type)
-        grid.add_column(field.name, justify="right" if is_number else "left", overflow="fold")
-    for row in values_of(rows):
-        grid.add_row(*(escape(printable(_text(value))) for value in row))
-    return grid
+def _sorted(rows: pa.Table, sort: str | None) -> pa.Table:
+    if sort is None:
+        return rows
+    keys, order = [], []
+    for place, each in enumerate(text.strip() for text in sort.split(",")):
+        name = each.removeprefix("-")
+        column = column_of(rows, name, "--sort")
+        if pa.types.is_nested(column.type):
+            fields = (
+                f": {', '.join(f'{name}.{f.name}' for f in column.type)}" if pa.types.is_struct(column.type) else ""
+            )
+            raise ConfigError(f"rows cannot be sorted by {name}, which is nested{fields}", path="--sort")
+        keys.append(column)
+        order.append((str(place), "descending" if each.startswith("-") else "ascending"))
+    return rows.take(pc.sort_indices(pa.table(keys, [name for name, _ in order]), order))
 
 
-def values_of(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows as Python values, also of columns that share a name; times beyond those of Python are text."""
-    return zip(*map(_column_values, rows.columns), strict=True)
+def _plain_column(name: str, values: pa.ChunkedArray) -> Column:
+    is_text = not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+    return Column(name, name, "text" if is_text else "id")
 
 
-def _column_values(column: pa.ChunkedArray) -> list[Any]:
-    try:
-        return column.to_pylist(maps_as_pydicts="strict")
-    except (KeyError, TypeError):  # a key that comes twice, or is nested
-        return column.to_pylist()
-    except (OverflowError, ValueError):
-        try:
-            return column.cast(pa.string()).to_pylist()
-        except pa.ArrowNotImplementedError as error:
-            raise ConfigError(f"values of {column.type} that cannot be shown", path="QUERY") from error
+def _write(out: Console, rows: pa.Table, form: str, output: Path | None) -> None:
+    if form == "parquet":
+        # Parquet has no struct without fields, which is the partition of a table that has none.
+        kept = [
+            field.name for field in rows.schema if not (pa.types.is_struct(field.type) and not field.type.num_fields)
+        ]
+        pq.write_table(rows.select(kept), output)
+        return
+    text = FOR_PROGRAMS[form](rows)
+    if output is not None:
+        write_whole(output, text)
+    else:
+        out.print(encodable(text, out.encoding), markup=False, soft_wrap=True, end="")
 
 
-def json_object(names: Sequence[str], row: Sequence[Any]) -> str:
-    """A row as an object of JSON; raises ConfigError for columns that share a name."""
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"two columns are named {twice!r}; an object needs other names", path="QUERY")
-    return json_text(dict(zip(names, row, strict=True)))
-
-
-def json_text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
-    """JSON of a value; keys of maps are text."""
-    return json.dumps(_with_text_keys(value), default=plain)
-
-
-def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
-    if isinstance(value, dict):
-        return {k if isinstance(k, str) else plain(k): _with_text_keys(v) for k, v in value.items()}
-    return [_with_text_keys(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def _text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
-    if isinstance(value, dict | list):
-        text = json_text(value)
-        return text if len(text) <= _TEXT_WIDTH else f"{text[: _TEXT_WIDTH - 1]}…"
-    if value is None:
-        return _NULL
-    text = plain(value)
-    return f"'{text}'" if text == _NULL else text
-
-
-def plain(value: object) -> str:
-    """The text of a value that is not nested: of bytes, hexadecimal digits."""
-    return value.hex() if isinstance(value, bytes) else str(value)
+def _show(out: Console, lines: Sequence[str], output: Path | None) -> None:
+    if output is not None:
+        write_whole(output, "".join(f"{line}\n" for line in lines))
+        return
+    with ExitStack() as pages:
+        if out.is_terminal and len(lines) >= out.height:
+            os.environ.setdefault(
+                "LESS", "FRSX"
+            )  # as git's: what is on one screen stays there, and lines are not broken
+            pages.enter_context(out.pager())
+        for line in lines:
+            out.print(line, markup=False, soft_wrap=True)

@@ -33,7 +33,7 @@ def profile_lines(
     title = Text(f"{profile.name}: {headline(profile)}", style="bold")
     opening: list[RenderableType] = [title, _summary(profile, filtered), _histogram(profile)]
     left = lines - 1 - _LAST_LINES - sum(_height(console, part) for part in opening)
-    reasons = [_reason(number, *found) for number, found in enumerate(_fixes(profile, place), 1)]
+    reasons = [_reason(number, *found) for number, found in enumerate(fixes(profile, place), 1)]
     columns = _columns_by_depth(profile, filtered)
     room = _height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS], filtered)) if columns else 0
     shown: list[RenderableType] = []
@@ -171,7 +171,7 @@ def _column_grid(profile: icebench.TableProfile, places: list[int], filtered: Ma
     return grid
 
 
-def _fixes(profile: icebench.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
+def fixes(profile: icebench.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
     """The statement, the gain and a command of each reason."""
     for reason, fix in zip(profile.reasons, fix_commands(profile, place), strict=True):
         yield (

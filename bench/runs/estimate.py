@@ -52,8 +52,9 @@ class Estimate:
 
     def __str__(self) -> str:
         size = "tables of unknown size" if self.size is None else f"at most {self.size / 1e9:.1f} GB of tables"
-        minutes = max(1, math.ceil(self.seconds / 60))
-        return f"{self.cases:,} cases, about {minutes:,} min, {size} ({self.basis})"
+        minutes = math.ceil(self.seconds / 60)
+        wait = f"{minutes:,} min" if minutes > 1 else f"{max(1, math.ceil(self.seconds))} s"
+        return f"{self.cases:,} cases, about {wait}, {size} ({self.basis})"
 
 
 def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _BATCH_VALUES = 1 << 22
 _MOST_BATCH_ROWS = 1 << 16
+SPARK_ROWS = 500_000
+"""Fewer rows are written sooner by this process than a session starts, and on a machine without Java."""
 
 SPREADS = ("random", "clustered", "first")
 """Which rows a delete takes: some everywhere, consecutive ones from the middle, or the first ones, in arrival order."""
@@ -107,27 +109,34 @@ class Rows:
         return {"workload": type(self).__name__, **asdict(self)}
 
     def write_raw(self, folder: Path, spark: Callable[[], SparkSession]) -> list[Path]:
-        """Write the rows in arrival order, as Parquet files of consecutive rows; each is written by one Spark task.
+        """Write the rows in arrival order, as Parquet files of consecutive rows: many by Spark, a task for each file.
 
         Args:
             folder: An existing directory that all executors reach.
-            spark: Gives the session.
+            spark: Gives the session; called for at least `SPARK_ROWS` rows.
 
         Returns:
             The files, in order.
         """
         paths = [folder / f"{part:05d}.parquet" for part in range(self.files)]
 
-        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def write(part: int) -> None:
+            start, stop = (bound * self.rows // self.files for bound in (part, part + 1))
+            with pq.ParquetWriter(
+                paths[part], self.schema, compression="zstd", store_decimal_as_integer=True
+            ) as writer:
+                for rows in self.batches(start, stop):
+                    writer.write_batch(rows)
+
+        def write_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for part in batch.column(0).to_pylist():
-                    start, stop = (bound * self.rows // self.files for bound in (part, part + 1))
-                    with pq.ParquetWriter(
-                        paths[part], self.schema, compression="zstd", store_decimal_as_integer=True
-                    ) as writer:
-                        for rows in self.batches(start, stop):
-                            writer.write_batch(rows)
+                    write(part)
                 yield batch
 
-        spark().range(0, self.files, 1, self.files).mapInArrow(write, "id bigint").collect()
+        if self.rows < SPARK_ROWS:
+            for part in range(self.files):
+                write(part)
+        else:
+            spark().range(0, self.files, 1, self.files).mapInArrow(write_all, "id bigint").collect()
         return paths

@@ -75,6 +75,8 @@ _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _MOST_DIGITS = 38
 """Of a decimal."""
 _PLAIN = (exp.Column, exp.Dot, exp.Literal, exp.Boolean, exp.Null, exp.HexString)
+_MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
+"""What sqlglot says where an operand should be."""
 _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "TIMESTAMP_NS", "DATETIME")
 
 
@@ -93,7 +95,7 @@ def parse(text: str) -> Predicate:
     except ParseError as error:
         where = error.errors[0] if error.errors else {}
         place = f" at line {where['line']}, column {where['col']}" if where else ""
-        said = shorten(str(where.get("description", error)))
+        said = shorten(_MISSING.sub("something is missing", str(where.get("description", error))))
         raise Invalid(f"cannot parse the filter {shorten(text)!r}: {said}{place}") from error
     except SqlglotError as error:
         raise Invalid(f"cannot parse the filter {shorten(text)!r}: {shorten(str(error))}") from error

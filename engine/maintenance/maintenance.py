@@ -17,7 +17,7 @@ from icebench.engine.expressions.predicate import Filter
 from icebench.engine.file_indexes.blob import IndexKind
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.maintenance.build_index import BuiltIndex, build_file_index
-from icebench.engine.maintenance.cluster import ClusteringPass, cluster
+from icebench.engine.maintenance.cluster import ClusteringPass, Declaration, cluster
 from icebench.engine.maintenance.compute_partition_stats import ComputedPartitionStats, compute_partition_stats
 from icebench.engine.maintenance.compute_table_stats import ComputedTableStats, compute_table_stats
 from icebench.engine.maintenance.examine_files import ExaminedFiles, examine_files
@@ -186,6 +186,11 @@ class Maintenance:
         )
         self.advance(state)
         return done
+
+    def check_clustering(self, properties: Mapping[str, str]) -> None:
+        """Raise what `cluster` raises for the declaration that the table would have with these properties set."""
+        metadata = self.table.load().metadata
+        Declaration.of(replace(metadata, properties={**metadata.properties, **properties}))
 
     def compute_partition_stats(self, *, snapshot_id: int | None = None) -> ComputedPartitionStats:
         """Write the partition statistics file of a snapshot, as Iceberg's procedure ``compute_partition_stats`` does:

@@ -9,11 +9,17 @@ from pyspark.sql import SparkSession
 
 from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.truth.oracle import Oracle
+from icebench.bench.workloads import rows as rows_module
 from icebench.bench.workloads.log import Log
 from icebench.bench.workloads.rows import Rows
 from icebench.bench.workloads.wide import KINDS, Wide
 
 WORKLOADS: list[Rows] = [Wide(columns=2 * len(KINDS), rows=6_000, files=3), Log(rows=6_000, files=3)]
+
+
+@pytest.fixture(autouse=True)
+def every_row_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "SPARK_ROWS", 0)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)

@@ -88,7 +88,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "commit": ("numpy", "pyarrow"),
     "catalog": ("botocore", "sqlalchemy", "thriftpy2", "urllib3"),
     "operations": ("numpy", "pyarrow"),
-    "inspect": ("pyarrow",),
+    "inspect": ("numpy", "pyarrow"),
     "maintenance": ("numpy", "pyarrow"),
     "frames": ("pyarrow",),
     "scan": ("pandas", "pyarrow"),

@@ -255,7 +255,8 @@ def test_an_experiment_can_be_restricted() -> None:
 
 def test_a_measurement_may_be_made_on_few_layouts() -> None:
     full = load_experiment("quick")
-    few = parse_values({**full.values, "deletes": {"layouts": ["sorted", "monthly"]}})
+    measurements = {"measurements": ["decimals", "deletes"], "deletes": {"layouts": ["sorted", "monthly"]}}
+    few = parse_values({**full.values, **measurements})
     measured = [
         (name, few.measures("deletes", name), few.measures("decimals", name)) for name in full.values["layouts"]
     ]

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,13 @@ def test_s3_adds_its_jars_and_file_systems(monkeypatch: pytest.MonkeyPatch, mast
     else:
         assert jars[1:] == ["file:///jars/a.jar", "file:///jars/b.jar"]
     assert not [name for name in SparkSettings(master=master).conf() if "s3" in name or "ClassPath" in name]
+
+
+def test_of_what_java_says_only_its_modules_are_left_out() -> None:
+    (said, saying), (shown, showing) = os.pipe(), os.pipe()
+    os.write(saying, b"WARNING: Using incubator modules: jdk.incubator.vector\nan error\nWARNING: other\nno end")
+    os.close(saying)
+    spark_session._pass_on(said, showing)
+    os.close(showing)
+    assert os.read(shown, 1000) == b"an error\nWARNING: other\nno end"
+    os.close(shown)

@@ -42,6 +42,7 @@ def run(blocked: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[
         (EXTRAS, "--help"),
         (EXTRAS, "profile {} db.events"),
         (EXTRAS, "table snapshots {}/db/events"),
+        (EXTRAS, "{} db.events"),
         (EXTRAS, "maintain rewrite-data-files {} db.events"),
     ],
 )

@@ -86,6 +86,20 @@ def test_what_is_not_used_is_named(table: icebench.Table) -> None:
     assert found.others == 1
 
 
+def test_a_column_that_the_table_does_not_have_is_named(table: icebench.Table) -> None:
+    found = parse_queries(
+        "select id from visits where nope = 1 and k = 2; "
+        "select d.k from dim d where exists (select 1 from visits where d.year = 3 and id = 1); "
+        "select id from visits v join dim d on d.id = v.id where d.year = 1",
+        table,
+    )
+    assert [(each.query, each.text, each.reason) for each in found.unused] == [
+        ("q1", "nope = 1", "names no column of the table"),
+        ("q3", "d.id = v.id", "compares with another table"),
+    ]
+    assert [query.filter for query in found.queries] == ['("k" = 2)', '("id" = 1)', None]
+
+
 def test_weights(table: icebench.Table) -> None:
     found = parse_queries(
         "-- weight: 5\nselect id from visits where k = 1;\nselect id from visits where k = 2;\n"

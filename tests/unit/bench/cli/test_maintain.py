@@ -59,6 +59,23 @@ def test_files_are_clustered_as_declared(
     assert said(capsys)["merges"] == "0"
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        ("--key", "nope", "--strategy", "sort"),
+        ("--key", "a"),
+        ("--strategy", "zorder"),
+        ("--key", "a", "--key", "a", "--strategy", "sort"),
+    ],
+)
+def test_a_wrong_declaration_leaves_the_table_as_it_is(
+    table: icebench.Table, tmp_path: Path, declared: tuple[str, ...]
+) -> None:
+    before = table.metadata_location
+    assert exit_code("maintain", "cluster", tmp_path / "wh", "db.t", *declared) == 2
+    assert table.refresh().metadata_location == before
+
+
 def test_distinct_values_are_counted(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("profile", tmp_path / "wh", "db.t") == 0
     assert "distinct values" not in capsys.readouterr().out

@@ -7,7 +7,7 @@ from rich.console import Console
 from icebench.bench.cli.progress import RunProgress
 
 
-def test_without_a_terminal_each_step_is_a_plain_line() -> None:
+def test_without_a_terminal_there_is_a_plain_line_for_each_phase() -> None:
     out = StringIO()
     with RunProgress(Console(file=out, width=20)) as progress:
         progress("datasets", "monthly: [the] table that has a long name", 0, 2)
@@ -15,6 +15,17 @@ def test_without_a_terminal_each_step_is_a_plain_line() -> None:
     assert out.getvalue() == (
         "datasets: monthly: [the] table that has a long name (0/2)\nplanning: monthly: all (1/2)\n"
     )
+
+
+def test_and_one_every_ten_seconds() -> None:
+    out = StringIO()
+    now = [0.0]
+    with RunProgress(Console(file=out), lambda: now[0]) as progress:
+        for step in range(80):
+            now[0] = step * 0.5
+            progress(("planning", "pruning")[step % 2] if step < 10 else "tpcds", f"step {step}", step, 80)
+    steps = [int(line.split()[2]) for line in out.getvalue().splitlines()]
+    assert steps == [0, 1, 10, 30, 50, 70]
 
 
 def test_in_a_terminal_a_bar_is_drawn_and_taken_away() -> None:

@@ -16,6 +16,7 @@ from icebench.bench.execution.interruption import Interruption
 from icebench.bench.execution.run_file import read_run
 from icebench.bench.execution.run_lock import run_lock
 from icebench.bench.experiment import Experiment
+from icebench.bench.runs import run as runs
 from icebench.bench.runs.estimate import Estimate
 from icebench.bench.runs.further_process import launch
 from icebench.bench.runs.run import Finished, Surroundings
@@ -52,13 +53,14 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
         commands.append(where.command)
         return finished(write_run(tmp_path, failed=failed))
 
-    monkeypatch.setattr(command, "run_experiment", measured)
+    monkeypatch.setattr(runs, "run_experiment", measured)
     assert exit_code("--results", tmp_path, "run", "quick", "--scale", 0.01) == int(failed)
     assert asked[0].scale == 0.01
     assert commands == [("run", "quick", "--scale", "0.01")]
     streams = capsys.readouterr()
-    said, step = streams.err.splitlines()
-    assert said.startswith("quick: ")
+    said, needed, step = streams.err.splitlines()
+    assert said == f"quick: {asked[0].description}; this time at scale 0.01"
+    assert re.fullmatch(r"60 cases, about \d+ s, at most 0.0 GB of tables .*", needed)
     assert step == "planning: monthly: all (0/3)"
     run = tmp_path / "runs" / f"{sample_run().run_id}.jsonl"
     page = tmp_path / "reports" / f"{run.stem}.html"
@@ -79,7 +81,8 @@ def test_tables_are_measured(
         asked.append(experiment)
         return finished(write_run(where.results.parent))
 
-    monkeypatch.setattr(command, "run_experiment", measured)
+    monkeypatch.setattr(runs, "run_experiment", measured)
+    monkeypatch.setattr(command, "check_filters", lambda _: None)
     given = ("--table", "x/y", "--table", "z", "--filter", "a = 1", "--filter", "b = 2", "--only", "pyiceberg")
     assert exit_code("--results", tmp_path, "run", *given) == 0
     assert [each.path for each in asked[0].workloads if isinstance(each, TableWorkload)] == ["x/y", "z"]
@@ -98,7 +101,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         asked.append(path)
         return finished(path)
 
-    monkeypatch.setattr(command, "resume_run", resumed)
+    monkeypatch.setattr(runs, "resume_run", resumed)
     path = write_run(tmp_path)
     assert exit_code("--results", tmp_path, "run", "--resume", path.stem) == 0
     assert asked == [path]
@@ -145,10 +148,10 @@ def test_a_further_process_that_fails_fails_the_run(tmp_path: Path, capfd: pytes
 def test_what_a_run_will_take_is_said_and_a_dry_run_stops_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "run_experiment", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(runs, "run_experiment", lambda *_, **__: pytest.fail("it ran"))
     assert exit_code("--results", tmp_path, "run", "quick", "--dry-run") == 0
     assert re.fullmatch(
-        r"quick: 132 cases, about \d+ min, at most 0\.0 GB of tables \(by rule of thumb, .*\)\n",
+        r"quick: a first look: .*\n60 cases, about \d+ s, at most 0\.0 GB of tables \(by rule of thumb, .*\)\n",
         capsys.readouterr().err,
     )
     assert exit_code("--results", tmp_path, "run", "--resume", "x", "--dry-run") == 2

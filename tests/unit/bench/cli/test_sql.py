@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 import icebench
-from icebench.bench.cli.sql import csv_text
+from icebench.bench.cli.rows import csv_text
 from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("n", pa.list_(pa.int64()))])

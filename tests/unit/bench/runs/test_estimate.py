@@ -31,6 +31,9 @@ def run_file(path: Path, digest: str, seconds: float, *, ends: bool = True, proc
     return path
 
 
+DELETES = {"fractions": [0.01], "columns": ["ss_item_sk"]}
+
+
 def test_a_run_takes_as_long_as_the_last_of_its_definition(tmp_path: Path) -> None:
     quick = load_experiment("quick")
     runs = [
@@ -49,10 +52,13 @@ def test_a_run_takes_as_long_as_the_last_of_its_definition(tmp_path: Path) -> No
 def test_without_one_cases_are_counted() -> None:
     quick = load_experiment("quick")
     found = estimate(quick)
-    # In 3 layouts 6 plans and 2 prunings of 3 engines, and a scan, 2 scans of deletes and 2 filtered reads of 4.
-    assert found.cases == 3 * (3 * 8 + 4 * 5)
-    half = estimate(quick.adjusted(only=["icebench", "pyiceberg"]))
-    assert half.cases == 3 * 2 * 13
+    # In 3 layouts 6 plans, 2 prunings and 2 filtered reads of 2 engines.
+    assert found.cases == 3 * 2 * 10
+    half = estimate(quick.adjusted(only=["icebench"]))
+    assert half.cases == 3 * 10
+    # A scan and 2 scans of deletes more.
+    more = {**quick.values, "measurements": [*quick.measurements, "decimals", "deletes"], "deletes": DELETES}
+    assert estimate(parse_values(more)).cases == 3 * 2 * 13
     longer = estimate(quick.adjusted(repetitions=30))
     assert longer.seconds > 1.5 * found.seconds
     large = estimate(quick.adjusted(scale=100))
@@ -63,8 +69,10 @@ def test_without_one_cases_are_counted() -> None:
 
 def test_a_measurement_of_few_layouts_has_their_cases() -> None:
     quick = load_experiment("quick")
-    few = parse_values({**quick.values, "deletes": {"layouts": ["sorted"]}})
-    assert estimate(quick).cases - estimate(few).cases == 2 * 4 * 2
+    values = {**quick.values, "measurements": ["deletes"]}
+    few = parse_values({**values, "deletes": {"layouts": ["sorted"], **DELETES}})
+    full = parse_values({**values, "deletes": DELETES})
+    assert (estimate(full).cases, estimate(few).cases) == (3 * 2 * 2, 2 * 2)
 
 
 def test_the_cases_and_bytes_of_histories_and_generated_rows_are_counted() -> None:
@@ -111,6 +119,4 @@ def test_every_definition_has_an_estimate(name: str) -> None:
 
 
 def test_a_size_that_is_not_known_is_said() -> None:
-    assert str(Estimate(cases=1, seconds=1, size=None, basis="b")) == (
-        "1 cases, about 1 min, tables of unknown size (b)"
-    )
+    assert str(Estimate(cases=1, seconds=1, size=None, basis="b")) == ("1 cases, about 1 s, tables of unknown size (b)")

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ from icebench.bench.engines.engine import AnyEngine, EngineMissing
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.execution.run_file import read_run
-from icebench.bench.experiment import Experiment, parse_experiment, parse_values
+from icebench.bench.experiment import Experiment, load_experiment, parse_experiment, parse_values
 from icebench.bench.layouts.registry import known_layouts
 from icebench.bench.runs import preparation, run
 from icebench.bench.runs.run import Finished, Surroundings, resume_run, run_experiment, surroundings_of
@@ -293,3 +294,14 @@ def test_the_usual_places(tmp_path: Path) -> None:
     found = surroundings_of(tmp_path)
     assert found.cache == tmp_path / "datasets" / "cache"
     assert found.results == tmp_path / "results" / "runs"
+
+
+@pytest.mark.slow
+def test_the_first_look_compares_three_layouts_without_spark(tmp_path: Path) -> None:
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_session)
+    done = run_experiment(load_experiment("quick"), where=where)
+    assert not done.failed
+    for measurement in ("planning", "pruning", "filtered"):
+        cases = [each.case for each in done.run.measured if each.case.measurement == measurement]
+        pairs = {(case.layout, case.engine) for case in cases}
+        assert pairs == set(product(("unpartitioned", "monthly", "sorted"), ("icebench", "pyiceberg")))

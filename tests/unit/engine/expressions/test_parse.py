@@ -120,6 +120,7 @@ def test_literals(text: str, value: LiteralValue) -> None:
         ("a = 1 b", "column 7"),
         ("a = 'x", "cannot parse"),
         ("a ! 3", "cannot parse"),
+        ("a >", "cannot parse the filter 'a >': something is missing at line 1, column 3$"),
         ("a = 1 and", "column 9"),
         ("a in (1", "column 7"),
         ("a in ()", "no values"),

@@ -1,0 +1,119 @@
+"""Rows of Arrow as text: a grid for a terminal, JSON and CSV for other programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from icebench.bench.cli.failures import printable
+from icebench.bench.errors import ConfigError
+
+_TEXT_WIDTH = 60
+_NULL = "NULL"
+_QUOTED = re.compile(r'[",\r\n]')
+
+
+def grid(rows: pa.Table) -> Grid:
+    """Rows for a terminal; null looks like no other value."""
+    grid = Grid(box=None, pad_edge=False)
+    for field in rows.schema:
+        is_number = pa.types.is_integer(field.type)
+        grid.add_column(field.name, justify="right" if is_number else "left", overflow="fold")
+    for row in values_of(rows):
+        grid.add_row(*(escape(printable(text_of(value))) for value in row))
+    return grid
+
+
+def values_of(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows as Python values, also of columns that share a name; times beyond those of Python are text."""
+    return zip(*map(_column_values, rows.columns), strict=True)
+
+
+def _column_values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return column.to_pylist(maps_as_pydicts="strict")
+    except (KeyError, TypeError):  # a key that comes twice, or is nested
+        return column.to_pylist()
+    except (OverflowError, ValueError):
+        try:
+            return column.cast(pa.string()).to_pylist()
+        except pa.ArrowNotImplementedError as error:
+            raise ConfigError(f"values of {column.type} that cannot be shown", path="QUERY") from error
+
+
+def json_lines(rows: pa.Table) -> str:
+    """An object a row, each on a line of its own."""
+    return "".join(f"{json_object(rows.column_names, row)}\n" for row in values_of(rows))
+
+
+def json_object(names: Sequence[str], row: Sequence[Any]) -> str:
+    """A row as an object of JSON; raises ConfigError for columns that share a name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"two columns are named {twice!r}; an object needs other names", path="QUERY")
+    return json_text(dict(zip(names, row, strict=True)))
+
+
+def json_text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
+    """JSON of a value; keys of maps are text."""
+    return json.dumps(_with_text_keys(value), default=plain)
+
+
+def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
+    if isinstance(value, dict):
+        return {k if isinstance(k, str) else plain(k): _with_text_keys(v) for k, v in value.items()}
+    return [_with_text_keys(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def text_of(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
+    """The text of a value in a grid; what is nested is cut."""
+    if isinstance(value, dict | list):
+        text = json_text(value)
+        return text if len(text) <= _TEXT_WIDTH else f"{text[: _TEXT_WIDTH - 1]}…"
+    if value is None:
+        return _NULL
+    text = plain(value)
+    return f"'{text}'" if text == _NULL else text
+
+
+def plain(value: object) -> str:
+    """The text of a value that is not nested: of bytes, hexadecimal digits."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def csv_text(rows: pa.Table) -> str:
+    """The rows as CSV: null is nothing, and a text of no character is ``""``."""
+    lines = [rows.column_names, *values_of(rows)]
+    return "".join(f"{','.join(map(_cell, line))}\n" for line in lines)
+
+
+def encodable(text: str, encoding: str) -> str:
+    """The text, which other programs read: nothing in it may be escaped."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        lacking = text[error.start].encode("unicode_escape").decode()
+        raise ConfigError(
+            f"the output is {encoding}, which lacks {lacking}; set PYTHONUTF8=1", path="--format"
+        ) from error
+    return text
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = json_text(value) if isinstance(value, dict | list) else plain(value)
+    if text and not _QUOTED.search(text):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+FOR_PROGRAMS: Mapping[str, Callable[[pa.Table], str]] = {"csv": csv_text, "json": json_lines}
+"""The formats of text that other programs read."""
