@@ -231,7 +231,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
     engines = root.names("engines", known=ENGINES, what="engine")
     workloads = _workloads(root, engines)
     able = _able(values, workloads)
-    usual = [name for name in able if name in MEASUREMENTS.own] or able
+    usual = [name for name in able if name in MEASUREMENTS.own and MEASUREMENTS[name].is_usual] or able
     measurements = root.names("measurements", usual, known=MEASUREMENTS, what="measurement")
     if unable := [name for name in measurements if name not in able]:
         kinds = " and ".join(sorted({each.kind for each in workloads}))

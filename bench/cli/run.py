@@ -122,9 +122,8 @@ def run(
         finished = run_experiment(chosen, where=where)
     if tables and not filters:
         named = {each.case.filter: each.evidence.detail.get("filter") for each in finished.run.measured}
-        for name, text in named.items():
-            if text:
-                context.terminal.err.print(f"filter chosen: {name}: {text}", markup=False, soft_wrap=True)
+        for name, text in ((name, text) for name, text in named.items() if text):
+            context.terminal.err.print(f"filter chosen: {name}: {text}", markup=False, soft_wrap=True)
     return _conclude(context, finished, output)
 
 

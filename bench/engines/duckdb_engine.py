@@ -40,7 +40,8 @@ class DuckDb(ArrowScans[DuckDbTable, str | None]):
     """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query."""
 
     name = "duckdb"
-    abilities = frozenset({Ability.SCAN})
+    abilities = frozenset({Ability.SCAN, Ability.WRITE})
+    writes_tables = False
 
     def __init__(self, context: EngineContext) -> None:
         self.version = duckdb.__version__
@@ -64,6 +65,18 @@ class DuckDb(ArrowScans[DuckDbTable, str | None]):
 
     def batches(self, handle: DuckDbTable, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
         return reader(handle.connection, handle.location, columns, filter)
+
+    def take_rows(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+    def new_target(self, metadata_location: str, folder: Path) -> Path:
+        return folder / "rows.parquet"
+
+    def append_rows(self, target: Path, rows: pa.Table) -> None:
+        self._opened[0][1].from_arrow(rows).write_parquet(str(target), compression="zstd")
+
+    def written_to(self, target: Path) -> str:
+        return str(target)
 
 
 def connected(access: Access = LOCAL) -> duckdb.DuckDBPyConnection:

@@ -18,6 +18,9 @@ maintenance
 committing
     From descriptions of files in the form in which the engine takes them, and an open empty table, to a snapshot with
     them that everybody can see: manifests, manifest list and metadata written, the catalog's pointer moved.
+writing
+    From rows in memory, in the form in which the engine takes them, and an open empty table, to a snapshot with them;
+    or, of engines that write no tables, to a Parquet file.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ import icebench
 from icebench.bench.layouts.actions import Action
 
 if TYPE_CHECKING:  # without NumPy and Arrow, `icebench list` starts in half the time
+    import pyarrow as pa
+
     from icebench.bench.engines.checksum import Checksum
 
 Handle = TypeVar("Handle")
@@ -48,6 +53,7 @@ class Ability(Enum):
     SCAN = "scanning"
     COMMIT = "committing files that are described"
     MAINTAIN = "maintenance of tables"
+    WRITE = "writing rows"
 
 
 class EngineMissing(Exception):
@@ -148,6 +154,31 @@ class Committing(Protocol):
 
     def location_of(self, table: Any) -> str:  # noqa: ANN401 - its own
         """The table's metadata.json as it is now."""
+        ...
+
+
+class Writing(Protocol):
+    """What an engine with `Ability.WRITE` offers besides."""
+
+    name: str
+    writes_tables: bool
+    """Whether it writes Iceberg tables; else one Parquet file."""
+
+    def take_rows(self, rows: pa.Table) -> Any:  # noqa: ANN401 - its own
+        """The rows in the form in which the engine has rows in memory. Not timed."""
+        ...
+
+    def new_target(self, metadata_location: str, folder: Path) -> Any:  # noqa: ANN401 - its own
+        """An empty table below an empty folder, with the columns and partitions of the table at that metadata.json; of
+        an engine that writes no tables, where its file will be. Not timed."""
+        ...
+
+    def append_rows(self, target: Any, rows: Any) -> None:  # noqa: ANN401 - its own
+        """Write all rows, in files as the engine makes them by default, compressed by zstd. Timed."""
+        ...
+
+    def written_to(self, target: Any) -> str:  # noqa: ANN401 - its own
+        """The table's metadata.json as it is now, or the Parquet file."""
         ...
 
 

@@ -30,7 +30,8 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
     """`icebench.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
 
     name = "icebench"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE})
+    writes_tables = True
     maintains = frozenset(get_args(Action))
 
     def __init__(self, context: EngineContext) -> None:
@@ -86,6 +87,16 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
 
     def location_of(self, table: icebench.Table) -> str:
         return table.metadata_location
+
+    def take_rows(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+    new_target = new_table
+
+    def append_rows(self, target: icebench.Table, rows: pa.Table) -> None:
+        target.append(rows)
+
+    written_to = location_of
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         maintain(warehouse, name, action, target_bytes)

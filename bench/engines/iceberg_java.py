@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, cast, get_args
 from zlib import crc32
 
+import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 import icebench
@@ -70,7 +72,8 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     """
 
     name = "iceberg-java"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE})
+    writes_tables = True
     maintains = frozenset(get_args(Action))
 
     def __init__(self, context: EngineContext) -> None:
@@ -87,6 +90,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         self._iceberg = self._jvm.org.apache.iceberg
         self._functions = JavaFunctions(self._spark)
         self._views = count()
+        self._rows: DataFrame | None = None
         self.version: str = self._iceberg.IcebergBuild.version()
 
     def open(self, metadata_location: str) -> JavaTable:
@@ -157,6 +161,23 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
 
     def location_of(self, table: Java) -> str:
         return normalised(table.operations().current().metadataFileLocation())
+
+    def take_rows(self, rows: pa.Table) -> DataFrame:
+        """A DataFrame that executors keep in memory; the one before is let go."""
+        if self._rows is not None:
+            self._rows.unpersist(blocking=True)
+        self._rows = self._spark.createDataFrame(rows).persist(StorageLevel.MEMORY_ONLY)
+        self._rows.count()
+        return self._rows
+
+    new_target = new_table
+
+    def append_rows(self, target: Java, rows: DataFrame) -> None:
+        rows.write.format("iceberg").mode("append").save(target.location())
+
+    def written_to(self, target: Java) -> str:
+        target.refresh()
+        return self.location_of(target)
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         # Spark keeps the catalog that it once made under a name.

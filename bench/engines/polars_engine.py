@@ -6,9 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+from typing import cast
 
 import polars as pl
 import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg, and measures that
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
@@ -33,7 +36,8 @@ class Polars:
     """
 
     name = "polars"
-    abilities = frozenset({Ability.SCAN, Ability.COUNT_PLAN})
+    abilities = frozenset({Ability.SCAN, Ability.COUNT_PLAN, Ability.WRITE})
+    writes_tables = False
 
     def __init__(self, context: EngineContext) -> None:
         self._access = context.access
@@ -60,6 +64,18 @@ class Polars:
     def checksum(self, handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> Checksum:
         frame = self._selected(handle, columns, filter).collect(engine="streaming")
         return checksum_of(frame.to_arrow().to_batches(), columns)
+
+    def take_rows(self, rows: pa.Table) -> pl.LazyFrame:
+        return cast("pl.DataFrame", pl.from_arrow(rows)).lazy()
+
+    def new_target(self, metadata_location: str, folder: Path) -> Path:
+        return folder / "rows.parquet"
+
+    def append_rows(self, target: Path, rows: pl.LazyFrame) -> None:
+        rows.sink_parquet(target, compression="zstd")
+
+    def written_to(self, target: Path) -> str:
+        return str(target)
 
     @staticmethod
     def _selected(handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> pl.LazyFrame:

@@ -24,7 +24,8 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
     """PyIceberg's `StaticTable`. Its cache of decoded manifest lists is the process's own, so `open` clears it."""
 
     name = "pyiceberg"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.WRITE})
+    writes_tables = True
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("pyiceberg")
@@ -76,6 +77,16 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
 
     def location_of(self, table: Table) -> str:
         return table.metadata_location.removeprefix("file://")
+
+    def take_rows(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+    new_target = new_table
+
+    def append_rows(self, target: Table, rows: pa.Table) -> None:
+        target.append(rows)
+
+    written_to = location_of
 
     def committed(self, metadata_location: str) -> Iterator[CommittedFile]:
         """The files of a table, as PyIceberg reads them; a manifest at a time."""

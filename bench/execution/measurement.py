@@ -123,6 +123,7 @@ class MeasurementKind:
         description: One line, for lists.
         suits: What it can be made on.
         made_by: ``module:function`` that makes what is measured of a subject, in place of `measurements`.
+        is_usual: Whether it is made where a definition names no measurements.
         timed: Whether it has repetitions; False where all is counted.
         seconds: One execution at scale 1, of which half is the same at any smaller scale; for estimates.
         series: Cache of a case -> the metrics of its wall time, processor time and memory; `ANY` for those not named,
@@ -141,6 +142,7 @@ class MeasurementKind:
     description: ClassVar[str]
     suits: ClassVar[frozenset[Gives]] = frozenset({Gives.ROWS})
     made_by: ClassVar[str] = ""
+    is_usual: ClassVar[bool] = True
     timed: ClassVar[bool] = True
     seconds: ClassVar[float] = 0.5
     series: ClassVar[Mapping[str, tuple[str, str, str]]] = {ANY: _SERIES}
@@ -219,6 +221,7 @@ MEASUREMENTS: Registry[MeasurementKind] = Registry(
         "decimals": f"{_OWN}.decimals:KIND",
         "deletes": f"{_OWN}.deletes:KIND",
         "filtered": f"{_OWN}.filtered:KIND",
+        "writing": f"{_OWN}.writing:KIND",
         "commits": f"{_OWN}.commits:KIND",
         "maintenance": f"{_OWN}.maintenance:KIND",
         "reading": f"{_OWN}.reading:KIND",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -14,7 +16,7 @@ import icebench
 from icebench.bench.cli.run import of_tables
 from icebench.bench.engines.access import Access
 from icebench.bench.engines.comet import COMET
-from icebench.bench.engines.engine import AnyEngine
+from icebench.bench.engines.engine import AnyEngine, Writing
 from icebench.bench.engines.registry import EngineContext, make_engine
 from icebench.bench.engines.spark_storage import give_access, s3a_settings
 from icebench.bench.errors import EngineFailed
@@ -199,6 +201,25 @@ def test_comet_delivers_the_rows_of_java(java_table: str, java: AnyEngine, comet
         assert sums[0] == sums[1]
     with pytest.raises(EngineFailed, match="AnalysisException"):
         comet.scan(comet.open(location), ["no_such_column"], comet.compile(comet.open(location), None))
+
+
+def test_java_writes_the_rows_that_it_is_given(java: AnyEngine, tmp_path: Path) -> None:
+    schema = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), ("day", pa.date32()), ("price", pa.decimal128(7, 2))]
+    )
+    days = pa.array([n % 70 for n in range(500)], pa.int32()).cast(pa.date32())
+    prices = pa.array([None if n % 9 == 0 else Decimal(n) / 4 for n in range(500)], pa.decimal128(7, 2))
+    rows = pa.table([pa.array(range(500)), days, prices], schema)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=[("day", "month")])
+    own = cast("Writing", java)
+    for number in (1, 2):  # what is taken again replaces what was kept
+        given = rows.slice(0, 500 // number)
+        (tmp_path / f"{number}").mkdir()
+        target = own.new_target(table.metadata_location, tmp_path / f"{number}")
+        own.append_rows(target, own.take_rows(given))
+        found = icebench.load_table(own.written_to(target))
+        assert found.scan().to_arrow().sort_by("id").cast(schema).equals(given)
+        assert sorted(f["day_month"] for f in found.inspect.data_files()["partition"].to_pylist()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["icebench-spark", "iceberg-java"])

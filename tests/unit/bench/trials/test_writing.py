@@ -1,0 +1,145 @@
+"""Writing rows: what is recorded, and that what is written is read back."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icebench
+from icebench.bench.engines.duckdb_engine import DuckDb
+from icebench.bench.engines.engine import Ability
+from icebench.bench.engines.icebench import Icebench
+from icebench.bench.engines.polars_engine import Polars
+from icebench.bench.engines.pyiceberg_engine import PyIceberg
+from icebench.bench.engines.registry import EngineContext
+from icebench.bench.execution.run_file import RunWriter
+from icebench.bench.records.case import Case
+from icebench.bench.trials.writing import Writes
+from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.tpcds import Tpcds
+from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine, recorded
+
+ROWS = 3_000
+
+
+def no_spark() -> None:
+    raise AssertionError("needs no Spark")
+
+
+CONTEXT = EngineContext(spark=no_spark)  # type: ignore[arg-type]
+
+
+def table(folder: Path, name: str, **options: object) -> str:
+    rows = DatedSales.of(Tpcds(scale=0.01)).batch(0, ROWS)
+    made = icebench.load_catalog(str(folder)).create_table(f"db.{name}", rows.schema, **options)  # type: ignore[arg-type]
+    made.append(pa.Table.from_batches([rows]))
+    return made.metadata_location
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return table(tmp_path_factory.mktemp("plain"), "sales")
+
+
+@pytest.fixture
+def writes(location: str, tmp_path: Path) -> Writes:
+    return Writes(
+        case=Case(workload="t", layout="t", measurement="writing"),
+        location=location,
+        partitioned=False,
+        rows=1_000_000,
+        workspace=tmp_path / "written",
+    )
+
+
+@pytest.fixture
+def bench_of(writer: RunWriter) -> Callable[..., Recorded]:
+    return lambda *engines: recorded(writer, Clock(), *engines)
+
+
+def test_engines_write_the_same_rows(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(*(engine(CONTEXT) for engine in (Icebench, PyIceberg, DuckDb, Polars)))
+    made.measure(writes)
+    assert not made.failures
+    assert {(r.engine, r.metric, len(r.samples)) for r in made.records} == {
+        (name, metric, 3)
+        for name in ("icebench", "pyiceberg", "duckdb", "polars")
+        for metric in ("write_time", "write_cpu")
+    }
+    for record in made.records:
+        counters = dict(record.counters)
+        assert (counters["rows_written"], counters["files_written"]) == (ROWS, 1)
+        assert 20_000 < counters["bytes_written"] < 1_000_000
+    assert list(writes.workspace.iterdir()) == []
+
+
+def test_no_more_rows_than_asked_for_are_written(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(Icebench(CONTEXT))
+    made.measure(replace(writes, rows=700))
+    assert {dict(record.counters)["rows_written"] for record in made.records} == {700}
+
+
+def test_who_writes_plain_files_is_skipped_for_partitions(
+    bench_of: Callable[..., Recorded], writes: Writes, tmp_path: Path
+) -> None:
+    location = table(tmp_path, "monthly", partition_spec=[("ss_sold_date", "month")])
+    made = bench_of(Icebench(CONTEXT), DuckDb(CONTEXT))
+    made.measure(replace(writes, location=location, partitioned=True))
+    assert [skip.reason for skip in made.skipped] == ["duckdb writes no partitions"]
+    assert {record.engine for record in made.records} == {"icebench"}
+    months = len(list((Path(location).parents[1] / "data").rglob("*.parquet")))
+    assert {dict(record.counters)["files_written"] for record in made.records} == {months}
+    assert months > 1
+
+
+class Losing(Icebench):
+    """Writes something else."""
+
+    def __init__(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        super().__init__(CONTEXT)
+        self.change = change
+
+    def append_rows(self, target: icebench.Table, rows: pa.Table) -> None:
+        super().append_rows(target, self.change(rows))
+
+
+def without_a_value(rows: pa.Table) -> pa.Table:
+    values = rows["ss_net_paid"].to_pylist()
+    return rows.set_column(
+        rows.schema.get_field_index("ss_net_paid"),
+        rows.schema.field("ss_net_paid"),
+        pa.array([None, *values[1:]], rows.schema.field("ss_net_paid").type),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda rows: rows.slice(1), "3000 rows against 2999"),
+        (lambda rows: pa.concat_tables([rows.slice(1), rows.slice(9, 1)]), "against"),
+        (without_a_value, "column ss_net_paid: "),
+    ],
+)
+@pytest.mark.parametrize("reader", [(), (PyIceberg,)], ids=["read by itself", "read by PyIceberg"])
+def test_what_is_written_is_read_back(
+    bench_of: Callable[..., Recorded],
+    writes: Writes,
+    change: Callable[[pa.Table], pa.Table],
+    reason: str,
+    reader: tuple[type[PyIceberg], ...],
+) -> None:
+    made = bench_of(Losing(change), *(engine(CONTEXT) for engine in reader))
+    made.measure(writes)
+    (failure,) = made.failures
+    assert failure.kind == "Disagreement"
+    assert failure.message.startswith("what icebench wrote is not what it was given: ")
+    assert reason in failure.message
+    assert {record.engine for record in made.records} == {engine.name for engine in reader}
+
+
+def test_an_engine_that_writes_nothing_is_skipped(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(ScriptedEngine("reads", Clock(), abilities=frozenset({Ability.SCAN})))
+    made.measure(writes)
+    assert [skip.reason for skip in made.skipped] == ["reads offers no writing rows"]
