@@ -1,4 +1,4 @@
-"""The report as one HTML file: style, drawings and text inline, nothing fetched, no script."""
+"""The report as one HTML file: style, drawings, text and a script for its tables inline, nothing fetched."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def page(template: str, **values: object) -> str:
         dark=stylesheet(DARK),
         fonts=stylesheet(_FONTS),
         style=_resource("page.css"),
+        script=_resource("page.js"),
     )
 
 

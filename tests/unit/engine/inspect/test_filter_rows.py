@@ -53,10 +53,6 @@ def test_a_metadata_table(tmp_path: Path) -> None:
     table.append(pa.table({"id": list(range(50))}))
     files = table.inspect.files()
     few = icebench.filter_rows(files, "readable_metrics.id.lower_bound > 0 and partition.id_bucket < 4")
-    expected = [
-        file["file_path"]
-        for file in files.to_pylist()
-        if file["readable_metrics"]["id"]["lower_bound"] > 0
-    ]
+    expected = [file["file_path"] for file in files.to_pylist() if file["readable_metrics"]["id"]["lower_bound"] > 0]
     assert few["file_path"].to_pylist() == expected
     assert 0 < len(expected) < files.num_rows
