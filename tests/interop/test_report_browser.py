@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import numpy as np
 import pytest
 
 from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.html import render
+from icebench.bench.report.model import Section
 from icebench.bench.report.palette import DARK, LIGHT
 from tests.services.browser import MISSING, find_browser
 from tests.services.devtools import FLAGS, Page, browser_page
@@ -53,7 +56,8 @@ PROBE = """
 <script>
 addEventListener("load", () => {
   const outside = [];
-  for (const svg of document.querySelectorAll("svg")) {
+  const drawn = [...document.querySelectorAll("svg")].filter(svg => svg.checkVisibility());
+  for (const svg of drawn) {
     const frame = svg.getBoundingClientRect();
     for (const text of svg.querySelectorAll("text")) {
       const box = text.getBoundingClientRect();
@@ -65,8 +69,8 @@ addEventListener("load", () => {
   document.body.dataset.probe = JSON.stringify({
     width: document.documentElement.scrollWidth,
     window: innerWidth,
-    drawings: document.querySelectorAll("svg").length,
-    smallest: Math.min(...[...document.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect().height)),
+    drawings: drawn.length,
+    smallest: Math.min(...drawn.map(svg => svg.getBoundingClientRect().height)),
     fetched: performance.getEntriesByType("resource").map(e => e.name).filter(name => !name.startsWith("data:")),
     outside,
   });
@@ -75,13 +79,29 @@ addEventListener("load", () => {
 """
 
 
+COSTS = ScatterChart(
+    caption="Building against asking.",
+    x_axis="seconds to build",
+    y_axis="milliseconds of a query",
+    points=tuple(
+        ScatterPoint(
+            label=f"monthly-sorted (files={n}, level=9)", x=n + 1.0, y=90.0 - n, joined=n < 3, reach=(n, n + 2.0)
+        )
+        for n in range(8)
+    ),
+)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("report")
     runs = {"usual": sample_run(failures=(FAILED,)), "crowded": crowded_run()}
     for name, run in runs.items():
         (folder / f"{name}.html").write_text(render(build_report(run, results_file="r.jsonl")), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in runs}
+    usual = build_report(runs["usual"], results_file="r.jsonl")
+    costs = Section(key="costs", title="Costs", explanation="", charts=(COSTS,), tables=usual.sections[0].all_tables)
+    (folder / "costs.html").write_text(render(replace(usual, sections=(costs,))), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in (*runs, "costs")}
 
 
 def browse(page: Path, profile: Path, *flags: str) -> str:
@@ -90,7 +110,7 @@ def browse(page: Path, profile: Path, *flags: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=90).stdout
 
 
-@pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
+@pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2), ("costs", 1)])
 @pytest.mark.parametrize("width", [1200, 500])
 def test_the_page_fits_its_window_and_no_label_is_cut_off(
     pages: dict[str, Path], tmp_path: Path, width: int, name: str, drawings: int
@@ -237,6 +257,19 @@ def test_what_is_wider_than_the_window_is_scrolled_by_arrows(pages: dict[str, Pa
     page.wait_for("document.activeElement.scrollLeft > 0")
     page.press("ArrowLeft")
     page.wait_for("document.activeElement.scrollLeft === 0")
+
+
+@pytest.mark.parametrize(("width", "is_narrow"), [(400, True), (1200, False)])
+def test_the_chart_of_costs_is_whole_and_readable_in_any_window(
+    pages: dict[str, Path], page: Page, width: int, is_narrow: bool
+) -> None:
+    page.open(pages["costs"], width=width)
+    box = "document.querySelector('.drawing:has(.narrow)')"
+    drawn = f"[...{box}.querySelectorAll('svg')].filter(svg => svg.checkVisibility())"
+    assert page.ask(f"{drawn}.map(svg => Boolean(svg.closest('.narrow')))") == [is_narrow]
+    assert page.ask(f"{box}.scrollWidth <= {box}.clientWidth")
+    letters = f"[...{drawn}[0].querySelectorAll('text')].map(text => text.getBoundingClientRect().height)"
+    assert min(page.ask(letters)) >= 8
 
 
 @pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
