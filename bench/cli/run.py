@@ -113,18 +113,23 @@ def run(
     from icebench.bench.runs.run import run_experiment  # local import: PySpark, which a wrong filter need not wait for
 
     needed = estimate(chosen, context.places.all_runs())
-    other = "" if scale is None else f"; this time at scale {scale:g}"
-    context.terminal.err.print(f"{chosen.name}: {chosen.description}{other}\n{needed}", markup=False, soft_wrap=True)
+    said = chosen.description if scale is None else f"{chosen.description}; this time at scale {scale:g}"
+    context.terminal.err.print(f"{chosen.name}: {said}\n{needed}", markup=False, soft_wrap=True)
     if dry_run:
         return 0
     confirm(context, needed, yes=yes)
     with _stoppable(context, asked) as where:
         finished = run_experiment(chosen, where=where)
     if tables and not filters:
-        named = {each.case.filter: each.evidence.detail.get("filter") for each in finished.run.measured}
-        for name, text in ((name, text) for name, text in named.items() if text):
-            context.terminal.err.print(f"filter chosen: {name}: {text}", markup=False, soft_wrap=True)
+        _say_filters(context, finished)
     return _conclude(context, finished, output)
+
+
+def _say_filters(context: Context, finished: Finished) -> None:
+    named = {each.case.filter: each.evidence.detail.get("filter") for each in finished.run.measured}
+    for name, text in named.items():
+        if text:
+            context.terminal.err.print(f"filter chosen: {name}: {text}", markup=False, soft_wrap=True)
 
 
 def confirm(context: Context, needed: Estimate, *, yes: bool) -> None:

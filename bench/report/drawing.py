@@ -40,12 +40,14 @@ from icebench.bench.report.quantities import digits
 
 WIDTH = 7.8
 """Inches; the page scales drawings to its own width."""
+NARROW = 4.3
+"""Inches of a drawing for a telephone, whose letters are as large there."""
 
 # Inches of the parts of a drawing.
 _TITLE, _LEGEND, _FOOT, _RIGHT = 0.32, 0.22, 0.5, 0.9
 _INCHES_A_LETTER, _INCHES_A_BOLD_LETTER = 0.083, 0.088
 _LONGEST_LABEL = 30
-_LONGEST_SCATTER_LABEL = 36
+_LONGEST_SCATTER_LABEL, _LONGEST_NARROW_LABEL = 36, 17
 _SCATTER_HEIGHT, _INCHES_A_LABEL = 3.0, 0.17
 _ONE_COLUMN = 4
 """Panels up to which one column is easier to read."""
@@ -76,8 +78,16 @@ def draw(chart: Chart, name: str) -> str:
             case BarChart():
                 figure = _bars(chart)
             case ScatterChart():
-                figure = _scatter(chart)
+                figure = _scatter(chart, WIDTH, _LONGEST_SCATTER_LABEL)
         return _svg(figure)
+
+
+def draw_narrow(chart: Chart, name: str) -> str | None:
+    """The chart for a narrow window, with shorter labels; None for one that has no narrow form and is scrolled."""
+    if not isinstance(chart, ScatterChart):
+        return None
+    with rc_context(_STYLE), rc_context({"svg.hashsalt": name}):
+        return _svg(_scatter(chart, NARROW, _LONGEST_NARROW_LABEL))
 
 
 def _dots(chart: DotChart) -> Figure:
@@ -167,17 +177,17 @@ def _bars(chart: BarChart) -> Figure:
     return panels.figure
 
 
-def _scatter(chart: ScatterChart) -> Figure:
+def _scatter(chart: ScatterChart, width: float, longest: int) -> Figure:
     """Labels stand in a column at the right, each joined to its point, so that none covers another."""
     points = sorted(chart.points, key=lambda point: point.y)
-    labels = [_shortened(point.label, _LONGEST_SCATTER_LABEL) for point in points]
+    labels = [_shortened(point.label, longest) for point in points]
     margin = 0.3 + _INCHES_A_LETTER * max(map(len, labels))
     height = max(_SCATTER_HEIGHT, _INCHES_A_LABEL * len(points))
     total = height + _FOOT + _LEGEND
-    figure = Figure(figsize=(WIDTH, total))
+    figure = Figure(figsize=(width, total))
     FigureCanvasSVG(figure)
     left = 0.75
-    axis = figure.add_axes((left / WIDTH, _FOOT / total, (WIDTH - left - margin) / WIDTH, height / total))
+    axis = figure.add_axes((left / width, _FOOT / total, (width - left - margin) / width, height / total))
     axis.set_xlim(0, 1.05 * max(max(point.reach or (point.x,)) for point in points) or 1)
     axis.set_ylim(0, 1.05 * max(point.y for point in points) or 1)
     axis.set_axisbelow(True)

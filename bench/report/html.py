@@ -1,4 +1,4 @@
-"""The report as one HTML file: style, drawings and text inline, nothing fetched, no script."""
+"""The report as one HTML file: style, drawings, text and a script for its tables inline, nothing fetched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources import files
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from icebench.bench.report.charts import Chart
-from icebench.bench.report.drawing import draw
+from icebench.bench.report.drawing import draw, draw_narrow
 from icebench.bench.report.model import Report
 from icebench.bench.report.palette import DARK, LIGHT, stylesheet
 
@@ -24,7 +24,7 @@ PADDING = 12
 
 def render(report: Report) -> str:
     """The page. The same report gives the same text."""
-    return page("page.html.j2", report=report, drawing=draw)
+    return page("page.html.j2", report=report, drawing=draw, narrow=draw_narrow)
 
 
 def page(template: str, **values: object) -> str:
@@ -38,6 +38,7 @@ def page(template: str, **values: object) -> str:
         dark=stylesheet(DARK),
         fonts=stylesheet(_FONTS),
         style=_resource("page.css"),
+        script=_resource("page.js"),
     )
 
 

@@ -3,11 +3,14 @@ operated by keys."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,9 @@ import numpy as np
 import pytest
 
 from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.html import render
+from icebench.bench.report.model import Section
 from icebench.bench.report.palette import DARK, LIGHT
 from tests.services.browser import MISSING, find_browser
 from tests.services.devtools import FLAGS, Page, browser_page
@@ -51,7 +56,8 @@ PROBE = """
 <script>
 addEventListener("load", () => {
   const outside = [];
-  for (const svg of document.querySelectorAll("svg")) {
+  const drawn = [...document.querySelectorAll("svg")].filter(svg => svg.checkVisibility());
+  for (const svg of drawn) {
     const frame = svg.getBoundingClientRect();
     for (const text of svg.querySelectorAll("text")) {
       const box = text.getBoundingClientRect();
@@ -63,8 +69,8 @@ addEventListener("load", () => {
   document.body.dataset.probe = JSON.stringify({
     width: document.documentElement.scrollWidth,
     window: innerWidth,
-    drawings: document.querySelectorAll("svg").length,
-    smallest: Math.min(...[...document.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect().height)),
+    drawings: drawn.length,
+    smallest: Math.min(...drawn.map(svg => svg.getBoundingClientRect().height)),
     fetched: performance.getEntriesByType("resource").map(e => e.name).filter(name => !name.startsWith("data:")),
     outside,
   });
@@ -73,13 +79,29 @@ addEventListener("load", () => {
 """
 
 
+COSTS = ScatterChart(
+    caption="Building against asking.",
+    x_axis="seconds to build",
+    y_axis="milliseconds of a query",
+    points=tuple(
+        ScatterPoint(
+            label=f"monthly-sorted (files={n}, level=9)", x=n + 1.0, y=90.0 - n, joined=n < 3, reach=(n, n + 2.0)
+        )
+        for n in range(8)
+    ),
+)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("report")
     runs = {"usual": sample_run(failures=(FAILED,)), "crowded": crowded_run()}
     for name, run in runs.items():
         (folder / f"{name}.html").write_text(render(build_report(run, results_file="r.jsonl")), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in runs}
+    usual = build_report(runs["usual"], results_file="r.jsonl")
+    costs = Section(key="costs", title="Costs", explanation="", charts=(COSTS,), tables=usual.sections[0].all_tables)
+    (folder / "costs.html").write_text(render(replace(usual, sections=(costs,))), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in (*runs, "costs")}
 
 
 def browse(page: Path, profile: Path, *flags: str) -> str:
@@ -88,7 +110,7 @@ def browse(page: Path, profile: Path, *flags: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=90).stdout
 
 
-@pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
+@pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2), ("costs", 1)])
 @pytest.mark.parametrize("width", [1200, 500])
 def test_the_page_fits_its_window_and_no_label_is_cut_off(
     pages: dict[str, Path], tmp_path: Path, width: int, name: str, drawings: int
@@ -135,7 +157,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def tab_stops(page: Page) -> list[dict[str, Any]]:
     """What is focused, one Tab after the other, from the page's begin until the focus leaves it or begins again."""
     found: list[dict[str, Any]] = []
-    for _ in range(200):
+    for _ in range(1000):
         page.press("Tab")
         focused = page.ask(FOCUSED)
         if focused is None or found[:1] == [focused]:
@@ -146,7 +168,7 @@ def tab_stops(page: Page) -> list[dict[str, Any]]:
 
 def tab_to(page: Page, condition: str) -> None:
     """Press Tab until the focused element fulfils a condition."""
-    for _ in range(200):
+    for _ in range(1000):
         page.press("Tab")
         if page.ask(f"(own => {condition})(document.activeElement)"):
             return
@@ -167,8 +189,9 @@ def test_the_focus_goes_through_the_page_in_its_order_and_is_seen(
     assert [stop for stop in stops if not (stop["outlined"] and stop["seen"])] == []
     # Everything that scrolls, folds or is followed, and of radio buttons the one that is chosen.
     wanted = page.ask(
-        "[...document.querySelectorAll('a, summary, pre, .scroll, .drawing, .switch > input:checked')]"
-        ".filter(each => each.checkVisibility() || each.matches('input')).length"
+        "[...document.querySelectorAll('a, summary, pre, .scroll, .drawing, .switch > input:checked, "
+        ".tools > input, button')]"
+        ".filter(each => each.checkVisibility() || each.matches('.switch > input')).length"
     )
     assert len(stops) == wanted
     assert page.ask("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"])').length") == 0
@@ -220,7 +243,7 @@ def test_folded_tables_are_opened_by_keys_and_reached(pages: dict[str, Path], pa
     page.press(key)
     page.wait_for("document.activeElement.parentElement.open")
     page.press("Tab")
-    assert page.ask("document.activeElement.matches('details[open] > .scroll')")
+    assert page.ask("document.activeElement.matches('details[open] > .tools > *')")
     page.press("Tab", shift=True)
     page.press(key)
     page.wait_for("!document.querySelector('details[open]')")
@@ -234,6 +257,19 @@ def test_what_is_wider_than_the_window_is_scrolled_by_arrows(pages: dict[str, Pa
     page.wait_for("document.activeElement.scrollLeft > 0")
     page.press("ArrowLeft")
     page.wait_for("document.activeElement.scrollLeft === 0")
+
+
+@pytest.mark.parametrize(("width", "is_narrow"), [(400, True), (1200, False)])
+def test_the_chart_of_costs_is_whole_and_readable_in_any_window(
+    pages: dict[str, Path], page: Page, width: int, is_narrow: bool
+) -> None:
+    page.open(pages["costs"], width=width)
+    box = "document.querySelector('.drawing:has(.narrow)')"
+    drawn = f"[...{box}.querySelectorAll('svg')].filter(svg => svg.checkVisibility())"
+    assert page.ask(f"{drawn}.map(svg => Boolean(svg.closest('.narrow')))") == [is_narrow]
+    assert page.ask(f"{box}.scrollWidth <= {box}.clientWidth")
+    letters = f"[...{drawn}[0].querySelectorAll('text')].map(text => text.getBoundingClientRect().height)"
+    assert min(page.ask(letters)) >= 8
 
 
 @pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
@@ -255,3 +291,121 @@ def test_screen_readers_get_what_is_drawn_and_where_its_figures_are(
     for role in ("region", "table", "link", "radio"):
         assert all(names[role])
         assert len(set(names[role])) == len(names[role]), role
+
+
+# The first table with figures in some column, and more rows than a filter is for.
+TABLE = """const table = [...document.querySelectorAll(".scroll > table")].find(
+  each => each.checkVisibility() && each.tBodies[0].rows.length >= 4 && each.querySelector("td.figure"));
+const tools = table.parentElement.previousElementSibling;"""
+DOWNLOADED = """(async () => {
+  TABLE
+  let blob, name;
+  URL.createObjectURL = given => { blob = given; return "#"; };
+  HTMLAnchorElement.prototype.click = function () { name = this.download; };
+  [...tools.querySelectorAll("button")].find(each => each.textContent === "FORM").click();
+  return [name, blob.type, await blob.text()];
+})()"""
+
+
+def of_table(page: Page, expression: str) -> Any:
+    return page.ask(f"(() => {{ {TABLE} return {expression}; }})()")
+
+
+def downloaded(page: Page, form: str) -> list[str]:
+    found: list[str] = page.ask(DOWNLOADED.replace("TABLE", TABLE).replace("FORM", form))
+    return found
+
+
+def column(page: Page, place: int) -> list[str]:
+    cell = f"[...table.tBodies[0].rows].map(row => row.cells[{place}])"
+    first = "cell => [...cell.childNodes].filter(node => node.nodeType === 3).map(node => node.data).join('').trim()"
+    found: list[str] = of_table(page, f"{cell}.map({first})")
+    return found
+
+
+@pytest.mark.parametrize(
+    "ascending",
+    [
+        ["-3 ms", "0 s", "900 µs", "12.5 ms", "1.5 s", "75 minutes", "2 days"],
+        ["7 B", "3.5 KB", "1,020 KB", "1 MB", "1.2 GB"],
+        ["1.62%", "9.48%", "100%"],
+        ["0.0112 $", "1.1 $"],
+        ["12.5 [9, 16]", "13 [1, 99]", "1,234 [2, 3]", "2 M rows/s"],
+    ],
+)
+def test_figures_are_sorted_by_keys_in_their_units_and_back(
+    pages: dict[str, Path], page: Page, ascending: list[str]
+) -> None:
+    page.open(pages["usual"])
+    place = of_table(page, "table.tBodies[0].rows[0].querySelector('td.figure').cellIndex")
+    given = json.dumps(ascending[::-1])
+    cells = f"[...table.tBodies[0].rows].map(row => row.cells[{place}])"
+    of_table(page, f"{cells}.map((cell, i) => cell.replaceChildren({given}[i % {len(ascending)}])) && null")
+    before = column(page, place)
+    of_table(page, f"table.tHead.rows[0].cells[{place}].querySelector('button').focus()")
+    state = f"table.tHead.rows[0].cells[{place}].getAttribute('aria-sort')"
+    wanted = sorted(before, key=ascending.index)
+    for key, order, texts in (
+        ("Enter", "ascending", wanted),
+        (" ", "descending", wanted[::-1]),
+        ("Enter", None, before),
+    ):
+        page.press(key)
+        assert (of_table(page, state), column(page, place)) == (order, texts)
+    assert len(set(before)) > 1
+
+
+def test_what_is_no_number_is_last_in_any_order(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["usual"])
+    of_table(page, "table.tBodies[0].rows[0].querySelector('td.figure').replaceChildren('-')")
+    place = of_table(page, "table.tBodies[0].rows[0].querySelector('td.figure').cellIndex")
+    for _ in range(2):
+        of_table(page, f"table.tHead.rows[0].cells[{place}].querySelector('button').click()")
+        assert column(page, place).index("-") == len(column(page, place)) - 1
+
+
+def test_tables_are_filtered(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["usual"])
+    names = column(page, 0)
+    word = names[-1]
+    typed = f"i.value = {json.dumps(word.upper())}; i.dispatchEvent(new Event('input'));"
+    of_table(page, f"(i => {{ {typed} }})(tools.querySelector('input'))")
+    shown = of_table(page, "[...table.tBodies[0].rows].filter(row => row.checkVisibility()).map(row => row.innerText)")
+    assert 0 < len(shown) < len(names)
+    assert all(word in text for text in shown)
+    assert of_table(page, "tools.querySelector('output').textContent") == f"{len(shown)} of {len(names)} rows"
+    rows = json.loads(downloaded(page, "JSON")[2])
+    assert len(rows) == len(shown)
+
+
+def test_tables_are_downloaded_as_they_are_shown(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["usual"])
+    title = of_table(page, "table.parentElement.getAttribute('aria-label')")
+    heads = of_table(page, "[...table.tHead.rows[0].cells].map(each => each.innerText.replace(/ .$/, ''))")
+    odd = json.dumps('a "quoted", cell')
+    of_table(page, f"table.tBodies[0].rows[0].cells[0].replaceChildren({odd})")
+    name, kind, text = downloaded(page, "JSON")
+    rows = json.loads(text)
+    assert (name, kind) == (re.sub("[^a-z0-9]+", "-", title.lower()).strip("-") + ".json", "application/json")
+    for place, head in enumerate(of_table(page, "[...table.tHead.rows[0].cells].map(each => each.textContent)")):
+        assert [row[head or "name"] for row in rows] == column(page, place)
+    assert len(heads) > 1
+    name, kind, text = downloaded(page, "CSV")
+    assert (name.rpartition(".")[2], kind) == ("csv", "text/csv")
+    heading, *lines = csv.reader(io.StringIO(text))
+    assert [dict(zip(heading, line, strict=True)) for line in lines] == [
+        {**dict.fromkeys(heading, ""), **row} for row in rows
+    ]
+    assert heading == list(dict.fromkeys(key for row in rows for key in row))
+
+
+def test_without_its_script_the_page_has_all_tables(pages: dict[str, Path], page: Page, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.html"
+    bare.write_text(re.sub(r"<script>.*?</script>", "", pages["usual"].read_text(), flags=re.DOTALL))
+    page.open(bare)
+    counted = "[...document.querySelectorAll('.scroll > table')].map(each => each.rows.length)"
+    rows = page.ask(counted)
+    assert page.ask("document.querySelectorAll('button').length") == 0
+    page.open(pages["usual"])
+    assert page.ask(counted) == rows
+    assert page.ask("document.querySelectorAll('.tools').length") == len(rows)
