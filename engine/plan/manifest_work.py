@@ -91,37 +91,39 @@ class ManifestWork:
             As `ManifestSource.columns`, `live_entries` and `spec_of`.
         """
         spec = spec_of(manifest, self._metadata)
+        columns = self._source.columns(manifest, self._metrics(manifest, spec, keys), in_parts=in_parts)
+        entries = self._live(manifest, columns)
         if manifest.content == ManifestContent.DELETES:
-            kept = self._relevant(self._live(manifest, None, in_parts=in_parts), spec)
-            return Filtered(entries=kept, residual=np.zeros(len(kept), np.int64), residuals=(BOUND_TRUE,))
-        entries = self._live(manifest, self.filter.metrics(spec) | keys, in_parts=in_parts)
+            return self._relevant(entries, spec)
         return self.filter.apply(entries if admits is None else admits(entries), spec, self._counters)
 
     def filtered_together(self, manifests: Sequence[ManifestFile], keys: frozenset[int]) -> list[Filtered]:
-        """As `filtered` for each of these data manifests of one spec, which is faster where they are small. Nothing is
-        traced."""
+        """As `filtered` for each of these manifests of one content and spec, which is faster where they are small. Data
+        files are not traced."""
         spec = spec_of(manifests[0], self._metadata)
-        columns = self._source.columns_of_small(manifests, self.filter.metrics(spec) | keys)
-        entries = [self._counted(manifest, own) for manifest, own in zip(manifests, columns, strict=True)]
+        columns = self._source.columns_of_small(manifests, self._metrics(manifests[0], spec, keys))
+        entries = [self._live(manifest, own) for manifest, own in zip(manifests, columns, strict=True)]
+        if manifests[0].content == ManifestContent.DELETES:
+            return [self._relevant(each, spec) for each in entries]
         return self.filter.apply_together(entries, spec, self._counters)
 
-    def _live(self, manifest: ManifestFile, metrics: frozenset[int] | None, *, in_parts: bool) -> LiveEntries:
-        return self._counted(manifest, self._source.columns(manifest, metrics, in_parts=in_parts))
+    def _metrics(self, manifest: ManifestFile, spec: PartitionSpec, keys: frozenset[int]) -> frozenset[int] | None:
+        return None if manifest.content == ManifestContent.DELETES else self.filter.metrics(spec) | keys
 
-    def _counted(self, manifest: ManifestFile, columns: ManifestColumns) -> LiveEntries:
+    def _live(self, manifest: ManifestFile, columns: ManifestColumns) -> LiveEntries:
         self._counters.add(MANIFESTS_DECODED)
         self._counters.add(MANIFEST_BYTES_DECODED, manifest.manifest_length)
         self._counters.add(ENTRIES_DECODED, columns.count)
         return live_entries(manifest, columns)
 
-    def _relevant(self, entries: LiveEntries, spec: PartitionSpec) -> LiveEntries:
+    def _relevant(self, entries: LiveEntries, spec: PartitionSpec) -> Filtered:
         """Filter deletes like data files: by partition, and equality deletes by the metrics of their keys.
 
         Metrics of other columns of equality deletes are ignored: rows are deleted whatever their values there.
         """
         evaluator = self.filter.evaluator
         if evaluator.bound == BOUND_TRUE:
-            return entries
+            return _whole(entries)
         columns, rows = entries.columns, entries.rows
         by_partition = evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
         in_partition: BoolArray = (evaluator.combine(by_partition, columns.count)[rows] & TRUE) != 0
@@ -130,7 +132,7 @@ class ManifestWork:
             own = [each[rows] for each in by_partition]
             self._trace.skip_entries(entries, ~in_partition, ENTRIES_SKIPPED_BY_PARTITION, own)
         if self._whole_files:
-            return entries.take(np.flatnonzero(in_partition))
+            return _whole(entries.take(np.flatnonzero(in_partition)))
         by_metrics = evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
         outcomes = [
             np.where(uses_key(columns, test.leaf.column.field_id), part & metric, part)
@@ -141,4 +143,9 @@ class ManifestWork:
         if self._trace is not None:
             own = [each[rows] for each in outcomes]
             self._trace.skip_entries(entries, in_partition & ~kept, ENTRIES_SKIPPED_BY_METRICS, own)
-        return entries.take(np.flatnonzero(kept))
+        return _whole(entries.take(np.flatnonzero(kept)))
+
+
+def _whole(deletes: LiveEntries) -> Filtered:
+    """Deletes have no residual."""
+    return Filtered(entries=deletes, residual=np.zeros(len(deletes), np.int64), residuals=(BOUND_TRUE,))

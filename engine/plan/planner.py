@@ -50,7 +50,7 @@ _FEW = 4
 that."""
 _SMALL_BYTES = 1 << 14
 _TOGETHER = 64
-"""Data manifests of up to this length are decoded and filtered together, up to this many at a time."""
+"""Manifests of up to this length are decoded and filtered together, up to this many at a time."""
 _PLANNING = (
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,
@@ -207,4 +207,4 @@ class Planner:
 
 
 def _is_small(manifest: ManifestFile) -> bool:
-    return manifest.content == ManifestContent.DATA and manifest.manifest_length <= _SMALL_BYTES
+    return manifest.manifest_length <= _SMALL_BYTES
