@@ -335,12 +335,13 @@ class _Reader:
     def _of_scope(self, scope: Scope, alias: str, name: str) -> Query:
         found: list[exp.Expr] = []
         joins: set[str] = set()
-        alone = len(scope.sources) == 1
+        # In a correlated subquery a name that is not the table's is one of the query around it.
+        alone = len(scope.sources) == 1 and not scope.is_correlated_subquery
         for condition, is_optional in _conditions(scope, alias):
             for part in _conjuncts(condition):
                 owners = [self._column(column, alias, alone=alone) for column in part.find_all(exp.Column)]
                 if not any(owners):
-                    if owners and alone and not scope.is_correlated_subquery:
+                    if owners and alone:
                         self._leave(name, part, "names no column of the table")
                     continue
                 if part.find(exp.Query):

@@ -64,6 +64,16 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: iceben
             ("id", "city", "k"),
         ),
         ("select id from wh.db.visits where exists (select 1 from dim d where d.k = visits.k)", None, ("id", "k")),
+        (
+            "select d.id from dim d where exists (select 1 from visits where d.k > 3 and d.k = id and k = 2)",
+            '("k" = 2)',
+            ("id", "k"),
+        ),
+        (
+            "select d.id from dim d where d.k in (select v.k from db.visits v where v.id = d.id and v.city = 'x')",
+            "(\"city\" = 'x')",
+            ("id", "city", "k"),
+        ),
     ],
 )
 def test_what_is_read(table: icebench.Table, sql: str, filter: str | None, columns: tuple[str, ...]) -> None:
