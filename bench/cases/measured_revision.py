@@ -54,7 +54,9 @@ def measure(
             if error := times[True][name].get("error"):
                 errors[name] = error
             else:
-                logs[name].append(math.log(times[True][name]["seconds"] / times[False][name]["seconds"]))
+                logs[name].append(
+                    math.log(median(times[True][name]["seconds"]) / median(times[False][name]["seconds"]))
+                )
     found = {
         name: Measured(error=errors[name])
         if name in errors

@@ -20,7 +20,7 @@ class Scripted:
         self.seconds = iter(seconds)
 
     def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
-        case = {"seconds": next(self.seconds)}
+        case = {"seconds": [next(self.seconds)]}
         if "--count" not in arguments:
             return json.dumps({"a": case})
         counted = {**case, "counters": {"files_planned": 3, "function_calls": 1000}}

@@ -3,16 +3,20 @@ from __future__ import annotations
 import gc
 import json
 import math
+import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import icebench
 from icebench.bench.cases import timing
+from icebench.bench.cases.baton import Baton
 from icebench.bench.cases.pairs import Pairs, compare_revisions, unaccepted
 from icebench.bench.cases.revisions import CaseProcessFailed, OutOfTime, Unbuildable
 from icebench.bench.cases.work import Case
@@ -37,10 +41,20 @@ class Scripted:
     counts: Baseline | CaseProcessFailed = field(default_factory=lambda: counted(files_planned=1))
     runs: list[list[str]] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
+    began: list[bool] = field(default_factory=list)
     given: list[float] = field(default_factory=list)
     needs: float = 0.0
 
-    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+    def run(
+        self,
+        module: str,
+        *arguments: str,
+        seed: int = 0,
+        seconds: float = math.inf,
+        beside: socket.socket | None = None,
+    ) -> str:
+        if beside is not None:
+            beside.close()
         self.given.append(seconds)
         if seconds < self.needs:
             raise OutOfTime
@@ -48,16 +62,17 @@ class Scripted:
             if isinstance(self.counts, CaseProcessFailed):
                 raise self.counts
             return encode(self.counts)
-        _, *names = arguments
-        if "--profile" in names:
+        _, *names = takewhile(lambda each: not each.startswith("--"), arguments)
+        if "--profile" in arguments:
             own = 0.5 if self.name == "head" else 0.1
             return json.dumps([[["scan", f"f{n}"], own * n] for n in range(3)])
         self.runs.append(names)
         self.seeds.append(seed)
+        self.began.append("--second" not in arguments)
         found = {}
         for name in names:
             given = self.seconds[name]
-            found[name] = {"error": given} if isinstance(given, str) else {"seconds": given(len(self.runs))}
+            found[name] = {"error": given} if isinstance(given, str) else {"seconds": [given(len(self.runs))]}
         return json.dumps(found)
 
 
@@ -84,7 +99,7 @@ def test_what_a_case_has_loaded_is_not_walked_before_each_run(monkeypatch: pytes
     monkeypatch.setattr(icebench, "Counters", lambda: None)
     ticks = count()
     try:
-        timing._seconds(Case("case", prepare), None, lambda: float(next(ticks)))  # type: ignore[arg-type]
+        timing._timed(Case("case", prepare), None, lambda: float(next(ticks)), Baton())  # type: ignore[arg-type]
     finally:
         gc.unfreeze()
     assert len(walked) == 8
@@ -132,24 +147,41 @@ def test_a_suspicion_that_fresh_pairs_do_not_show_is_no_regression() -> None:
     assert found.ratio.pairs == CONFIRMING[0]
 
 
-def test_sides_take_turns_in_being_first() -> None:
+def test_one_side_of_a_pair_begins_and_it_is_drawn_which() -> None:
     pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0)})
-    order: list[str] = []
-
-    def noting(name: str) -> Seconds:
-        def seconds(_: int) -> float:
-            order.append(name)
-            return 1.0
-
-        return seconds
-
-    for side in (base, head):
-        side.seconds = {"a": noting(side.name)}
     for seed in range(3):
         pairs.random, pairs.cases = Random(seed), {}
         pairs.decide(["a"])
-    firsts = order[::2]
-    assert {"base", "head"} == set(firsts)
+    assert [not began for began in base.began] == head.began
+    assert set(base.began) == {False, True}
+
+
+def test_the_ratio_of_a_pair_is_that_of_runs_beside_each_other() -> None:
+    """Here the machine takes twice as long from the second turn on, and something disturbs one run."""
+    pairs, *_ = pairs_of({}, {})
+    logs: dict[str, list[float]] = {"a": []}
+    pairs._take(logs, ["a"], [{"a": {"seconds": [1.0, 2.0, 2.0]}}, {"a": {"seconds": [1.1, 2.2, 9.9]}}])
+    assert logs["a"] == [pytest.approx(math.log(1.1))]
+
+
+@pytest.mark.parametrize(("at_once", "most"), [(1, 1), (2, 2), (4, 4)])
+def test_so_many_pairs_run_at_once_and_no_more_than_are_looked_at(at_once: int, most: int) -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0, seed=1)})
+    pairs.at_once = at_once
+    pair, running, seen = pairs._pair, [0], [0]
+
+    def noting(*arguments: Any) -> Any:  # noqa: ANN401 - as the method
+        running[0] += 1
+        seen[0] = max(seen[0], running[0])
+        time.sleep(0.05)
+        found = pair(*arguments)
+        running[0] -= 1
+        return found
+
+    pairs._pair = noting  # type: ignore[method-assign]
+    assert pairs.decide(["a"])["a"].stand is Stand.PASS
+    assert seen[0] == most
+    assert len(base.runs) == len(head.runs) == LOOKS[0]
 
 
 def test_a_dead_case_of_head_fails_and_of_base_is_incomparable_and_the_others_go_on() -> None:
@@ -177,7 +209,7 @@ def test_without_time_nothing_is_decided() -> None:
 def test_a_suspect_whose_fresh_pairs_are_fine_passes_at_the_deadline_too() -> None:
     now = iter(range(0, 10_000, 10))
     pairs, base, _ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.3 if run <= SUSPECTING else 1.0})
-    pairs.clock, pairs.deadline = lambda: float(next(now)), 800.0
+    pairs.clock, pairs.deadline = lambda: float(next(now)), 600.0
     found = compare_revisions(pairs, ["a"], Baseline()).cases["a"]
     assert SUSPECTING + 5 <= len(base.runs) < SUSPECTING + CONFIRMING[0]
     assert found.stand is Stand.PASS
@@ -187,7 +219,7 @@ def test_a_case_that_is_clear_when_the_budget_ends_passes_between_two_looks() ->
     now = iter(range(0, 10_000, 10))
     wild = random_of(3)
     pairs, base, _ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.12 if run == 2 else wild(run)})
-    pairs.clock, pairs.deadline = lambda: float(next(now)), 330.0
+    pairs.clock, pairs.deadline = lambda: float(next(now)), 300.0
     found = compare_revisions(pairs, ["a"], Baseline()).cases["a"]
     assert LOOKS[0] < len(base.runs) < LOOKS[1]
     assert found.stand is Stand.PASS
@@ -197,8 +229,8 @@ def random_of(seed: int) -> Seconds:
     return noisy(1.0, 0.005, seed)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_no_step_takes_longer_than_the_budget(at_once: bool) -> None:
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_no_step_takes_longer_than_the_budget(at_once: int) -> None:
     """Counting, each process of a pair, and profiling: what does not fit is ended, and what is known is said."""
     now = [0.0]
 

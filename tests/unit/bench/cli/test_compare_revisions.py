@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import socket
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,16 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     asked: list[tuple[str, ...]] = []
     taken: dict[str, Any] = {"base": 1.0, "head": 1.0, "asked": asked}
 
-    def run(self: Revision, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+    def run(
+        self: Revision,
+        module: str,
+        *arguments: str,
+        seed: int = 0,
+        seconds: float = math.inf,
+        beside: socket.socket | None = None,
+    ) -> str:
+        if beside is not None:
+            beside.close()
         asked.append((self.name, module, *arguments))
         assert seed >= 0
         assert seconds > 0
@@ -49,7 +59,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
             return json.dumps([[["scan", "decode"], 0.1 * (1 + (self.name == "head"))], [["scan", "open"], 0.1]])
         if isinstance(taken[self.name], Exception):
             raise taken[self.name]
-        return json.dumps({CASE: {"seconds": taken[self.name]}})
+        return json.dumps({CASE: {"seconds": [taken[self.name]]}})
 
     def build(name: str, *, root: Path, cache: Path) -> Revision:
         del root
