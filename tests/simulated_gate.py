@@ -1,10 +1,10 @@
-"""How `icebench gate --base` ends for revisions that are equal, and for one that is slower in one case: simulated, by the
-gate's own rules, with noise as pairs of processes have it.
+"""How `icebench gate --base` ends for revisions that are equal, and for one that is slower in one case: simulated, by
+the gate's own rules, with noise as pairs of processes have it.
 
     python -m tests.simulated_gate [--decisions N]
 
-`icebench calibrate` has the same of real processes, a few a minute; here there are as many as one waits for. Ends with 1
-where more than 1 % of the decisions between equals are a regression.
+`icebench calibrate` has the same of real processes, which take minutes each; here there are as many as one waits for.
+Ends with 1 where more than 1 % of the decisions between equals are a regression.
 """
 
 from __future__ import annotations

@@ -113,10 +113,10 @@ class Pairs:
             made = len(logs[alive[0]])
             count = min(self.at_once, pairs - made)
             self.progress(f"{what}: pairs {made + 1} to {made + count} of {pairs}, {len(alive)} cases")
-            drawn = [(self.random.randrange(2**32), self.random.random() < 0.5) for _ in range(count)]
+            seeds = [self.random.randrange(2**32) for _ in range(count)]
             try:
                 with ThreadPoolExecutor(count) as pool:
-                    found = list(pool.map(lambda number: self._pair(alive, number, *drawn[number]), range(count)))
+                    found = list(pool.map(partial(self._pair, alive), range(count), seeds))
             except OutOfTime:
                 return
             for times in found:
@@ -134,19 +134,20 @@ class Pairs:
             raise OutOfTime
         return seconds
 
-    def _pair(self, names: Sequence[str], number: int, seed: int, base_begins: bool) -> list[Mapping[str, Time]]:
-        """What processes of base and of head timed, on the processor of that number."""
+    def _pair(self, names: Sequence[str], number: int, seed: int) -> list[Mapping[str, Time]]:
+        """What processes of base and of head timed, on the processor of that number; the seed draws which begins."""
         arguments = ("icebench.bench.cases.timing", str(self.warehouse), *names, "--processor", str(number))
         seconds = self.left()
 
-        def run(side: Side, beside: socket.socket, begins: bool) -> Mapping[str, Time]:
-            order = () if begins else ("--second",)
+        def run(side: Side, beside: socket.socket, order: Sequence[str]) -> Mapping[str, Time]:
             said = side.run(*arguments, *order, seed=seed, seconds=seconds, beside=beside)
             times: Mapping[str, Time] = json.loads(said)
             return times
 
+        orders: list[Sequence[str]] = [(), ("--second",)]
+        Random(seed).shuffle(orders)
         with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(run, (self.base, self.head), socket.socketpair(), (base_begins, not base_begins)))
+            return list(pool.map(run, (self.base, self.head), socket.socketpair(), orders))
 
     def _take(self, logs: dict[str, list[float]], names: Sequence[str], times: Sequence[Mapping[str, Time]]) -> None:
         """Add the log ratios of a pair: of each case the median over runs that followed each other."""

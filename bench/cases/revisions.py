@@ -32,8 +32,8 @@ _KEPT_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
     "MIMALLOC_PURGE_DELAY": "-1",
 }
-"""Of processes that are timed: the allocators of NumPy and Arrow keep what was freed. Whether they return it between two
-runs is chance, and page faults made most of the difference between runs."""
+"""Of processes that are timed: the allocators of NumPy and Arrow keep what was freed. Whether they return it between
+two runs is chance, and page faults made most of the difference between runs."""
 
 
 class Unbuildable(BenchError):

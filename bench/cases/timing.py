@@ -1,8 +1,8 @@
 """Times cases in this process, for one side of a pair: ``python -m icebench.bench.cases.timing WAREHOUSE CASE...``.
 
 Prints JSON: for each case the processor time of warm runs in seconds, or what went wrong. Processor time, as a busy
-neighbour disturbs it least. With ``--beside``, the runs of both sides of a pair take turns. With ``--profile``, the call
-stacks of one case instead; with ``--count``, what each case counts, too, and the environment of that.
+neighbour disturbs it least. With ``--beside``, the runs of both sides of a pair take turns. With ``--profile``, the
+call stacks of one case instead; with ``--count``, what each case counts, too, and the environment of that.
 """
 
 from __future__ import annotations
@@ -178,9 +178,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--build", action="store_true", help="make the tables, and time nothing")
     parser.add_argument("--profile", metavar="PACKAGES", help="print call stacks; with the profiler of these packages")
     parser.add_argument("--count", action="store_true")
-    parser.add_argument(
-        "--beside", type=int, metavar="FD", help="a socket, to take turns with the other side of a pair"
-    )
+    parser.add_argument("--beside", type=int, metavar="FD", help="a socket: take turns with the other side of a pair")
     parser.add_argument("--second", action="store_true", help="with --beside: the other side has the first turn")
     parser.add_argument("--processor", type=int, metavar="N", help="with --beside: run on this one alone")
     options = parser.parse_args(arguments)
