@@ -3,7 +3,7 @@
 1. *Screening.* After 6, 8, 12, 18, 26 and 36 pairs a case is *clear* when the upper bound of its ratio is below 1.10,
    and drops out; from 8 on it is *suspected* when the lower bound is above 1 and the estimate above 1.05. What is left
    after 36 is inconclusive: too much noise to say either. Few cases come that far, so that their pairs are short.
-2. *Confirmation.* Suspects alone run up to 30 pairs more, and are looked at after 12, 18 and 30. A case *regressed*
+2. *Confirmation.* Suspects alone run up to 30 pairs more, and are looked at after 14, 20 and 30. A case *regressed*
    when of these alone the lower bound is above 1 and the estimate above 1.05, and is clear as before; the level of
    0.1 % is shared by all suspects and looks, with one more at the end of the budget.
 
@@ -26,7 +26,7 @@ from icebench.bench.statistics.claims import Floats, hodges_lehmann
 
 LOOKS = (6, 8, 12, 18, 26, 36)
 SUSPECTING = 8
-CONFIRMING = (12, 18, 30)
+CONFIRMING = (14, 20, 30)
 SCREENING_LEVEL = 0.05
 CLEARING_LEVEL = 0.035
 CONFIRMING_LEVEL = 0.001
