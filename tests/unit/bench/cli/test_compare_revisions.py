@@ -106,6 +106,11 @@ def test_what_is_exact_is_counted_once_and_tables_are_kept(tmp_path: Path, scrip
     assert len([own for own in scripted["asked"] if "--build" in own]) == 1
 
 
+def test_a_revision_beside_itself_is_counted_once(tmp_path: Path, scripted: dict[str, Any]) -> None:
+    assert compared(tmp_path, "head")[0] == 0
+    assert len([module for _, module, *_ in scripted["asked"] if module.endswith("counters")]) == 1
+
+
 def test_tables_are_made_anew_where_another_engine_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
