@@ -4,7 +4,8 @@ import gc
 import json
 import math
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count, takewhile
 from pathlib import Path
@@ -103,6 +104,47 @@ def test_what_a_case_has_loaded_is_not_walked_before_each_run(monkeypatch: pytes
         gc.unfreeze()
     assert len(walked) == 8
     assert max(walked[2:]) < 100_000
+
+
+@pytest.mark.parametrize("dies_at", [0, 4, None])
+def test_a_case_has_as_many_turns_whatever_happens_in_it(dies_at: int | None) -> None:
+    """Or the other side of the pair would wait for them."""
+    turns, runs, now = [0], count(), [0.0]
+
+    class Counted(Baton):
+        @contextmanager
+        def turn(self) -> Iterator[None]:
+            turns[0] += 1
+            yield
+
+    def run() -> None:
+        number = next(runs)
+        if number == dies_at:
+            raise ValueError("gone")
+        now[0] += 1.0 + number
+
+    case = Case("case", lambda _catalog, _counters: run)
+    try:
+        found = timing._timed(case, None, lambda: now[0], Counted())  # type: ignore[arg-type]
+    finally:
+        gc.unfreeze()
+    assert turns[0] == 8
+    assert found == ({"seconds": [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]} if dies_at is None else {"error": "ValueError: gone"})
+
+
+def test_a_short_case_is_run_several_times_in_a_turn() -> None:
+    now, runs = [0.0], [0]
+
+    def run() -> None:
+        runs[0] += 1
+        now[0] += 0.006
+
+    try:
+        found = timing._timed(Case("case", lambda _catalog, _counters: run), None, lambda: now[0], Baton())  # type: ignore[arg-type]
+    finally:
+        gc.unfreeze()
+    assert runs[0] == 8 * 3
+    assert found["seconds"] == pytest.approx([0.006] * 6)
 
 
 def test_equal_revisions_pass_at_the_first_look() -> None:

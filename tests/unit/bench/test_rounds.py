@@ -13,7 +13,12 @@ REQUEST = "storage_requests_read"
 @pytest.mark.parametrize(("threads", "items", "expected"), [(1, 5, 5), (4, 4, 1), (4, 9, 3), (8, 101, 13)])
 def test_what_is_asked_at_once_is_a_round(threads: int, items: int, expected: int) -> None:
     rounds = Rounds(threads)
-    found = list(rounds.map(lambda item: (rounds.add(REQUEST), item)[1], range(items)))
+
+    def ask(item: int) -> int:
+        rounds.add(REQUEST)
+        return item
+
+    found = list(rounds.map(ask, range(items)))
     assert found == list(range(items))
     assert (rounds.now, rounds[REQUEST]) == (expected, items)
 
@@ -40,8 +45,7 @@ def test_work_that_maps_again_takes_its_rounds_with_it() -> None:
     rounds = Rounds(2)
 
     def twice(_: int) -> None:
-        for _ in rounds.map(lambda _: rounds.add(REQUEST), range(2)):
-            pass
+        list(rounds.map(lambda _: rounds.add(REQUEST), range(2)))
         rounds.add(REQUEST)
 
     assert len(list(rounds.map(twice, range(2)))) == 2
