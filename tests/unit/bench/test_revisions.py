@@ -120,6 +120,7 @@ def test_a_process_beside_another_is_connected_with_it_until_it_ends(tmp_path: P
     )
     side = Revision(name="a", folder=tmp_path, python=sys.executable)
     mine, theirs = socket.socketpair()
+    mine.settimeout(5)
     mine.send(b"y")
     assert side.run("says", beside=theirs) == "b'y' -1\n"
     assert (mine.recv(1), mine.recv(1)) == (b"x", b"")
