@@ -18,6 +18,7 @@ _KEPT = ("PATH", "HOME", "PYTHONPATH", "PYTHONHASHSEED")
 
 _BEGIN = """
 import json, os, sys
+before = set(sys.modules)
 import icebench
 """
 _OPEN = "table = icebench.load_catalog(sys.argv[1]).load_table(sys.argv[2])\n"
@@ -25,7 +26,10 @@ _PLAN = "table.scan().plan()\n"
 _PLANS = "for _ in range(50): table.scan().plan()\n"
 _ROWS = "next(iter(table.scan().to_batches()))\n"
 _SCANS = "for _ in range(3): sum(batch.num_rows for batch in table.scan().to_batches())\n"
-_MODULES = 'print(json.dumps({"modules_imported": len(sys.modules)}))\n'
+_MODULES = """
+mine = [name for name in sys.modules if name.partition(".")[0] not in sys.stdlib_module_names and name not in before]
+print(json.dumps({"modules_imported": len(mine)}))
+"""
 _THREADS = """
 import threading
 threads = set()
