@@ -54,7 +54,8 @@ def measure(
             if error := times[True][name].get("error"):
                 errors[name] = error
             else:
-                logs[name].append(math.log(times[True][name]["seconds"] / times[False][name]["seconds"]))
+                head, base = (median(times[is_head][name]["seconds"]) for is_head in (True, False))
+                logs[name].append(math.log(head / base))
     found = {
         name: Measured(error=errors[name])
         if name in errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
+from statistics import median
 from sysconfig import get_path
 from typing import Protocol
 
@@ -36,12 +38,19 @@ class Side(Protocol):
     @property
     def name(self) -> str: ...
 
-    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str: ...
+    def run(
+        self,
+        module: str,
+        *arguments: str,
+        seed: int = 0,
+        seconds: float = math.inf,
+        beside: socket.socket | None = None,
+    ) -> str: ...
 
 
 @dataclass(kw_only=True)
 class Pairs:
-    """Pairs of processes, base and head, in an order drawn anew.
+    """Pairs of processes, base and head, whose runs take turns on one processor; which side begins is drawn.
 
     Args:
         base: One side.
@@ -51,8 +60,7 @@ class Pairs:
         deadline: When to stop, by `clock`.
         clock: Monotonic seconds.
         progress: Called with what is done.
-        at_once: Whether both processes of a pair run at once: on two processors that takes half as long, and what
-            disturbs the machine disturbs both.
+        at_once: How many pairs run at once, each on a processor of its own.
     """
 
     base: Side
@@ -62,7 +70,7 @@ class Pairs:
     deadline: float = math.inf
     clock: Callable[[], float] = time.monotonic
     progress: Progress = lambda _: None
-    at_once: bool = False
+    at_once: int = 1
     cases: dict[str, CaseOutcome] = field(default_factory=dict)
     _longest: float = 0.0
 
@@ -102,13 +110,17 @@ class Pairs:
             started = self.clock()
             if started + self._longest > self.deadline:
                 return
-            self.progress(f"{what}: pair {len(logs[alive[0]]) + 1} of {pairs}, {len(alive)} cases")
+            made = len(logs[alive[0]])
+            count = min(self.at_once, pairs - made)
+            self.progress(f"{what}: pairs {made + 1} to {made + count} of {pairs}, {len(alive)} cases")
+            seeds = [self.random.randrange(2**32) for _ in range(count)]
             try:
-                found = self._pair(alive)
+                with ThreadPoolExecutor(count) as pool:
+                    found = list(pool.map(partial(self._pair, alive), range(count), seeds))
             except OutOfTime:
                 return
-            for name, log in found.items():
-                logs[name].append(log)
+            for times in found:
+                self._take(logs, alive, times)
             self._longest = max(self._longest, self.clock() - started)
 
     def left(self) -> float:
@@ -122,32 +134,32 @@ class Pairs:
             raise OutOfTime
         return seconds
 
-    def _pair(self, names: Sequence[str]) -> dict[str, float]:
-        seed = self.random.randrange(2**32)
-        sides = [("base", self.base), ("head", self.head)]
-        self.random.shuffle(sides)
+    def _pair(self, names: Sequence[str], number: int, seed: int) -> list[Mapping[str, Time]]:
+        """What processes of base and of head timed, on the processor of that number; the seed draws which begins."""
+        arguments = ("icebench.bench.cases.timing", str(self.warehouse), *names, "--processor", str(number))
         seconds = self.left()
 
-        def run(side: Side) -> str:
-            arguments = ("icebench.bench.cases.timing", str(self.warehouse), *names)
-            return side.run(*arguments, seed=seed, seconds=seconds if self.at_once else self.left())
+        def run(side: Side, beside: socket.socket, order: Sequence[str]) -> Mapping[str, Time]:
+            said = side.run(*arguments, *order, seed=seed, seconds=seconds, beside=beside)
+            times: Mapping[str, Time] = json.loads(said)
+            return times
 
-        with ThreadPoolExecutor(max_workers=2 if self.at_once else 1) as pool:
-            said = pool.map(run, [side for _, side in sides])
-            # Not by the side, which may be the same twice.
-            times: dict[str, Mapping[str, Time]] = {
-                role: json.loads(text) for (role, _), text in zip(sides, said, strict=True)
-            }
-        found = {}
+        orders: list[Sequence[str]] = [(), ("--second",)]
+        Random(seed).shuffle(orders)
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(run, (self.base, self.head), socket.socketpair(), orders))
+
+    def _take(self, logs: dict[str, list[float]], names: Sequence[str], times: Sequence[Mapping[str, Time]]) -> None:
+        """Add the log ratios of a pair: of each case the median over runs that followed each other."""
         for name in names:
-            base, head = times["base"][name], times["head"][name]
+            base, head = (side[name] for side in times)
             if "error" in head:
                 self.cases[name] = CaseOutcome(stand=Stand.FAILED, note=f"head: {head['error']}")
             elif "error" in base:
                 self.cases[name] = CaseOutcome(stand=Stand.INCOMPARABLE, note=f"base: {base['error']}")
             else:
-                found[name] = math.log(head["seconds"] / base["seconds"])
-        return found
+                runs = zip(base["seconds"], head["seconds"], strict=True)
+                logs[name].append(median(math.log(after / before) for before, after in runs))
 
 
 def unaccepted(base: Baseline, head: Baseline, accepted: Baseline) -> list[Finding]:

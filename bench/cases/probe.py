@@ -1,8 +1,9 @@
 """Counts the work of the libraries below the engine, where nothing in the engine can hide it.
 
 The engine's own counters say what it means to do. This counts what the libraries were asked for: the column chunks that
-pyarrow decodes, their values and inflated bytes, the memory of Arrow's pool, and all calls of functions, which is what
-a loop too many costs. Work is done on one processor and without garbage collection, so that calls and memory repeat.
+pyarrow decodes, their values and inflated bytes, the memory of Arrow's pool, all calls of functions, which is what a
+loop too many costs, and those that sleep. Work is done on one processor and without garbage collection, so that calls
+and memory repeat.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ BYTES_INFLATED = "parquet_bytes_inflated"
 ARROW_PEAK = "arrow_bytes_peak"
 ARROW_ALLOCATED = "arrow_bytes_allocated"
 CALLS = "function_calls"
+SLEEPS = "sleeps"
 FILE_CALLS = "file_system_calls"
 _FILE_EVENTS = frozenset({"open", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir"})
 
@@ -92,7 +94,10 @@ def _calls(counted: Counter[str]) -> Iterator[None]:
         yield
     finally:
         profile.disable()
-        counted[CALLS] = sum(entry.callcount for entry in profile.getstats())
+        entries = profile.getstats()
+        counted[CALLS] = sum(entry.callcount for entry in entries)
+        if sleeps := sum(entry.callcount for entry in entries if entry.code == "<built-in method time.sleep>"):
+            counted[SLEEPS] = sleeps
 
 
 class _Watched:

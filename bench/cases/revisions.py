@@ -11,6 +11,7 @@ import hashlib
 import math
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,14 @@ _LOCK = "requirements.lock"
 _SOURCES = ("engine", "icebench")
 _LINKS = ("icebench/engine", "icebench/bench", "icebench/datasets")
 """Of a checkout: they make folders of the repository packages of `icebench`."""
+
+_KEPT_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MIMALLOC_PURGE_DELAY": "-1",
+}
+"""Of processes that are timed: the allocators of NumPy and Arrow keep what was freed. Whether they return it between
+two runs is chance, and page faults made most of the difference between runs."""
 
 
 class Unbuildable(BenchError):
@@ -53,7 +62,14 @@ class Revision:
     folder: Path
     python: str
 
-    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+    def run(
+        self,
+        module: str,
+        *arguments: str,
+        seed: int = 0,
+        seconds: float = math.inf,
+        beside: socket.socket | None = None,
+    ) -> str:
         """What a module of the harness prints, run with this revision's engine.
 
         Args:
@@ -61,12 +77,16 @@ class Revision:
             arguments: Its arguments.
             seed: The hash seed.
             seconds: It is ended when it takes longer.
+            beside: Connected with the other side of a pair, and closed when the process has ended.
 
         Raises:
             CaseProcessFailed: With the last line of what it said.
             OutOfTime: It took longer.
         """
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": str(seed)}
+        if beside is not None:
+            environment |= _KEPT_MEMORY
+            arguments = (*arguments, "--beside", str(beside.fileno()))
         try:
             done = subprocess.run(
                 [self.python, "-m", module, *arguments],
@@ -76,9 +96,13 @@ class Revision:
                 text=True,
                 check=False,
                 timeout=None if math.isinf(seconds) else seconds,
+                pass_fds=() if beside is None else (beside.fileno(),),
             )
         except subprocess.TimeoutExpired as error:
             raise OutOfTime(f"{self.name}: {module} took longer than {seconds:.0f} s") from error
+        finally:
+            if beside is not None:
+                beside.close()
         if done.returncode:
             raise CaseProcessFailed(f"{self.name}: {_last_line(done)}")
         return done.stdout

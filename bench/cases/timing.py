@@ -1,8 +1,8 @@
 """Times cases in this process, for one side of a pair: ``python -m icebench.bench.cases.timing WAREHOUSE CASE...``.
 
-Prints JSON: for each case the processor time of a run in seconds (the median of several, once it is warm), or what went
-wrong. Processor time, as a busy neighbour disturbs it least. With ``--profile``, the call stacks of one case instead;
-with ``--count``, what each case counts, too, and the environment of that.
+Prints JSON: for each case the processor time of warm runs in seconds, or what went wrong. Processor time, as a busy
+neighbour disturbs it least. With ``--beside``, the runs of both sides of a pair take turns. With ``--profile``, the
+call stacks of one case instead; with ``--count``, what each case counts, too, and the environment of that.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypedDict
 
 import icebench
+from icebench.bench.cases.baton import Baton, keep_processor
 from icebench.bench.cases.counters import count, environment
 from icebench.bench.cases.probe import one_processor
 from icebench.bench.cases.tables import Scale, build
@@ -47,16 +49,18 @@ TIMED = (
 )
 """The cases that are timed unless others are asked for: one of each kind of work."""
 
-_WARM_RUNS, _LEAST_RUNS, _SECONDS = 3, 5, 0.25
+_WARM_TURNS, _TURNS = 2, 6
+_TURN_SECONDS = 0.015
+"""A case that takes less is run several times in a turn."""
 _INTERVAL, _SAMPLED_SECONDS = 0.0005, 1.0
 _PROFILED = "cases/timing.py:profile"
 """Whose callees are the case."""
 
 
 class Time(TypedDict, total=False):
-    """Seconds of a case, and what it counted where that was asked for; or its error."""
+    """Seconds of a run in each turn of a case, and what it counted where that was asked for; or its error."""
 
-    seconds: float
+    seconds: Sequence[float]
     counters: Mapping[str, int]
     error: str
 
@@ -66,20 +70,22 @@ Stack = tuple[Sequence[str], float]
 
 
 def time_cases(
-    warehouse: str, names: Sequence[str], clock: Callable[[], float] = time.process_time, *, counting: bool = False
+    warehouse: str,
+    names: Sequence[str],
+    clock: Callable[[], float] = time.process_time,
+    *,
+    counting: bool = False,
+    baton: Baton | None = None,
 ) -> Mapping[str, Time]:
     """Time cases one after the other, and count them; a case that raises has its error, and the others go on."""
     found: dict[str, Time] = {}
     known = cases()
     for name in names:
         with catalog_for(warehouse, name) as catalog:
-            try:
-                found[name] = {"seconds": _seconds(known[name], catalog, clock)}
-                if counting:
-                    with one_processor():
-                        found[name]["counters"] = count(known[name], catalog).counters
-            except Exception as error:  # noqa: BLE001 - a dead case is a finding, whatever it raised
-                found[name] = {"error": f"{type(error).__name__}: {error}"}
+            own = found[name] = _timed(known[name], catalog, clock, baton or Baton())
+            if counting and "error" not in own:
+                with one_processor():
+                    own["counters"] = count(known[name], catalog).counters
     return found
 
 
@@ -92,10 +98,10 @@ def profile(warehouse: str, name: str, clock: Callable[[], float] = time.process
     get_stack_sampler().timer_func = clock
     case, profiler, runs = cases()[name], Profiler(interval=_INTERVAL, async_mode="disabled"), 0
     with one_processor(), catalog_for(warehouse, name) as catalog:
-        while runs < _WARM_RUNS + _LEAST_RUNS or _sampled(profiler) < _SAMPLED_SECONDS:
+        while runs < _WARM_TURNS + _TURNS or _sampled(profiler) < _SAMPLED_SECONDS:
             timed = case.prepare(catalog, icebench.Counters())
             runs += 1
-            if runs <= _WARM_RUNS:
+            if runs <= _WARM_TURNS:
                 timed()
             else:
                 profiler.start()
@@ -106,7 +112,7 @@ def profile(warehouse: str, name: str, clock: Callable[[], float] = time.process
     for frames, sampled in session.frame_records if session else ():
         names = [_name_of(frame) for frame in frames]
         stack = tuple(names[names.index(_PROFILED) + 1 :])
-        seconds[stack] = seconds.get(stack, 0.0) + sampled / (runs - _WARM_RUNS)
+        seconds[stack] = seconds.get(stack, 0.0) + sampled / (runs - _WARM_TURNS)
     return [(stack, own) for stack, own in seconds.items() if stack]
 
 
@@ -137,19 +143,31 @@ def catalog_for(warehouse: str, name: str) -> Iterator[icebench.Catalog]:
             yield catalog
 
 
-def _seconds(case: Case, catalog: icebench.Catalog, clock: Callable[[], float]) -> float:
-    runs: list[float] = []
-    while len(runs) < _WARM_RUNS + _LEAST_RUNS or sum(runs) < _SECONDS:
-        timed = case.prepare(catalog, icebench.Counters())
-        gc.collect()
-        if len(runs) <= _WARM_RUNS:
-            # What a case has loaded by now stays: to walk it before each run takes 0.1 s, longer than most runs.
-            gc.freeze()
-        start = clock()
-        kept = timed()
-        runs.append(clock() - start)
-        del kept
-    return median(runs[_WARM_RUNS:])
+def _timed(case: Case, catalog: icebench.Catalog, clock: Callable[[], float], baton: Baton) -> Time:
+    """The mean run of each turn, once the case is warm; after an error turns pass with nothing done, so that both sides
+    have as many."""
+    seconds: list[float] = []
+    error = ""
+    for number in range(_WARM_TURNS + _TURNS):
+        with baton.turn():
+            if error:
+                continue
+            runs: list[float] = []
+            try:
+                while sum(runs) < _TURN_SECONDS:
+                    timed = case.prepare(catalog, icebench.Counters())
+                    gc.collect()
+                    if number <= _WARM_TURNS:
+                        # What a case has loaded by now stays: to walk it before each run takes 0.1 s, longer than most.
+                        gc.freeze()
+                    start = clock()
+                    kept = timed()
+                    runs.append(clock() - start)
+                    del kept
+            except Exception as raised:  # noqa: BLE001 - a dead case is a finding, whatever it raised
+                error = f"{type(raised).__name__}: {raised}"
+            seconds.append(mean(runs or [0.0]))
+    return {"error": error} if error else {"seconds": seconds[_WARM_TURNS:]}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -160,11 +178,18 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--build", action="store_true", help="make the tables, and time nothing")
     parser.add_argument("--profile", metavar="PACKAGES", help="print call stacks; with the profiler of these packages")
     parser.add_argument("--count", action="store_true")
+    parser.add_argument("--beside", type=int, metavar="FD", help="a socket: take turns with the other side of a pair")
+    parser.add_argument("--second", action="store_true", help="with --beside: the other side has the first turn")
+    parser.add_argument("--processor", type=int, metavar="N", help="with --beside: run on this one alone")
     options = parser.parse_args(arguments)
     if options.build:
         with closing(icebench.load_catalog(options.warehouse)) as catalog:
             build(catalog, SCALE)
         return
+    baton = Baton()
+    if options.beside is not None:
+        keep_processor(options.processor)
+        baton = Baton(socket.socket(fileno=options.beside), starts=not options.second)
     gc.collect()
     gc.freeze()
     found: object
@@ -175,7 +200,7 @@ def main(arguments: Sequence[str]) -> None:
         timed = time_cases(options.warehouse, options.cases, counting=True)
         found = {"cases": timed, "environment": environment()}
     else:
-        found = time_cases(options.warehouse, options.cases)
+        found = time_cases(options.warehouse, options.cases, baton=baton)
     sys.stdout.write(json.dumps(found))
 
 

@@ -7,7 +7,7 @@ repeated, and none sees what another left.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 import icebench
+from icebench.bench.cases.rounds import Rounds
 from icebench.bench.cases.tables import (
     DATE,
     DELETED,
@@ -29,6 +30,7 @@ from icebench.bench.cases.tables import (
     TableCase,
     create,
     equality_deletes,
+    people,
     sales,
 )
 
@@ -43,6 +45,8 @@ ONE_WHOLE_PARTITION = f"{DATE} >= 2451000 and {DATE} < 2451600"
 """Of the tables that commits change."""
 ONE_PARTITION = f"{DATE} >= 2451100 and {DATE} < 2451190"
 _LATER = "2100-01-01T00:00:00Z"
+_THREADS = 8
+"""Of a plan on an object store."""
 SOME_TICKETS = f"{TICKET} <= 300"
 
 
@@ -78,13 +82,13 @@ def _scan(table: str, name: str, filter: str | None = None, columns: Sequence[st
         return _load(catalog, table).scan(filter=filter, columns=columns, counters=counters)
 
     def prepare(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
-        return partial(_drop, scan(catalog, counters))
+        return partial(_drop, scan(catalog, counters).to_batches)
 
     return Case(f"scan/{table}/{name}", prepare, columns, scan)
 
 
-def _drop(scan: icebench.Scan) -> None:
-    for _ in scan.to_batches():
+def _drop(read: Callable[[], Iterable[object]]) -> None:
+    for _ in read():
         pass
 
 
@@ -104,13 +108,24 @@ def _scans() -> list[Case]:
         _scan("large", "few-rows", f"{TICKET} <= 20", decimals),
         _scan("large", "unprunable", f"{PAID} > 5000.00", decimals),
     ]
+    found += [
+        _scan("orc", "no-filter"),
+        _scan("orc", "metrics-filter", SOME_TICKETS),
+        _scan("avro", "no-filter"),
+        _scan("nested", "no-filter", columns=people(0, 1).column_names),
+        _scan("nested", "struct-filter", "place.zip = 7", ("id", "place")),
+        _scan("nested", "text-filter", "name like 'abc-%'", ("id", "name")),
+    ]
     for table in ("positions", "vectors", "equality"):
         found += [_scan(table, "no-filter"), _scan(table, "metrics-filter", SOME_TICKETS)]
 
     def count(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return _load(catalog, "partitioned").scan(counters=counters).count
 
-    return [*found, Case("scan/partitioned/count", count)]
+    def changes(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
+        return partial(_drop, _load(catalog, "positions").changelog_scan(columns=ROWS, counters=counters).to_batches)
+
+    return [*found, Case("scan/partitioned/count", count), Case("changelog/positions", changes)]
 
 
 def _plans() -> list[Case]:
@@ -144,6 +159,18 @@ def _plans() -> list[Case]:
 
         return plan
 
+    def in_rounds(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
+        rounds = Rounds(_THREADS)
+        scan = _load(catalog, "hundred").scan(counters=rounds, runner=rounds)
+
+        def plan() -> object:
+            found = scan.plan()
+            counters.merge(rounds)
+            counters.add("request_rounds", rounds.now)
+            return found
+
+        return plan
+
     def opened(catalog: icebench.Catalog, _counters: icebench.Counters) -> Timed:
         return partial(_load, catalog, "many")
 
@@ -155,7 +182,7 @@ def _plans() -> list[Case]:
         Case(f"plan/many/{how}/{name}", partial(plan, filter))
         for how, plan in (("cold", cold), ("warm", warm), ("disk-cache", from_disk))
         for name, filter in filters.items()
-    ] + [Case("open/many", opened), Case("tasks/many", tasks)]
+    ] + [Case("plan/hundred/rounds", in_rounds), Case("open/many", opened), Case("tasks/many", tasks)]
 
 
 def _profiles() -> list[Case]:

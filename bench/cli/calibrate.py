@@ -16,7 +16,7 @@ from scipy import stats
 
 from icebench.bench.cases.pairs import Pairs
 from icebench.bench.cases.revisions import WORKTREE, Revision, build, planted
-from icebench.bench.cli.compare_revisions import CACHE, at_once, warehouse_of
+from icebench.bench.cli.compare_revisions import CACHE, processors, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
@@ -86,7 +86,7 @@ def calibrate(
                 warehouse=warehouse,
                 random=random,
                 progress=status.update,
-                at_once=at_once(),
+                at_once=processors(),
             )
 
         counts = {kind: decisions if kind == "equal" else injected for kind in heads}

@@ -7,7 +7,8 @@ import math
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -120,8 +121,8 @@ def _compared(
         for each in (base, head):
             _left(deadline, clock)
             sides.append(build(each, root=root, cache=cache))
-        progress("making the tables")
-        warehouse = warehouse_of(sides[0], cache, _left(deadline, clock))
+        progress("making the tables, and counting the work of both")
+        warehouse = _warehouse_while_counting(sides, cache, _left(deadline, clock))
     except OutOfTime:
         return undecided(base, head, names, "building")
     pairs = Pairs(
@@ -132,14 +133,23 @@ def _compared(
         deadline=deadline,
         clock=clock,
         progress=progress,
-        at_once=at_once(),
+        at_once=processors(),
     )
     return compare_revisions(pairs, names, accepted, partial(counted_once, cache=cache))
 
 
-def at_once() -> bool:
-    """Whether both processes of a pair may run at once: each has a processor."""
-    return Machine().cores() >= 2
+def processors() -> int:
+    """How many pairs may run at once."""
+    return max(1, int(Machine().cores()))
+
+
+def _warehouse_while_counting(sides: Sequence[Revision], cache: Path, seconds: float) -> Path:
+    """The tables that are timed; what the sides count is kept, or fails again where it is asked for."""
+    with ThreadPoolExecutor(processors()) as pool:
+        made = pool.submit(warehouse_of, sides[0], cache, seconds)
+        for side in {side.folder: side for side in sides}.values():
+            pool.submit(counted_once, side, seconds, cache=cache)
+        return made.result()
 
 
 def _left(deadline: float, clock: Callable[[], float]) -> float:

@@ -28,8 +28,15 @@ class Kind(Enum):
 _ANSWERS = frozenset({"rows_returned"})
 
 
-_TOLERANCES = {"function_calls": 0.01, "arrow_bytes_peak": 0.1, "arrow_bytes_allocated": 0.01}
+_TOLERANCES = {
+    "function_calls": 0.01,
+    "arrow_bytes_peak": 0.1,
+    "arrow_bytes_allocated": 0.01,
+    "resident_bytes_peak": 0.1,
+}
 """Counters that repeat, but not exactly: by which share they may differ."""
+_OF_LIBRARIES = frozenset({"modules_imported"})
+"""Exact counters that differ with the versions of libraries."""
 _BYTES = 0.05
 """Of sizes: random ids and times are texts of several lengths in metadata files."""
 _SLACK = 64
@@ -38,6 +45,11 @@ _SLACK = 64
 def tolerance_of(counter: str) -> float:
     """The share by which a counter differs between runs of the same code in the same environment; 0 for exact ones."""
     return _TOLERANCES.get(counter, _BYTES if "bytes_" in counter else 0.0)
+
+
+def depends_on_environment(counter: str) -> bool:
+    """Whether a counter says nothing beside that of another environment."""
+    return counter in _OF_LIBRARIES or tolerance_of(counter) > 0
 
 
 def is_within(counter: str, before: int, now: int) -> bool:

@@ -1,9 +1,9 @@
 """Is a case slower? Decided by pairs of processes, one of each revision, on the same files.
 
-1. *Screening.* After 5, 8 and 15 pairs a case is *clear* when the upper bound of its ratio is below 1.10, and drops
-   out; from 8 on it is *suspected* when the lower bound is above 1 and the estimate above 1.05. What is left after 15
-   is inconclusive: too much noise to say either.
-2. *Confirmation.* Suspects alone run up to 25 pairs more, and are looked at after 12, 18 and 25. A case *regressed*
+1. *Screening.* After 6, 8, 12, 18, 26 and 36 pairs a case is *clear* when the upper bound of its ratio is below 1.10,
+   and drops out; from 8 on it is *suspected* when the lower bound is above 1 and the estimate above 1.05. What is left
+   after 36 is inconclusive: too much noise to say either. Few cases come that far, so that their pairs are short.
+2. *Confirmation.* Suspects alone run up to 30 pairs more, and are looked at after 14, 20 and 30. A case *regressed*
    when of these alone the lower bound is above 1 and the estimate above 1.05, and is clear as before; the level of
    0.1 % is shared by all suspects and looks, with one more at the end of the budget.
 
@@ -24,10 +24,11 @@ import numpy as np
 
 from icebench.bench.statistics.claims import Floats, hodges_lehmann
 
-LOOKS = (5, 8, 15)
+LOOKS = (6, 8, 12, 18, 26, 36)
 SUSPECTING = 8
-CONFIRMING = (12, 18, 25)
+CONFIRMING = (14, 20, 30)
 SCREENING_LEVEL = 0.05
+CLEARING_LEVEL = 0.035
 CONFIRMING_LEVEL = 0.001
 LEAST_EFFECT = math.log(1.05)
 LARGEST_OVERLOOKED = math.log(1.10)
@@ -60,7 +61,7 @@ def screen(logs: Sequence[float], *, last: bool = False) -> Stand:
     """What ln(head / base) of the first pairs of a case say; asked at the numbers of pairs in `LOOKS`, and where there
     is no time for more, which is the `last` look."""
     values = np.asarray(logs, np.float64)
-    if upper_bound(values, SCREENING_LEVEL) < LARGEST_OVERLOOKED:
+    if upper_bound(values, CLEARING_LEVEL) < LARGEST_OVERLOOKED:
         return Stand.PASS
     if len(values) >= SUSPECTING and _is_slower(values, SCREENING_LEVEL):
         return Stand.SUSPECTED
@@ -79,7 +80,7 @@ def confirm(logs: Sequence[float], suspects: int, *, last: bool = False) -> Stan
     values = np.asarray(logs, np.float64)
     if _is_slower(values, CONFIRMING_LEVEL / suspects / (len(CONFIRMING) + 1)):
         return Stand.REGRESSED
-    if upper_bound(values, SCREENING_LEVEL) < LARGEST_OVERLOOKED:
+    if upper_bound(values, CLEARING_LEVEL) < LARGEST_OVERLOOKED:
         return Stand.PASS
     return Stand.INCONCLUSIVE if last or len(values) >= CONFIRMING[-1] else Stand.UNDECIDED
 

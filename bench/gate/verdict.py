@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 from itertools import permutations
 
 from icebench.bench.gate.baseline import Baseline, CaseResult
-from icebench.bench.gate.kinds import Kind, is_within, kind_of, tolerance_of
+from icebench.bench.gate.kinds import Kind, depends_on_environment, is_within, kind_of
 
 CHECKSUM = "checksum"
 """The name under which a changed answer is reported and allowed."""
@@ -163,7 +163,7 @@ class _Comparison:
     exact_only: bool
 
     def compares(self, counter: str) -> bool:
-        return not (self.exact_only and tolerance_of(counter))
+        return not (self.exact_only and depends_on_environment(counter))
 
     def differences(self, name: str, accepted: CaseResult, result: CaseResult) -> Iterator[Finding]:
         if accepted.checksum != result.checksum:

@@ -34,6 +34,8 @@ MEANINGS = {
     "unprunable": pc.field(PAID) > Decimal("5000.00"),
     "nothing": pc.field(ITEM) == -1,
     "few-rows": pc.field(TICKET) <= 20,
+    "struct-filter": pc.field("place", "zip") == 7,
+    "text-filter": pc.starts_with(pc.field("name"), "abc-"),
 }
 LEFT = {
     "": pc.scalar(True),
@@ -90,6 +92,24 @@ def test_who_loses_a_race_commits_again_without_reading_or_writing_rows_again(no
     assert raced["files_written"] == alone["files_written"] + 1
     assert raced["storage_requests_read"] > alone["storage_requests_read"]
     assert now.cases["commit/append-conflict"].counters["commit_attempts"] == 2
+
+
+def test_a_plan_asks_for_as_many_manifests_at_once_as_it_has_threads(now: Baseline) -> None:
+    found = now.cases["plan/hundred/rounds"].counters
+    assert found["manifests_decoded"] > 100
+    assert 0 < found["request_rounds"] < found["storage_requests_read"] / 5
+
+
+def test_a_retry_sleeps_and_nothing_else_does(now: Baseline) -> None:
+    found = {name: case.counters["sleeps"] for name, case in now.cases.items() if "sleeps" in case.counters}
+    assert found == {"commit/append-conflict": 1, "commit/delete-conflict": 1}
+
+
+def test_a_changelog_has_the_rows_that_were_added_and_those_that_were_deleted(now: Baseline) -> None:
+    rows = pa.concat_tables(list(TABLES["positions"].appends(Scale().rows)))
+    deleted = rows.num_rows - rows.filter(LEFT["rows"]).num_rows
+    assert deleted > 0
+    assert now.cases["changelog/positions"].counters["rows_returned"] == rows.num_rows + deleted
 
 
 def test_a_scan_of_one_column_decodes_one_column(now: Baseline) -> None:
@@ -158,7 +178,7 @@ def test_a_case_that_raises_anything_is_named(monkeypatch: pytest.MonkeyPatch) -
     def dies(_catalog: icebench.Catalog, _counters: icebench.Counters) -> Any:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(counters, "built", nullcontext)
+    monkeypatch.setattr(counters, "built", lambda: nullcontext(("", None)))
     monkeypatch.setattr(counters, "cases", lambda: {"open/dead": Case("open/dead", dies)})
     with pytest.raises(CaseFailed, match=r"^open/dead: ZeroDivisionError: division by zero$"):
-        run_cases()
+        run_cases(lambda name: name == "open/dead")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 from pathlib import Path
 from random import Random
 
@@ -19,8 +20,16 @@ class Scripted:
     def __init__(self, *seconds: float) -> None:
         self.seconds = iter(seconds)
 
-    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
-        case = {"seconds": next(self.seconds)}
+    def run(
+        self,
+        module: str,
+        *arguments: str,
+        seed: int = 0,
+        seconds: float = math.inf,
+        beside: socket.socket | None = None,
+    ) -> str:
+        assert beside is None
+        case = {"seconds": [next(self.seconds)]}
         if "--count" not in arguments:
             return json.dumps({"a": case})
         counted = {**case, "counters": {"files_planned": 3, "function_calls": 1000}}

@@ -3,16 +3,20 @@ from __future__ import annotations
 import gc
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from random import Random
+from threading import Barrier
 
 import pytest
 
 import icebench
 from icebench.bench.cases import timing
+from icebench.bench.cases.baton import Baton
 from icebench.bench.cases.pairs import Pairs, compare_revisions, unaccepted
 from icebench.bench.cases.revisions import CaseProcessFailed, OutOfTime, Unbuildable
 from icebench.bench.cases.work import Case
@@ -37,10 +41,20 @@ class Scripted:
     counts: Baseline | CaseProcessFailed = field(default_factory=lambda: counted(files_planned=1))
     runs: list[list[str]] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
+    began: list[bool] = field(default_factory=list)
     given: list[float] = field(default_factory=list)
     needs: float = 0.0
 
-    def run(self, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+    def run(
+        self,
+        module: str,
+        *arguments: str,
+        seed: int = 0,
+        seconds: float = math.inf,
+        beside: socket.socket | None = None,
+    ) -> str:
+        if beside is not None:
+            beside.close()
         self.given.append(seconds)
         if seconds < self.needs:
             raise OutOfTime
@@ -48,16 +62,17 @@ class Scripted:
             if isinstance(self.counts, CaseProcessFailed):
                 raise self.counts
             return encode(self.counts)
-        _, *names = arguments
-        if "--profile" in names:
+        _, *names = takewhile(lambda each: not each.startswith("--"), arguments)
+        if "--profile" in arguments:
             own = 0.5 if self.name == "head" else 0.1
             return json.dumps([[["scan", f"f{n}"], own * n] for n in range(3)])
         self.runs.append(names)
         self.seeds.append(seed)
+        self.began.append("--second" not in arguments)
         found = {}
         for name in names:
             given = self.seconds[name]
-            found[name] = {"error": given} if isinstance(given, str) else {"seconds": given(len(self.runs))}
+            found[name] = {"error": given} if isinstance(given, str) else {"seconds": [given(len(self.runs))]}
         return json.dumps(found)
 
 
@@ -84,11 +99,52 @@ def test_what_a_case_has_loaded_is_not_walked_before_each_run(monkeypatch: pytes
     monkeypatch.setattr(icebench, "Counters", lambda: None)
     ticks = count()
     try:
-        timing._seconds(Case("case", prepare), None, lambda: float(next(ticks)))  # type: ignore[arg-type]
+        timing._timed(Case("case", prepare), None, lambda: float(next(ticks)), Baton())  # type: ignore[arg-type]
     finally:
         gc.unfreeze()
     assert len(walked) == 8
     assert max(walked[2:]) < 100_000
+
+
+@pytest.mark.parametrize("dies_at", [0, 4, None])
+def test_a_case_has_as_many_turns_whatever_happens_in_it(dies_at: int | None) -> None:
+    """Or the other side of the pair would wait for them."""
+    turns, runs, now = [0], count(), [0.0]
+
+    class Counted(Baton):
+        @contextmanager
+        def turn(self) -> Iterator[None]:
+            turns[0] += 1
+            yield
+
+    def run() -> None:
+        number = next(runs)
+        if number == dies_at:
+            raise ValueError("gone")
+        now[0] += 1.0 + number
+
+    case = Case("case", lambda _catalog, _counters: run)
+    try:
+        found = timing._timed(case, None, lambda: now[0], Counted())  # type: ignore[arg-type]
+    finally:
+        gc.unfreeze()
+    assert turns[0] == 8
+    assert found == ({"seconds": [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]} if dies_at is None else {"error": "ValueError: gone"})
+
+
+def test_a_short_case_is_run_several_times_in_a_turn() -> None:
+    now, runs = [0.0], [0]
+
+    def run() -> None:
+        runs[0] += 1
+        now[0] += 0.006
+
+    try:
+        found = timing._timed(Case("case", lambda _catalog, _counters: run), None, lambda: now[0], Baton())  # type: ignore[arg-type]
+    finally:
+        gc.unfreeze()
+    assert runs[0] == 8 * 3
+    assert found["seconds"] == pytest.approx([0.006] * 6)
 
 
 def test_equal_revisions_pass_at_the_first_look() -> None:
@@ -132,24 +188,39 @@ def test_a_suspicion_that_fresh_pairs_do_not_show_is_no_regression() -> None:
     assert found.ratio.pairs == CONFIRMING[0]
 
 
-def test_sides_take_turns_in_being_first() -> None:
+def test_one_side_of_a_pair_begins_and_it_is_drawn_which() -> None:
     pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0)})
-    order: list[str] = []
-
-    def noting(name: str) -> Seconds:
-        def seconds(_: int) -> float:
-            order.append(name)
-            return 1.0
-
-        return seconds
-
-    for side in (base, head):
-        side.seconds = {"a": noting(side.name)}
     for seed in range(3):
         pairs.random, pairs.cases = Random(seed), {}
         pairs.decide(["a"])
-    firsts = order[::2]
-    assert {"base", "head"} == set(firsts)
+    assert [not began for began in base.began] == head.began
+    assert set(base.began) == {False, True}
+
+
+def test_the_ratio_of_a_pair_is_that_of_runs_beside_each_other() -> None:
+    """Here the machine takes twice as long from the second turn on, and something disturbs one run."""
+    pairs, *_ = pairs_of({}, {})
+    logs: dict[str, list[float]] = {"a": []}
+    pairs._take(logs, ["a"], [{"a": {"seconds": [1.0, 2.0, 2.0]}}, {"a": {"seconds": [1.1, 2.2, 9.9]}}])
+    assert logs["a"] == [pytest.approx(math.log(1.1))]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_so_many_pairs_run_at_once(at_once: int) -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0, seed=1)})
+    together = Barrier(at_once, timeout=20)
+    numbers: list[int] = []
+
+    class Met(Pairs):
+        def _pair(self, names: Sequence[str], number: int, seed: int) -> list[Mapping[str, timing.Time]]:
+            together.wait()
+            numbers.append(number)
+            return super()._pair(names, number, seed)
+
+    met = Met(base=base, head=head, warehouse=pairs.warehouse, random=Random(1), at_once=at_once)
+    assert met.decide(["a"])["a"].stand is Stand.PASS
+    assert len(base.runs) == len(head.runs) == LOOKS[0]
+    assert sorted(numbers) == sorted([*range(at_once)] * (LOOKS[0] // at_once))
 
 
 def test_a_dead_case_of_head_fails_and_of_base_is_incomparable_and_the_others_go_on() -> None:
@@ -177,7 +248,7 @@ def test_without_time_nothing_is_decided() -> None:
 def test_a_suspect_whose_fresh_pairs_are_fine_passes_at_the_deadline_too() -> None:
     now = iter(range(0, 10_000, 10))
     pairs, base, _ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.3 if run <= SUSPECTING else 1.0})
-    pairs.clock, pairs.deadline = lambda: float(next(now)), 800.0
+    pairs.clock, pairs.deadline = lambda: float(next(now)), 600.0
     found = compare_revisions(pairs, ["a"], Baseline()).cases["a"]
     assert SUSPECTING + 5 <= len(base.runs) < SUSPECTING + CONFIRMING[0]
     assert found.stand is Stand.PASS
@@ -186,8 +257,8 @@ def test_a_suspect_whose_fresh_pairs_are_fine_passes_at_the_deadline_too() -> No
 def test_a_case_that_is_clear_when_the_budget_ends_passes_between_two_looks() -> None:
     now = iter(range(0, 10_000, 10))
     wild = random_of(3)
-    pairs, base, _ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.12 if run == 2 else wild(run)})
-    pairs.clock, pairs.deadline = lambda: float(next(now)), 330.0
+    pairs, base, _ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: {1: 1.16, 2: 1.065}.get(run) or wild(run)})
+    pairs.clock, pairs.deadline = lambda: float(next(now)), 245.0
     found = compare_revisions(pairs, ["a"], Baseline()).cases["a"]
     assert LOOKS[0] < len(base.runs) < LOOKS[1]
     assert found.stand is Stand.PASS
@@ -197,8 +268,8 @@ def random_of(seed: int) -> Seconds:
     return noisy(1.0, 0.005, seed)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_no_step_takes_longer_than_the_budget(at_once: bool) -> None:
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_no_step_takes_longer_than_the_budget(at_once: int) -> None:
     """Counting, each process of a pair, and profiling: what does not fit is ended, and what is known is said."""
     now = [0.0]
 

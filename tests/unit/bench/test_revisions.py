@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from icebench.bench.cases.revisions import WORKTREE, CaseProcessFailed, Unbuildable, build, commit_of
+from icebench.bench.cases.revisions import WORKTREE, CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.errors import ConfigError
 
 GOOD = "def prepare_kernels() -> None:\n    pass\n\n\nVALUE = 1\n"
@@ -108,6 +109,21 @@ def test_a_process_that_fails_says_what_it_said_last(root: Path, tmp_path: Path)
     side = build("HEAD", root=root, cache=tmp_path / "cache")
     with pytest.raises(CaseProcessFailed, match=f"{name}: .*no_such_module"):
         side.run("icebench.bench.no_such_module")
+
+
+def test_a_process_beside_another_is_connected_with_it_until_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "says.py").write_text(
+        "import os, socket, sys\n"
+        "end = socket.socket(fileno=int(sys.argv[sys.argv.index('--beside') + 1]))\n"
+        "end.send(b'x')\n"
+        "print(end.recv(1), os.environ.get('MIMALLOC_PURGE_DELAY'))\n"
+    )
+    side = Revision(name="a", folder=tmp_path, python=sys.executable)
+    mine, theirs = socket.socketpair()
+    mine.settimeout(5)
+    mine.send(b"y")
+    assert side.run("says", beside=theirs) == "b'y' -1\n"
+    assert (mine.recv(1), mine.recv(1)) == (b"x", b"")
 
 
 def test_a_full_disk_leaves_no_part_of_an_engine(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import socket
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,16 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     asked: list[tuple[str, ...]] = []
     taken: dict[str, Any] = {"base": 1.0, "head": 1.0, "asked": asked}
 
-    def run(self: Revision, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
+    def run(
+        self: Revision,
+        module: str,
+        *arguments: str,
+        seed: int = 0,
+        seconds: float = math.inf,
+        beside: socket.socket | None = None,
+    ) -> str:
+        if beside is not None:
+            beside.close()
         asked.append((self.name, module, *arguments))
         assert seed >= 0
         assert seconds > 0
@@ -49,7 +59,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
             return json.dumps([[["scan", "decode"], 0.1 * (1 + (self.name == "head"))], [["scan", "open"], 0.1]])
         if isinstance(taken[self.name], Exception):
             raise taken[self.name]
-        return json.dumps({CASE: {"seconds": taken[self.name]}})
+        return json.dumps({CASE: {"seconds": [taken[self.name]]}})
 
     def build(name: str, *, root: Path, cache: Path) -> Revision:
         del root
@@ -94,6 +104,11 @@ def test_what_is_exact_is_counted_once_and_tables_are_kept(tmp_path: Path, scrip
     modules = [(name, module) for name, module, *_ in scripted["asked"] if module.endswith("counters")]
     assert modules == [("base", "icebench.bench.cases.counters"), ("head", "icebench.bench.cases.counters")]
     assert len([own for own in scripted["asked"] if "--build" in own]) == 1
+
+
+def test_a_revision_beside_itself_is_counted_once(tmp_path: Path, scripted: dict[str, Any]) -> None:
+    assert compared(tmp_path, "head")[0] == 0
+    assert len([module for _, module, *_ in scripted["asked"] if module.endswith("counters")]) == 1
 
 
 def test_tables_are_made_anew_where_another_engine_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

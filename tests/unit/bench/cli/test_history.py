@@ -55,7 +55,7 @@ def sides(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         if isinstance(found, Exception):
             raise found
         _, *names = arguments
-        case = {"error": found} if isinstance(found, str) else {"seconds": found}
+        case = {"error": found} if isinstance(found, str) else {"seconds": [found]}
         if "--count" not in names:
             return json.dumps(dict.fromkeys(names, case))
         counted = {**case, "counters": {"files_planned": 3, "function_calls": 1000 + seed % 7}}
