@@ -94,7 +94,8 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A whole report. `source` is what it reports on; `complete` is False for a run that was interrupted or failed."""
+    """A whole report. `answer` is one sentence, or empty; `source` is what it reports on; `complete` is False for a run
+    that was interrupted or failed."""
 
     title: str
     subtitle: str
@@ -104,6 +105,7 @@ class Report:
     sections: tuple[Section, ...]
     facts: tuple[Fact, ...]
     reproduce: tuple[str, ...]
+    answer: str = ""
     complete: bool = True
     glossary: tuple[Fact, ...] = field(default=())
     facts_title: str = "Environment"
