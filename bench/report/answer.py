@@ -47,7 +47,8 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
         if unsure:
             yield f"For these queries no layout is best for certain: undecided between {listed([baseline, *unsure])}"
         else:
-            yield f"For these queries {baseline} is best: {listed(list(effects))} take{'s' * (len(effects) == 1)} longer"
+            verb = "takes" if len(effects) == 1 else "take"
+            yield f"For these queries {baseline} is best: {listed(list(effects))} {verb} longer"
         return
     best = min(faster, key=lambda cost: effects[cost.layout].ratio)
     effect = effects[best.layout]
