@@ -25,7 +25,7 @@ from icebench.bench.report.model import Section
 from icebench.bench.report.palette import DARK, LIGHT
 from tests.services.browser import MISSING, find_browser
 from tests.services.devtools import FLAGS, Page, browser_page
-from tests.unit.bench.report.sample_run import FAILED, crowded_run, sample_run
+from tests.unit.bench.report.sample_run import DRIFT, FAILED, crowded_run, sample_run
 
 BROWSER = find_browser()
 
@@ -318,7 +318,8 @@ def downloaded(page: Page, form: str) -> list[str]:
 
 def column(page: Page, place: int) -> list[str]:
     cell = f"[...table.tBodies[0].rows].map(row => row.cells[{place}])"
-    first = "cell => [...cell.childNodes].filter(node => node.nodeType === 3).map(node => node.data).join('').trim()"
+    kept = "node.nodeType === 3 || node.matches('button')"
+    first = f"cell => [...cell.childNodes].filter(node => {kept}).map(node => node.textContent).join('').trim()"
     found: list[str] = of_table(page, f"{cell}.map({first})")
     return found
 
@@ -409,3 +410,50 @@ def test_without_its_script_the_page_has_all_tables(pages: dict[str, Path], page
     page.open(pages["usual"])
     assert page.ask(counted) == rows
     assert page.ask("document.querySelectorAll('.tools').length") == len(rows)
+
+
+FIGURE = "document.querySelectorAll('.open')[1]"
+SAMPLES = "document.querySelector('.samples')"
+
+
+@pytest.mark.parametrize("key", ["Enter", " "])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_figure_opens_its_samples_by_keys_and_closes_them(
+    pages: dict[str, Path], page: Page, key: str, dark: bool
+) -> None:
+    page.open(pages["usual"], dark=dark)
+    tab_to(page, f"own === {FIGURE}")
+    figure = page.ask("document.activeElement.textContent")
+    cells = page.ask("[...document.activeElement.closest('tr').cells].slice(0, 2).map(each => each.textContent)")
+    page.press(key)
+    page.wait_for(f"{SAMPLES}?.contains(document.activeElement)")
+    name, text = (page.ask(f"{SAMPLES}.{of}") for of in ("getAttribute('aria-label')", "innerText"))
+    assert all(cell in name for cell in cells)
+    assert f"Median {figure}, " in text
+    assert "7 samples in 1 process, by round:" in text
+    assert page.ask(f"{SAMPLES}.querySelectorAll('circle').length") == len(DRIFT)
+    # The stalled round is the highest point, and all are inside the picture.
+    heights = page.ask(f"[...{SAMPLES}.querySelectorAll('circle')].map(each => +each.getAttribute('cy'))")
+    assert heights.index(min(heights)) == DRIFT.index(max(DRIFT))
+    assert 0 < min(heights) < max(heights) < 110
+    outside = f"(b => b.left < 0 || b.right > innerWidth || b.height < 50)({SAMPLES}.getBoundingClientRect())"
+    assert page.ask(outside) is False
+    assert page.ask("getComputedStyle(document.querySelector('.samples text')).fill") != page.ask(
+        f"getComputedStyle({SAMPLES}).backgroundColor"
+    )
+    page.press(key)
+    page.wait_for(f"!{SAMPLES} && document.activeElement === {FIGURE}")
+    assert page.ask(f"{FIGURE}.getAttribute('aria-expanded')") == "false"
+
+
+def test_one_case_is_open_at_a_time_and_escape_closes_it(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["usual"])
+    counters = []
+    for place in (0, 1, 2):
+        page.ask(f"document.querySelectorAll('.open')[{place}].click()")
+        counters.append(page.ask(f"[...{SAMPLES}.querySelectorAll('dt')].map(each => each.textContent)"))
+        assert page.ask("document.querySelectorAll('.samples').length") == 1
+    assert "entries decoded" in counters[0]
+    assert counters[2] == ["Process 0, ms"]
+    page.press("Escape")
+    page.wait_for(f"!{SAMPLES}")

@@ -24,7 +24,16 @@ FLAGS = (
     "--disable-sync",
 )
 _SECONDS = 90
-_KEYS = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+_KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    " ": 32,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
 """Key -> its Windows virtual key code, which Chromium acts upon."""
 _TEXTS = {"Enter": "\r", " ": " "}
 _SHIFT = 8
