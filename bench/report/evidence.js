@@ -91,16 +91,17 @@
       made("h3", { textContent: title }), shut, ...content(title, figure, place));
     panel.setAttribute("role", "region");
     panel.setAttribute("aria-label", title);
-    const leave = () => { close(); button.focus(); };
+    const leave = () => { close(); button.focus(); VIEW.changed("case"); };
     shut.addEventListener("click", leave);
     panel.addEventListener("keydown", event => { if (event.key === "Escape") leave(); });
     box.after(panel);
     button.setAttribute("aria-expanded", "true");
-    opened = { button, panel };
+    opened = { button, panel, title };
     shut.focus({ preventScroll: true });
     panel.scrollIntoView({ block: "nearest" });
   };
 
+  const openers = new Map();
   document.querySelectorAll("td[data-case]").forEach(cell => {
     const table = cell.closest("table"), box = table.parentElement;
     const head = table.tHead.rows[0].cells[cell.cellIndex].textContent;
@@ -111,10 +112,13 @@
     const button = made("button", { type: "button", className: "open", textContent: figure });
     button.setAttribute("aria-label", `${figure}: samples of ${title}`);
     button.setAttribute("aria-expanded", "false");
+    openers.set(title, () => open(button, box, title, figure, Number(cell.dataset.case)));
     button.addEventListener("click", () => {
       if (opened?.button === button) close();
-      else open(button, box, title, figure, Number(cell.dataset.case));
+      else openers.get(title)();
+      VIEW.changed("case");
     });
     text.replaceWith(" ", button);
   });
+  VIEW.parts.set("case", { get: () => opened?.title ?? "", set: title => (openers.get(title) ?? close)() });
 })();

@@ -31,7 +31,7 @@ def render(report: Report) -> str:
     data = htmlsafe_json_dumps(evidence.data(), separators=(",", ":"))
     return page(
         "page.html.j2",
-        scripts=("page.js", "evidence.js"),
+        scripts=("page.js", "evidence.js", "view.js"),
         report=report,
         drawing=draw,
         narrow=draw_narrow,

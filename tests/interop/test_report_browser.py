@@ -457,3 +457,54 @@ def test_one_case_is_open_at_a_time_and_escape_closes_it(pages: dict[str, Path],
     assert counters[2] == ["Process 0, ms"]
     page.press("Escape")
     page.wait_for(f"!{SAMPLES}")
+
+
+def view_of(page: Page) -> Any:
+    """What a reader chose, as the page shows it."""
+    return page.ask(
+        """({
+          sorted: [...document.querySelectorAll("[aria-sort]")].map(each => each.ariaSort + each.textContent),
+          filtered: [...document.querySelectorAll(".tools > input")].map(each => each.value).filter(Boolean),
+          rows: [...document.querySelectorAll("tbody tr")].filter(row => row.checkVisibility()).map(r => r.innerText),
+          open: document.querySelector(".samples")?.ariaLabel ?? null,
+        })"""
+    )
+
+
+def test_the_address_keeps_order_filter_and_open_case_and_the_back_button_undoes_them(
+    pages: dict[str, Path], page: Page
+) -> None:
+    page.open(pages["usual"])
+    views = [view_of(page)]
+    typed = "i.value = WORDS; i.dispatchEvent(new Event('input'));"
+    for step in (
+        "table.tHead.rows[0].cells[2].querySelector('button').click()",
+        "table.tHead.rows[0].cells[2].querySelector('button').click()",
+        f"(i => {{ {typed.replace('WORDS', repr('m'))} {typed.replace('WORDS', repr('one_month sorted'))} }})"
+        "(tools.querySelector('input'))",
+        "[...table.querySelectorAll('.open')].find(each => each.checkVisibility()).click()",
+    ):
+        of_table(page, f"{step} && null")
+        views.append(view_of(page))
+    assert len({json.dumps(view) for view in views}) == len(views)
+    address = page.ask("location.href")
+    for view in views[-2::-1]:
+        page.ask("history.back()")
+        page.wait_for(f"document.querySelector('.samples')?.ariaLabel !== {json.dumps(views[-1]['open'])}")
+        wanted = json.dumps(view["sorted"] + view["filtered"])
+        seen = (
+            "JSON.stringify([...[...document.querySelectorAll('[aria-sort]')].map(each => each.ariaSort + "
+            "each.textContent), ...[...document.querySelectorAll('.tools > input')].map(i => i.value).filter(Boolean)])"
+        )
+        page.wait_for(f"{seen} === JSON.stringify({wanted})")
+        assert view_of(page) == view
+    assert page.ask("location.hash") == ""
+    page.open(pages["usual"], fragment=address.partition("#")[2])
+    assert view_of(page) == views[-1]
+
+
+def test_a_fragment_that_names_nothing_of_the_page_changes_nothing(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["usual"])
+    view = view_of(page)
+    page.open(pages["usual"], fragment="case=none&sort+Planning+time%2C+cold=descending+none&more=1")
+    assert view_of(page) == view
