@@ -26,6 +26,7 @@ from icebench.bench.report.palette import DARK, LIGHT
 from tests.services.browser import MISSING, find_browser
 from tests.services.devtools import FLAGS, Page, browser_page
 from tests.unit.bench.report.sample_run import DRIFT, FAILED, crowded_run, sample_run
+from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
 
 BROWSER = find_browser()
 
@@ -79,6 +80,7 @@ addEventListener("load", () => {
 """
 
 
+LONG = "monthly-sorted (target-file-size=134217728, level=9)"
 COSTS = ScatterChart(
     caption="Building against asking.",
     x_axis="seconds to build",
@@ -98,10 +100,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     runs = {"usual": sample_run(failures=(FAILED,)), "crowded": crowded_run()}
     for name, run in runs.items():
         (folder / f"{name}.html").write_text(render(build_report(run, results_file="r.jsonl")), encoding="utf-8")
+    builds = run_of({**QUERIES, LONG: 0.3}, {**BUILDS, LONG: 90.0})
+    (folder / "builds.html").write_text(render(build_report(builds, results_file="r.jsonl")), encoding="utf-8")
     usual = build_report(runs["usual"], results_file="r.jsonl")
     costs = Section(key="costs", title="Costs", explanation="", charts=(COSTS,), tables=usual.sections[0].all_tables)
     (folder / "costs.html").write_text(render(replace(usual, sections=(costs,))), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in (*runs, "costs")}
+    return {name: folder / f"{name}.html" for name in (*runs, "costs", "builds")}
 
 
 def browse(page: Path, profile: Path, *flags: str) -> str:
@@ -270,6 +274,13 @@ def test_the_chart_of_costs_is_whole_and_readable_in_any_window(
     assert page.ask(f"{box}.scrollWidth <= {box}.clientWidth")
     letters = f"[...{drawn}[0].querySelectorAll('text')].map(text => text.getBoundingClientRect().height)"
     assert min(page.ask(letters)) >= 8
+
+
+def test_the_table_of_builds_is_whole_in_a_window_of_1280(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["builds"], width=1280)
+    box = "document.querySelector('.scroll[aria-label^=\"What building\"]')"
+    assert LONG in page.ask(f"{box}.innerText")
+    assert page.ask(f"[{box}.scrollWidth <= {box}.clientWidth, {box}.querySelectorAll('th').length]") == [True, 17]
 
 
 @pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
@@ -477,11 +488,12 @@ def test_the_address_keeps_order_filter_and_open_case_and_the_back_button_undoes
     page.open(pages["usual"])
     views = [view_of(page)]
     typed = "i.value = WORDS; i.dispatchEvent(new Event('input'));"
+    twice = [typed.replace("WORDS", repr(words)) for words in ("m", "one_month sorted")]
+    order = "table.tHead.rows[0].cells[2].querySelector('button').click()"
     for step in (
-        "table.tHead.rows[0].cells[2].querySelector('button').click()",
-        "table.tHead.rows[0].cells[2].querySelector('button').click()",
-        f"(i => {{ {typed.replace('WORDS', repr('m'))} {typed.replace('WORDS', repr('one_month sorted'))} }})"
-        "(tools.querySelector('input'))",
+        order,
+        order,
+        f"(i => {{ {' '.join(twice)} }})(tools.querySelector('input'))",
         "[...table.querySelectorAll('.open')].find(each => each.checkVisibility()).click()",
     ):
         of_table(page, f"{step} && null")
@@ -489,7 +501,7 @@ def test_the_address_keeps_order_filter_and_open_case_and_the_back_button_undoes
     assert len({json.dumps(view) for view in views}) == len(views)
     address = page.ask("location.href")
     for view in views[-2::-1]:
-        page.ask("history.back()")
+        page.ask("void setTimeout(() => history.back())")
         page.wait_for(f"document.querySelector('.samples')?.ariaLabel !== {json.dumps(views[-1]['open'])}")
         wanted = json.dumps(view["sorted"] + view["filtered"])
         seen = (
