@@ -28,7 +28,7 @@ CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000
 LONG_SECONDS, LARGE_BYTES = 60 * 60, 10e9
 """Beyond these, a run on a terminal asks first."""
-VERDICT_LINES = 22
+VERDICT_LINES = 19
 """With what is said of files after it, the last screen has 25."""
 TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
 
@@ -230,5 +230,6 @@ def _conclude(context: Context, result: Finished, output: Path | None) -> int:
     made = build_report(result.run, results_file=str(result.path))
     print_verdict(context, made, lines=VERDICT_LINES)
     page = write_report(context, made, result.path, output)
-    context.terminal.out.print(f"\nresults: {result.path}\nreport:  {page}", markup=False, soft_wrap=True)
+    said = f"\nresults: {result.path}\nreport:  {page}\n{made.answer}"
+    context.terminal.out.print(said, markup=False, soft_wrap=True)
     return 1 if result.failed else 0

@@ -11,10 +11,18 @@ from icebench.bench.costs.costing import Costing
 from icebench.bench.definition import Definition
 from icebench.bench.execution.run_file import Run
 from icebench.bench.layouts.axes import Axes
+from icebench.bench.report.answer import answer_of
 from icebench.bench.report.compare import Records
 from icebench.bench.report.findings import Claims, findings_of
 from icebench.bench.report.knobs import knobs_of
-from icebench.bench.report.layout_costs import claimed, costs_p_values, costs_section, layout_costs, payments
+from icebench.bench.report.layout_costs import (
+    LayoutCost,
+    claimed,
+    costs_p_values,
+    costs_section,
+    layout_costs,
+    payments,
+)
 from icebench.bench.report.layouts import layouts_section
 from icebench.bench.report.model import Fact, Finding, Report, Section
 from icebench.bench.report.quantities import count, quantity
@@ -49,13 +57,15 @@ def build_report(run: Run, *, results_file: str) -> Report:
         results_file: How the user would name the run's file, for the command that makes this report again.
     """
     records = Records(run.records)
-    opening, said, claims = _opening(records, run.environment)
+    opening, said, claims, costs = _opening(records, run.environment)
+    remarks = remarks_of(run)
     return Report(
         title=f"icebench: {run.experiment if run.records else 'nothing'}",
         subtitle=_subtitle(run),
         source=f"run {run.run_id}",
+        answer=answer_of(costs, claims.findings(), remarks, measured=bool(records)),
         findings=findings_of(records, said, run.failures, claims),
-        remarks=remarks_of(run),
+        remarks=remarks,
         sections=(*opening, *sections_of(records)),
         facts=tuple(_facts(run)),
         reproduce=tuple(_reproduce(run, results_file)),
@@ -64,7 +74,9 @@ def build_report(run: Run, *, results_file: str) -> Report:
     )
 
 
-def _opening(records: Records, environment: Mapping[str, Any]) -> tuple[list[Section], list[Finding], Claims]:
+def _opening(
+    records: Records, environment: Mapping[str, Any]
+) -> tuple[list[Section], list[Finding], Claims, list[LayoutCost]]:
     """The answer: layouts by filter, what each costs and when it pays, which knob matters. Its claims, and those of the
     findings to come, are corrected together."""
     asked, ordered = Definition(_mapping(environment, "definition")), records.names("layout")
@@ -74,11 +86,11 @@ def _opening(records: Records, environment: Mapping[str, Any]) -> tuple[list[Sec
     claims = Claims.of(records, [*costs_p_values(costs), *(knobs.p_values if knobs else ())])
     costs = claimed(costs, claims.least)
     made = [layouts_section(own, costing), costs_section(costs, costing) if costs else None]
-    said = payments(costs, costing)
+    said = payments(costs)
     if knobs is not None:
         made.append(knobs.section)
         said += knobs.findings(claims.least)
-    return [section for section in made if section is not None], said, claims
+    return [section for section in made if section is not None], said, claims, costs
 
 
 def _subtitle(run: Run) -> str:

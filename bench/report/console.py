@@ -34,6 +34,8 @@ def renderables(report: Report) -> Iterator[RenderableType]:
         yield Text.assemble("- ", finding.statement)
         if finding.evidence:
             yield Padding(Text(finding.evidence, style="dim"), (0, 0, 0, 2))
+    if report.answer:
+        yield Text(f"\n{report.answer}", style="bold")
 
 
 def verdict(report: Report, console: Console, *, lines: int) -> Iterator[RenderableType]:

@@ -36,8 +36,7 @@ def findings_of(
     kinds = _kinds(records)
     faults = _given_by([kind.faults for kind in kinds.values()], records)
     further = _given_by([kind.findings for kind in kinds.values()], records)
-    said = (contest.finding(claims.least) for contest in claims.contests)
-    return (*_wrong_answers(failures), *faults, *answers, *further, *said)
+    return (*_wrong_answers(failures), *faults, *answers, *further, *claims.findings())
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,10 @@ class Claims:
         """Those of the records, and `others`, by their p-values."""
         contests = _contested(records)
         return cls(contests, least_sure([*p_values_of(contests), *others]))
+
+    def findings(self) -> list[Finding]:
+        """What may be said of each contest."""
+        return [contest.finding(self.least) for contest in self.contests]
 
 
 def _kinds(records: Records) -> dict[str, MeasurementKind]:

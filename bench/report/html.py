@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 
 from icebench.bench.report.charts import Chart
 from icebench.bench.report.drawing import draw, draw_narrow
+from icebench.bench.report.evidence import Evidence
 from icebench.bench.report.model import Report
 from icebench.bench.report.palette import DARK, LIGHT, stylesheet
 
@@ -24,10 +27,20 @@ PADDING = 12
 
 def render(report: Report) -> str:
     """The page. The same report gives the same text."""
-    return page("page.html.j2", report=report, drawing=draw, narrow=draw_narrow)
+    evidence = Evidence(report)
+    data = htmlsafe_json_dumps(evidence.data(), separators=(",", ":"))
+    return page(
+        "page.html.j2",
+        scripts=("page.js", "evidence.js", "view.js"),
+        report=report,
+        drawing=draw,
+        narrow=draw_narrow,
+        place_of=evidence.place,
+        evidence=data,
+    )
 
 
-def page(template: str, **values: object) -> str:
+def page(template: str, *, scripts: Sequence[str] = ("page.js",), **values: object) -> str:
     """A page from a template beside this module, with the colours, fonts and style of all pages."""
     environment = Environment(
         loader=FunctionLoader(_resource), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
@@ -38,7 +51,7 @@ def page(template: str, **values: object) -> str:
         dark=stylesheet(DARK),
         fonts=stylesheet(_FONTS),
         style=_resource("page.css"),
-        script=_resource("page.js"),
+        script="".join(map(_resource, scripts)),
     )
 
 

@@ -49,11 +49,11 @@ def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Compari
     costs = layout_costs(records, costing)
     least = least_sure([*p_values_of(races.values()), *costs_p_values(costs)])
     costs = claimed(costs, least)
-    summaries = (_summary(found, chosen, costing), *([builds_table(costs, costing)] if costs else []))
+    summaries = (_summary(found, chosen, costing), *([builds_table(costs)] if costs else []))
     engines = listed(list(dict.fromkeys(grid.engine for grid in found)))
     return Comparison(
         title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}",
-        findings=(*_by_filter(found, {c: race.finding(least) for c, race in races.items()}), *payments(costs, costing)),
+        findings=(*_by_filter(found, {c: race.finding(least) for c, race in races.items()}), *payments(costs)),
         tables=(*summaries, *map(heat_map, found)),
         notes=tuple(dict.fromkeys(grid.note for grid in found if grid.note)),
         rows=(*_rows(found, costing), *_build_rows(costs)),

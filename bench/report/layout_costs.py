@@ -51,7 +51,8 @@ class LayoutCost:
         clock: In which time it pays: `PROCESSOR` or `CLOCK`.
         saved: Seconds that a query takes less than on the baseline; of a layout that takes longer negative; None where
             that is no claim, or was not measured.
-        p_value: Of the claim that it takes less, or more; None of the baseline, and where that was not measured.
+        effect: How many times the baseline a query takes; None of the baseline, and where that was not measured.
+        is_baseline: Whether the others are compared with it.
         extra: Seconds that building it takes more than the baseline; None where either was not built twice.
         taken: What building it takes by that clock: low, about, high; None where it was not built twice.
     """
@@ -62,7 +63,8 @@ class LayoutCost:
     engine: str
     clock: str = PROCESSOR
     saved: Difference | None = None
-    p_value: float | None = None
+    effect: Effect | None = None
+    is_baseline: bool = False
     extra: Difference | None = None
     taken: Interval | None = None
 
@@ -95,7 +97,8 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 engine=timed.engine,
                 clock=clock,
                 saved=None if effect is None else _more(taken, queries[baseline]),
-                p_value=None if effect is None else effect.p_value,
+                effect=effect,
+                is_baseline=layout == baseline,
                 extra=_more(built[baseline], own) if layout in effects else None,
                 taken=None if own is None else interval_of(own),
             )
@@ -105,13 +108,13 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
 
 def costs_p_values(costs: Iterable[LayoutCost]) -> list[float]:
     """Of the claims that queries take less."""
-    return [cost.p_value for cost in costs if cost.p_value is not None]
+    return [cost.effect.p_value for cost in costs if cost.effect is not None]
 
 
 def claimed(costs: Iterable[LayoutCost], least: float) -> list[LayoutCost]:
     """The costs with savings where they are claims; `least` is the largest p-value of a claim, corrected for all claims
     of the report (`least_sure`)."""
-    return [replace(c, saved=None) if c.p_value is not None and c.p_value > least else c for c in costs]
+    return [replace(c, saved=None) if c.effect is not None and c.effect.p_value > least else c for c in costs]
 
 
 def _clocked(
@@ -139,7 +142,7 @@ def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
         title="What a layout costs",
         explanation=_EXPLANATION,
         charts=charts,
-        tables=(costs_table(costs, costing), builds_table(costs, costing)),
+        tables=(costs_table(costs, costing), builds_table(costs)),
         opening=True,
     )
 
@@ -164,13 +167,13 @@ def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
     )
 
 
-def builds_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
+def builds_table(costs: Sequence[LayoutCost]) -> Table:
     """What building takes and gives, and after how many queries that has paid; a row for each layout."""
-    baseline = _baseline(costs, costing)
+    baseline = baseline_of(costs)
     columns = {
         **{name: _cells([c.build.get(key) for c in costs], unit) for key, (name, unit) in BUILDS.items()},
         "A query": heated([c.query.get("time") for c in costs], "s"),
-        "Pays": (_pays(c, is_baseline=c.layout == baseline) for c in costs),
+        "Pays": map(_pays, costs),
     }
     return Table(
         title=f"What building a layout takes, and when it pays over {baseline}",
@@ -182,9 +185,9 @@ def builds_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
     )
 
 
-def payments(costs: Sequence[LayoutCost], costing: Costing) -> list[Finding]:
+def payments(costs: Sequence[LayoutCost]) -> list[Finding]:
     """The layouts that pay, the soonest first."""
-    baseline = _baseline(costs, costing) if costs else ""
+    baseline = baseline_of(costs) if costs else ""
     paying = [(after, cost) for cost in costs if (after := cost.pays_after()) is not None]
     found = []
     for (low, about, high), cost in sorted(paying, key=lambda own: own[0][1]):
@@ -212,8 +215,9 @@ def _queries(queries: float) -> str:
     return count(max(1, round(queries)), "query", "queries")
 
 
-def _baseline(costs: Sequence[LayoutCost], costing: Costing) -> str:
-    return costing.baseline if costing.baseline in [c.layout for c in costs] else costs[0].layout
+def baseline_of(costs: Sequence[LayoutCost]) -> str:
+    """The layout that the others are compared with."""
+    return next(cost.layout for cost in costs if cost.is_baseline)
 
 
 def _cells(values: Sequence[float | None], unit: str) -> Iterator[Cell]:
@@ -226,18 +230,24 @@ def _by_layout(costs: Sequence[LayoutCost], columns: Mapping[str, Iterable[Cell]
     return tuple(zip((plain(c.layout) for c in costs), *columns.values(), strict=True))
 
 
-def _pays(cost: LayoutCost, *, is_baseline: bool) -> Cell:
-    if is_baseline:
-        return Cell(text="baseline")
+def pays_words(cost: LayoutCost) -> tuple[str, str]:
+    """When a layout pays, and its interval in brackets, where it has one."""
     after = cost.pays_after()
     if after is None:
         never = cost.saved is not None and cost.saved.amount < 0
-        return Cell(text="never" if never else "undecided", tone=Tone.DOUBTFUL)
+        return "never" if never else "undecided", ""
     low, about, high = after
     if not high:
-        return Cell(text="at once")
+        return "at once", ""
     bounds = ", ".join(f"{max(1, round(own)):,}" if own else "at once" for own in (low, high))
-    return Cell(text=_when(about), detail=f"[{bounds}]")
+    return _when(about), f"[{bounds}]"
+
+
+def _pays(cost: LayoutCost) -> Cell:
+    if cost.is_baseline:
+        return Cell(text="baseline")
+    text, detail = pays_words(cost)
+    return Cell(text=text, detail=detail, tone=Tone.DOUBTFUL if cost.pays_after() is None else Tone.PLAIN)
 
 
 def _means(found: Sequence[Grid], layout: str, costing: Costing) -> dict[str, float]:

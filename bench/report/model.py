@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from icebench.bench.report.charts import Chart
 
-if TYPE_CHECKING:  # what remarks are made from loads scipy
+if TYPE_CHECKING:  # what remarks and records are made from loads scipy
+    from icebench.bench.records.record import Record
     from icebench.bench.report.remarks import Remark
 
 Row = Mapping[str, str | float | int | None]
@@ -28,13 +29,15 @@ class Tone(Enum):
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One cell: what it says, smaller print beside it, and how it stands out. Text is left-aligned, figures right.
-    `heat` is how dark it is in a heat map, from 0 to 1; None elsewhere."""
+    `heat` is how dark it is in a heat map, from 0 to 1; None elsewhere. `record` has the samples that it sums up, which
+    a page shows on demand."""
 
     text: str
     detail: str = ""
     tone: Tone = Tone.PLAIN
     figure: bool = True
     heat: float | None = None
+    record: Record | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +97,8 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A whole report. `source` is what it reports on; `complete` is False for a run that was interrupted or failed."""
+    """A whole report. `answer` is one sentence, or empty; `source` is what it reports on; `complete` is False for a run
+    that was interrupted or failed."""
 
     title: str
     subtitle: str
@@ -104,6 +108,7 @@ class Report:
     sections: tuple[Section, ...]
     facts: tuple[Fact, ...]
     reproduce: tuple[str, ...]
+    answer: str = ""
     complete: bool = True
     glossary: tuple[Fact, ...] = field(default=())
     facts_title: str = "Environment"

@@ -1,4 +1,6 @@
 "use strict";
+// What a reader chooses: name -> how it is read and set as text, empty for nothing; `changed` is told of a choice.
+const VIEW = { parts: new Map(), changed: () => {} };
 // Tables sort, filter and are downloaded as CSV and JSON. Without this script the page has them as they are.
 (() => {
   const SIZES = {
@@ -25,28 +27,41 @@
   };
   const made = (tag, values) => Object.assign(document.createElement(tag), values);
 
-  const sortable = (table, heads, rows) => heads.forEach((head, place) => {
-    const button = made("button", { type: "button", className: "sort", textContent: head.textContent });
-    head.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const now = { ascending: "descending", descending: null }[head.getAttribute("aria-sort")];
-      const order = now === undefined ? "ascending" : now;
+  const sortable = (table, title, heads, rows) => {
+    let chosen = "";
+    // Text such as "descending icebench", or nothing for the first order.
+    const sort = text => {
+      const [order, ...words] = text.split(" ");
+      const place = heads.findIndex(head => head.textContent === words.join(" "));
+      const isKnown = place >= 0 && ["ascending", "descending"].includes(order);
+      chosen = isKnown ? text : "";
       heads.forEach(each => each.removeAttribute("aria-sort"));
-      if (order) head.setAttribute("aria-sort", order);
+      if (isKnown) heads[place].setAttribute("aria-sort", order);
       const sign = order === "descending" ? -1 : 1;
-      const isFigure = rows.some(row => row.cells[place].classList.contains("figure"));
-      const sorted = order
+      const isFigure = isKnown && rows.some(row => row.cells[place].classList.contains("figure"));
+      const sorted = isKnown
         ? rows.toSorted((a, b) => compare(said(a.cells[place]), said(b.cells[place]), isFigure, sign))
         : rows;
       table.tBodies[0].append(...sorted);
+    };
+    heads.forEach(head => {
+      const button = made("button", { type: "button", className: "sort", textContent: head.textContent });
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const now = head.getAttribute("aria-sort");
+        const order = { ascending: "descending", descending: "" }[now] ?? "ascending";
+        sort(order && `${order} ${head.textContent}`);
+        VIEW.changed(`sort ${title}`);
+      });
     });
-  });
+    VIEW.parts.set(`sort ${title}`, { get: () => chosen, set: sort });
+  };
 
   const filterable = (tools, title, rows) => {
     const input = made("input", { type: "search", placeholder: "Filter" });
     input.setAttribute("aria-label", `Filter ${title}`);
     const count = made("output", {});
-    input.addEventListener("input", () => {
+    const filter = () => {
       const words = input.value.toLowerCase().split(/\s+/);
       rows.forEach(row => {
         const text = [...row.cells].map(cell => cell.textContent).join(" ").toLowerCase();
@@ -54,7 +69,9 @@
       });
       const left = rows.filter(row => !row.hidden).length;
       count.textContent = left < rows.length ? `${left} of ${rows.length} rows` : "";
-    });
+    };
+    input.addEventListener("input", () => { filter(); VIEW.changed(`filter ${title}`); });
+    VIEW.parts.set(`filter ${title}`, { get: () => input.value, set: text => { input.value = text; filter(); } });
     tools.append(input, count);
   };
 
@@ -95,7 +112,7 @@
     const heads = [...table.tHead.rows[0].cells], rows = [...table.tBodies[0].rows];
     const names = heads.map(head => head.textContent);
     const tools = made("div", { className: "tools" });
-    if (rows.length > 1) sortable(table, heads, rows);
+    if (rows.length > 1) sortable(table, title, heads, rows);
     if (rows.length >= FEWEST_TO_FILTER) filterable(tools, title, rows);
     downloadable(tools, table, title, names);
     box.before(tools);

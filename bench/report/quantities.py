@@ -18,7 +18,7 @@ def quantity(value: float, unit: str, *, like: float | None = None) -> str:
         unit: Of a record: a time (s, ms, us, ns), a share (ratio, fraction), bytes, a rate (rows/s), or a count.
         like: Scale the unit as for this value, so that the ends of an interval share the unit of its middle.
     """
-    scale, name = _scaled(value if like is None else like, unit)
+    scale, name = scaled(value if like is None else like, unit)
     text = digits(value / scale)
     if name == "%":
         return f"{text}%"
@@ -35,7 +35,7 @@ def duration(seconds: float) -> str:
 
 def interval(low: float, high: float, unit: str, *, like: float) -> str:
     """An interval in the unit of `like`, without naming it again: ``[11.9, 12.8]``."""
-    scale, _ = _scaled(like, unit)
+    scale, _ = scaled(like, unit)
     return f"[{digits(low / scale)}, {digits(high / scale)}]"
 
 
@@ -70,7 +70,8 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
-def _scaled(value: float, unit: str) -> tuple[float, str]:
+def scaled(value: float, unit: str) -> tuple[float, str]:
+    """What a value in this unit is divided by to be shown, and the unit that it is shown in."""
     size = abs(value)
     if unit in _SECONDS:
         own = _SECONDS[unit]

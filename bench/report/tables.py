@@ -55,7 +55,8 @@ def _against(record: Record | None, winner: Record | None) -> Cell:
         words += [] if worse.differs else ["even" if worse.is_equal else "undecided"]
     words += ["noisy"] if is_noisy(record) else []
     detail = f"{interval(*ends, record.unit, like=middle) if ends else ''} {', '.join(words)}".strip()
-    return Cell(text=quantity(middle, record.unit), detail=detail, tone=_tone(record is winner, record))
+    tone = _tone(record is winner, record)
+    return Cell(text=quantity(middle, record.unit), detail=detail, tone=tone, record=record)
 
 
 def _tone(best_of_row: bool, timed: Record | None) -> Tone:  # noqa: FBT001 - private
@@ -209,13 +210,15 @@ def _counters(records: Records) -> Table | None:
     )
 
 
+def meaning(record: Record) -> str:
+    """What the name of its case stands for; empty where nothing says."""
+    return "; ".join(f"{name}: {text or 'none'}" for name, text in sorted(record.detail.items()))
+
+
 def _definitions(records: Records) -> Table | None:
     """What the names of cases stand for."""
-    details = {r.case: r.detail for r in records.all if r.detail}
-    rows = tuple(
-        (plain(case), plain("; ".join(f"{name}: {text}" for name, text in sorted(detail.items()))))
-        for case, detail in details.items()
-    )
+    details = {r.case: meaning(r) for r in records.all if r.detail}
+    rows = tuple((plain(case), plain(detail)) for case, detail in details.items())
     return (
         Table(title="What the names stand for", columns=("Name", "Meaning"), rows=rows, folded=True) if rows else None
     )

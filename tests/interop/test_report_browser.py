@@ -25,7 +25,8 @@ from icebench.bench.report.model import Section
 from icebench.bench.report.palette import DARK, LIGHT
 from tests.services.browser import MISSING, find_browser
 from tests.services.devtools import FLAGS, Page, browser_page
-from tests.unit.bench.report.sample_run import FAILED, crowded_run, sample_run
+from tests.unit.bench.report.sample_run import DRIFT, FAILED, crowded_run, sample_run
+from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
 
 BROWSER = find_browser()
 
@@ -79,6 +80,7 @@ addEventListener("load", () => {
 """
 
 
+LONG = "monthly-sorted (target-file-size=134217728, level=9)"
 COSTS = ScatterChart(
     caption="Building against asking.",
     x_axis="seconds to build",
@@ -98,10 +100,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     runs = {"usual": sample_run(failures=(FAILED,)), "crowded": crowded_run()}
     for name, run in runs.items():
         (folder / f"{name}.html").write_text(render(build_report(run, results_file="r.jsonl")), encoding="utf-8")
+    builds = run_of({**QUERIES, LONG: 0.3}, {**BUILDS, LONG: 90.0})
+    (folder / "builds.html").write_text(render(build_report(builds, results_file="r.jsonl")), encoding="utf-8")
     usual = build_report(runs["usual"], results_file="r.jsonl")
     costs = Section(key="costs", title="Costs", explanation="", charts=(COSTS,), tables=usual.sections[0].all_tables)
     (folder / "costs.html").write_text(render(replace(usual, sections=(costs,))), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in (*runs, "costs")}
+    return {name: folder / f"{name}.html" for name in (*runs, "costs", "builds")}
 
 
 def browse(page: Path, profile: Path, *flags: str) -> str:
@@ -272,6 +276,13 @@ def test_the_chart_of_costs_is_whole_and_readable_in_any_window(
     assert min(page.ask(letters)) >= 8
 
 
+def test_the_table_of_builds_is_whole_in_a_window_of_1280(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["builds"], width=1280)
+    box = "document.querySelector('.scroll[aria-label^=\"What building\"]')"
+    assert LONG in page.ask(f"{box}.innerText")
+    assert page.ask(f"[{box}.scrollWidth <= {box}.clientWidth, {box}.querySelectorAll('th').length]") == [True, 17]
+
+
 @pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
 def test_screen_readers_get_what_is_drawn_and_where_its_figures_are(
     pages: dict[str, Path], page: Page, name: str, drawings: int
@@ -318,7 +329,8 @@ def downloaded(page: Page, form: str) -> list[str]:
 
 def column(page: Page, place: int) -> list[str]:
     cell = f"[...table.tBodies[0].rows].map(row => row.cells[{place}])"
-    first = "cell => [...cell.childNodes].filter(node => node.nodeType === 3).map(node => node.data).join('').trim()"
+    kept = "node.nodeType === 3 || node.matches('button')"
+    first = f"cell => [...cell.childNodes].filter(node => {kept}).map(node => node.textContent).join('').trim()"
     found: list[str] = of_table(page, f"{cell}.map({first})")
     return found
 
@@ -409,3 +421,111 @@ def test_without_its_script_the_page_has_all_tables(pages: dict[str, Path], page
     page.open(pages["usual"])
     assert page.ask(counted) == rows
     assert page.ask("document.querySelectorAll('.tools').length") == len(rows)
+
+
+FIGURE = "document.querySelectorAll('.open')[1]"
+SAMPLES = "document.querySelector('.samples')"
+
+
+@pytest.mark.parametrize("key", ["Enter", " "])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_figure_opens_its_samples_by_keys_and_closes_them(
+    pages: dict[str, Path], page: Page, key: str, dark: bool
+) -> None:
+    page.open(pages["usual"], dark=dark)
+    tab_to(page, f"own === {FIGURE}")
+    figure = page.ask("document.activeElement.textContent")
+    cells = page.ask("[...document.activeElement.closest('tr').cells].slice(0, 2).map(each => each.textContent)")
+    page.press(key)
+    page.wait_for(f"{SAMPLES}?.contains(document.activeElement)")
+    name, text = (page.ask(f"{SAMPLES}.{of}") for of in ("getAttribute('aria-label')", "innerText"))
+    assert all(cell in name for cell in cells)
+    assert f"Median {figure}, " in text
+    assert "7 samples in 1 process, by round:" in text
+    assert page.ask(f"{SAMPLES}.querySelectorAll('circle').length") == len(DRIFT)
+    # The stalled round is the highest point, and all are inside the picture.
+    heights = page.ask(f"[...{SAMPLES}.querySelectorAll('circle')].map(each => +each.getAttribute('cy'))")
+    assert heights.index(min(heights)) == DRIFT.index(max(DRIFT))
+    assert 0 < min(heights) < max(heights) < 110
+    outside = f"(b => b.left < 0 || b.right > innerWidth || b.height < 50)({SAMPLES}.getBoundingClientRect())"
+    assert page.ask(outside) is False
+    assert page.ask("getComputedStyle(document.querySelector('.samples text')).fill") != page.ask(
+        f"getComputedStyle({SAMPLES}).backgroundColor"
+    )
+    page.press(key)
+    page.wait_for(f"!{SAMPLES} && document.activeElement === {FIGURE}")
+    assert page.ask(f"{FIGURE}.getAttribute('aria-expanded')") == "false"
+
+
+def test_one_case_is_open_at_a_time_and_escape_closes_it(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["usual"])
+    counters = []
+    for place in (0, 1, 2):
+        page.ask(f"document.querySelectorAll('.open')[{place}].click()")
+        counters.append(page.ask(f"[...{SAMPLES}.querySelectorAll('dt')].map(each => each.textContent)"))
+        assert page.ask("document.querySelectorAll('.samples').length") == 1
+    assert "entries decoded" in counters[0]
+    assert counters[2] == ["Process 0, ms"]
+    page.press("Escape")
+    page.wait_for(f"!{SAMPLES}")
+
+
+def view_of(page: Page) -> Any:
+    """What a reader chose, as the page shows it."""
+    return page.ask(
+        """({
+          sorted: [...document.querySelectorAll("[aria-sort]")].map(each => each.ariaSort + each.textContent),
+          filtered: [...document.querySelectorAll(".tools > input")].map(each => each.value).filter(Boolean),
+          rows: [...document.querySelectorAll("tbody tr")].filter(row => row.checkVisibility()).map(r => r.innerText),
+          open: document.querySelector(".samples")?.ariaLabel ?? null,
+        })"""
+    )
+
+
+@pytest.fixture
+def new_page(tmp_path: Path) -> Iterator[Page]:
+    """A page without a past: of a full history Chromium first drops what was added without a reader's gesture."""
+    assert BROWSER is not None, MISSING
+    with browser_page(BROWSER, tmp_path / "profile") as page:
+        yield page
+
+
+def test_the_address_keeps_order_filter_and_open_case_and_the_back_button_undoes_them(
+    pages: dict[str, Path], new_page: Page
+) -> None:
+    page = new_page
+    page.open(pages["usual"])
+    views = [view_of(page)]
+    typed = "i.value = WORDS; i.dispatchEvent(new Event('input'));"
+    twice = [typed.replace("WORDS", repr(words)) for words in ("m", "one_month sorted")]
+    order = "table.tHead.rows[0].cells[2].querySelector('button').click()"
+    for step in (
+        order,
+        order,
+        f"(i => {{ {' '.join(twice)} }})(tools.querySelector('input'))",
+        "[...table.querySelectorAll('.open')].find(each => each.checkVisibility()).click()",
+    ):
+        of_table(page, f"{step} && null")
+        views.append(view_of(page))
+    assert len({json.dumps(view) for view in views}) == len(views)
+    address = page.ask("location.href")
+    for view in views[-2::-1]:
+        page.ask("void setTimeout(() => history.back())")
+        page.wait_for(f"document.querySelector('.samples')?.ariaLabel !== {json.dumps(views[-1]['open'])}")
+        wanted = json.dumps(view["sorted"] + view["filtered"])
+        seen = (
+            "JSON.stringify([...[...document.querySelectorAll('[aria-sort]')].map(each => each.ariaSort + "
+            "each.textContent), ...[...document.querySelectorAll('.tools > input')].map(i => i.value).filter(Boolean)])"
+        )
+        page.wait_for(f"{seen} === JSON.stringify({wanted})")
+        assert view_of(page) == view
+    assert page.ask("location.hash") == ""
+    page.open(pages["usual"], fragment=address.partition("#")[2])
+    assert view_of(page) == views[-1]
+
+
+def test_a_fragment_that_names_nothing_of_the_page_changes_nothing(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["usual"])
+    view = view_of(page)
+    page.open(pages["usual"], fragment="case=none&sort+Planning+time%2C+cold=descending+none&more=1")
+    assert view_of(page) == view

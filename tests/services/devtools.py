@@ -24,7 +24,16 @@ FLAGS = (
     "--disable-sync",
 )
 _SECONDS = 90
-_KEYS = {"Tab": 9, "Enter": 13, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+_KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    " ": 32,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
 """Key -> its Windows virtual key code, which Chromium acts upon."""
 _TEXTS = {"Enter": "\r", " ": " "}
 _SHIFT = 8
@@ -39,8 +48,8 @@ class Page:
         target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
         self._session = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
 
-    def open(self, page: Path, *, width: int = 1200, dark: bool = False) -> None:
-        """Show a file in a window of this width, in the light or the dark theme."""
+    def open(self, page: Path, *, width: int = 1200, dark: bool = False, fragment: str = "") -> None:
+        """Show a file, from a fragment on, in a window of this width, in the light or the dark theme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._call("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -48,7 +57,7 @@ class Page:
         self._call("Emulation.setEmulatedMedia", {"features": [scheme, still]})
         self._call("Emulation.setFocusEmulationEnabled", {"enabled": True})
         # By way of another page: the one that is shown may be the same file, and is complete.
-        for address in ("about:blank", page.as_uri()):
+        for address in ("about:blank", page.as_uri() + (f"#{fragment}" if fragment else "")):
             self._call("Page.navigate", {"url": address})
             self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(address)}")
 

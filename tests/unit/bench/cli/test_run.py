@@ -16,6 +16,7 @@ from icebench.bench.execution.interruption import Interruption
 from icebench.bench.execution.run_file import read_run
 from icebench.bench.execution.run_lock import run_lock
 from icebench.bench.experiment import Experiment
+from icebench.bench.report.build import build_report
 from icebench.bench.runs import run as runs
 from icebench.bench.runs.estimate import Estimate
 from icebench.bench.runs.further_process import launch
@@ -64,7 +65,9 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     assert step == "planning: monthly: all (0/3)"
     run = tmp_path / "runs" / f"{sample_run().run_id}.jsonl"
     page = tmp_path / "reports" / f"{run.stem}.html"
-    assert streams.out.splitlines()[-2:] == [f"results: {run}", f"report:  {page}"]
+    *_, results, report, answer = streams.out.splitlines()
+    assert (results, report) == (f"results: {run}", f"report:  {page}")
+    assert answer == build_report(read_run(run), results_file=str(run)).answer
     assert len(streams.out.splitlines()) <= 25
     assert "Share of the table's bytes planned" in streams.out
     assert "- Cold planning is fastest with icebench" in streams.out

@@ -95,8 +95,8 @@ def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> Non
     }
     assert column(queries, "$ per month")[0] == "0.23 $"
     assert "The time of a query is that of icebench" in queries.note
-    assert "It pays after 29 to 56 queries (95% interval)." in payments(costs, costing)[1].evidence
-    assert [f.statement for f in payments(costs, costing)] == [
+    assert "It pays after 29 to 56 queries (95% interval)." in payments(costs)[1].evidence
+    assert [f.statement for f in payments(costs)] == [
         "cheap pays over plain at once.",
         "fast pays over plain after 40 queries.",
     ]

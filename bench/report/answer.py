@@ -1,0 +1,79 @@
+"""The answer of a run in one sentence, with its doubts: the same objects as its findings and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from icebench.bench.report.layout_costs import LayoutCost, baseline_of, pays_words
+from icebench.bench.report.model import Finding
+from icebench.bench.report.quantities import count, listed, times
+from icebench.bench.report.remarks import Remark, Severity
+from icebench.bench.statistics.claims import LEAST_EFFECT
+
+_DOUBTS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
+
+
+def answer_of(
+    costs: Sequence[LayoutCost], contests: Sequence[Finding], remarks: Sequence[Remark], *, measured: bool
+) -> str:
+    """Which layout is best, over the baseline, and when it pays; of a run without costs of layouts the first finding
+    of its contests.
+
+    Args:
+        costs: Of layouts, `claimed`.
+        contests: Findings of what engines and layouts were compared by.
+        remarks: Of the report; errors and warnings are doubts.
+        measured: Whether the run has records.
+    """
+    if any(cost.effect for cost in costs):
+        said = [*_best(costs), *_object_store(costs)]
+    elif contests:
+        said = [contests[0].statement.removesuffix(".")]
+    elif measured:
+        said = ["Nothing can be said: no two layouts or engines were measured that could be compared"]
+    else:
+        said = ["Nothing was measured"]
+    return f"{'; '.join([*said, *_doubts(remarks)])}."
+
+
+def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
+    """The layout of the largest claimed saving; those of which the intervals reach it are no worse for certain."""
+    baseline = baseline_of(costs)
+    effects = {cost.layout: cost.effect for cost in costs if cost.effect is not None}
+    faster = [cost for cost in costs if cost.saved is not None and cost.saved.amount > 0]
+    if not faster:
+        unsure = [cost.layout for cost in costs if cost.layout in effects and cost.saved is None]
+        if unsure:
+            yield f"For these queries no layout is best for certain: undecided between {listed([baseline, *unsure])}"
+        else:
+            verb = "takes" if len(effects) == 1 else "take"
+            yield f"For these queries {baseline} is best: {listed(list(effects))} {verb} longer"
+        return
+    best = min(faster, key=lambda cost: effects[cost.layout].ratio)
+    effect = effects[best.layout]
+    than, (when, bounds) = effect.inverse, pays_words(best)
+    pays = f"when it pays is {when}" if best.pays_after() is None else f"it pays {f'{when} {bounds}'.rstrip()}"
+    yield (
+        f"For these queries {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} "
+        f"[{than.low:.2f}, {than.high:.2f}], and {pays}"
+    )
+    rivals = [name for name, own in effects.items() if name != best.layout and own.low <= effect.high]
+    if rivals:
+        yield f"undecided between {listed([best.layout, *rivals])}"
+
+
+def _object_store(costs: Sequence[LayoutCost]) -> Iterator[str]:
+    """The layouts within `LEAST_EFFECT` of the least modelled time of a query."""
+    seconds = {cost.layout: cost.query["s3"] for cost in costs if "s3" in cost.query}
+    if len(seconds) > 1:
+        least = min(seconds.values()) * math.exp(LEAST_EFFECT)
+        close = sorted((name for name in seconds if seconds[name] <= least), key=lambda name: seconds[name])
+        yield f"on S3 (modelled) {listed(close)}"
+
+
+def _doubts(remarks: Sequence[Remark]) -> Iterator[str]:
+    found = ((word, sum(r.severity is severity for r in remarks)) for severity, word in _DOUBTS.items())
+    said = [count(number, word) for word, number in found if number]
+    if said:
+        yield f"doubts: {listed(said)}"
