@@ -35,7 +35,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "icebench.engine.columnar.foreign_filters._LINE": ("call: 'greater'", "nested_field_ref: 'a'b'"),
     "icebench.engine.formats.metrics_modes._TRUNCATE": ("truncate(16)",),
     "icebench.engine.expressions.temporal_literals._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
+    "icebench.engine.expressions.parse._MISSING": ("Required keyword: 'this' missing for <class 'a.b'>",),
     "icebench.engine.expressions.sql._PLAIN_NAME": ("a_1",),
+    "icebench.engine.plan.location_hashes._LOCATION": ("s3a://bucket/key", "file:/a//b"),
     "icebench.engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
     "icebench.engine.spark.file_chunks._PLAIN_NAME": ("a=1.b",),
     "icebench.engine.spec.locations._CURRENT": (".///./",),
@@ -61,7 +63,8 @@ def patterns() -> dict[str, re.Pattern[str]]:
         module = import_module(info.name)
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
-                found[f"{info.name}.{name}"] = value
+                is_text = isinstance(value.pattern, str)
+                found[f"{info.name}.{name}"] = value if is_text else re.compile(value.pattern.decode(), value.flags)
     return found
 
 

@@ -93,7 +93,7 @@ def test_an_engine_and_a_measurement_of_a_package_take_part_in_a_run(use: Use) -
 
 
 def test_a_workload_and_a_layout_of_a_package_are_read_from_a_definition(use: Use) -> None:
-    assert re.search(r"rows: \d+ cases", use("run", "rows.toml", "--dry-run"))
+    assert re.search(r"^\d+ cases, ", use("run", "rows.toml", "--dry-run"), re.MULTILINE)
 
 
 def test_the_page_shows_the_package() -> None:

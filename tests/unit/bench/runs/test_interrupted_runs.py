@@ -191,6 +191,7 @@ def _interrupt_at_random(folder: Path, location: str, chosen: random.Random, sec
     for kind in chosen.choices([signal.SIGKILL, signal.SIGINT], k=2):
         process = _started(attempt, folder, location, PAUSE_SECONDS)
         while not (folder / "began").exists():
+            assert process.is_alive(), (folder / "said").read_text()
             time.sleep(0.001)
         (folder / "began").unlink()
         time.sleep(chosen.uniform(0, seconds))
