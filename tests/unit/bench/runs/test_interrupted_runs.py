@@ -159,7 +159,7 @@ def _wait_for_samples(folder: Path, number: int, process: ForkServerProcess) -> 
 def test_ctrl_c_stops_the_command_after_the_sample_and_a_second_one_at_once(
     uninterrupted: Finished, location: str, tmp_path: Path
 ) -> None:
-    process = _started(attempt, tmp_path, location, PAUSE_SECONDS)
+    process = _started(attempt, tmp_path, location, 0.1)  # seconds are left when five samples are there
     _wait_for_samples(tmp_path, 5, process)
     _signalled(process, signal.SIGINT)
     process.join()
