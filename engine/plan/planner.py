@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -178,20 +177,36 @@ class Planner:
             found = self._executors.filtered(self._order(keys, admits), manifests, self._counters)
         else:
             found = self._filtered_here(manifests, keys, admits)
-        return tuple(each for each in found if len(each.entries))
+        return tuple(found)
 
     def _filtered_here(
         self, manifests: Sequence[ManifestFile], keys: frozenset[int], admits: Admits | None
     ) -> Iterable[Filtered]:
+        """In this process: small manifests of each spec together, wherever they are listed, so that all others are
+        read at the same time."""
         work, in_parts = self._work, len(manifests) <= _FEW
-        are_plain = admits is None and self._trace is None
-        for (are_small, _), run in groupby(manifests, lambda m: (are_plain and _is_small(m), m.partition_spec_id)):
-            own = list(run)
-            if not are_small or len(own) == 1:
-                yield from self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), own)
+        alone: list[int] = []
+        small: dict[int, list[int]] = {}
+        for place, manifest in enumerate(manifests):
+            is_small = admits is None and self._trace is None and manifest.manifest_length <= _SMALL_BYTES
+            own = small.setdefault(manifest.partition_spec_id, []) if is_small else alone
+            own.append(place)
+        found: dict[int, Filtered] = {}
+
+        def add(places: Iterable[int], own: Iterable[Filtered]) -> None:
+            # What is left of a manifest without any entry is not held, large as it may be.
+            found.update((place, each) for place, each in zip(places, own, strict=True) if len(each.entries))
+
+        for places in small.values():
+            if len(places) == 1:
+                alone += places
                 continue
-            for first in range(0, len(own), _TOGETHER):
-                yield from work.filtered_together(own[first : first + _TOGETHER], keys)
+            for first in range(0, len(places), _TOGETHER):
+                some = places[first : first + _TOGETHER]
+                add(some, work.filtered_together([manifests[place] for place in some], keys))
+        chosen = (manifests[place] for place in alone)
+        add(alone, self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), chosen))
+        return [found[place] for place in sorted(found)]
 
     def _order(self, keys: frozenset[int], admits: Admits | None) -> remote.Order:
         return remote.Order(
@@ -204,7 +219,3 @@ class Planner:
             admits=admits,
             whole_files=self._whole_files,
         )
-
-
-def _is_small(manifest: ManifestFile) -> bool:
-    return manifest.manifest_length <= _SMALL_BYTES

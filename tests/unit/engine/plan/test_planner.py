@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from icebench.bench.cases.rounds import Rounds
 from icebench.engine.plan import planner
 from icebench.engine.plan.filtering import Filtered
 from icebench.engine.plan.manifest_work import ManifestWork
@@ -18,6 +19,7 @@ from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Identity
 from icebench.engine.spec.types import INT, NestedField
 from icebench.engine.spec.values import encode_value
+from icebench.engine.storage.counting import CountingStore
 from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import TableBuilder, added, data_file
 
@@ -78,7 +80,7 @@ def test_small_manifests_are_planned_together_and_in_order(
     scan = table_scan(table.metadata(), table.store, filter=filter, runner=LocalRunner(2))
     plan = scan.plan()
     if filter is None:
-        assert (together, alone) == ([[0, 1, 2], [3, 4, 5], [6, 7], [9, 10], [11, 12]], [8])
+        assert (together, alone) == ([[0, 1, 2], [3, 4, 5], [6, 7, 11], [12], [9, 10]], [8])
     expected = [
         n for n in range(13) if filter is None or {"a > 99": False, "a = 10": n == 10}.get(filter, n >= 3 and n != 5)
     ]
@@ -86,3 +88,19 @@ def test_small_manifests_are_planned_together_and_in_order(
     assert list(dict.fromkeys(found)) == expected
     assert len(found) == len(expected) + (399 if 8 in expected else 0)
     assert_same_elsewhere(scan, plan)
+
+
+def test_manifests_are_read_at_the_same_time_however_small_and_large_ones_alternate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    builder = TableBuilder(SCHEMA)
+    for number in range(20):
+        builder.add_manifest([added(data_file(f"memory://t/{number}-{n}")) for n in range(1 if number % 2 else 50)])
+    lengths = sorted(manifest.manifest_length for manifest in builder.manifests)
+    assert lengths[9] < lengths[10]
+    monkeypatch.setattr(planner, "_SMALL_BYTES", lengths[9])
+    rounds = Rounds(threads=8)
+    scan = table_scan(builder.metadata(), CountingStore(builder.store, rounds), runner=rounds)
+    assert scan.plan().files.num_rows == 10 + 10 * 50
+    # The list, then ten and ten manifests by eight threads.
+    assert rounds.now == 1 + 2 + 2
