@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -11,14 +11,9 @@ import pyarrow as pa
 
 from icebench.engine.codec.array_views import Int64Array, ManifestColumns, has_values, number_array, valid_of, values_of
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
-from icebench.engine.codec.manifests.reader import (
-    ManifestBytes,
-    decode_columns,
-    decode_columns_together,
-    decode_header,
-)
+from icebench.engine.codec.manifests.reader import ManifestBytes, decode_columns_together, decode_header, decode_listed
 from icebench.engine.codec.taking import take
-from icebench.engine.errors import Contradiction, CorruptTable, FileNotFound, Unsupported
+from icebench.engine.errors import CorruptTable, FileNotFound, Unsupported
 from icebench.engine.plan.cache import Key, ManifestCache, Metrics
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.inheritance import row_ids_exceed_long
@@ -92,16 +87,7 @@ class ManifestSource:
         def decode(wanted: Metrics) -> ManifestColumns:
             if decoded is not None and wanted == metrics:
                 return decoded
-            found: list[Contradiction] = []
-            columns = decode_columns(
-                self._read(path),
-                location=path,
-                metrics=wanted,
-                map_chunks=parts,
-                listed=manifest,
-                report=found.append,
-            )
-            return replace(columns, contradictions=tuple(found)) if found else columns
+            return decode_listed(ManifestBytes(self._read(path), manifest), wanted, map_chunks=parts)
 
         columns = decode(metrics) if self.cache is None else self.cache.get(_key_of(manifest), metrics, decode)
         for contradiction in columns.contradictions:

@@ -33,6 +33,7 @@ __all__ = [
     "decode_entries",
     "decode_entry_columns",
     "decode_header",
+    "decode_listed",
 ]
 
 
@@ -82,11 +83,8 @@ class ManifestBytes:
 def decode_columns_together(
     manifests: Sequence[ManifestBytes], metrics: Collection[int] | None = ()
 ) -> list[ManifestColumns]:
-    """Decode small manifests as `decode_columns` does each, those of one writer schema together: a run of the compiled
-    loops takes some 0.3 ms, whatever it decodes.
-
-    Returns:
-        Columns, with the contradictions between each manifest and its list.
+    """Decode small manifests as `decode_listed` does each, those of one writer schema in one run: what is done once a
+    run takes longer than decoding a few entries.
 
     Raises:
         As `decode_columns`: the error of the first manifest that has one. What together decodes to more than a file may
@@ -103,7 +101,7 @@ def decode_columns_together(
             found |= zip(places, _decoded_together(own, of_own, metrics), strict=True)
     except CorruptTable:
         # Whatever is wrong, its error names the manifest, the block and the entry when each is decoded alone.
-        return [_decoded_alone(each, metrics) for each in manifests]
+        return [decode_listed(each, metrics) for each in manifests]
     return [found[place] for place in range(len(manifests))]
 
 
@@ -129,8 +127,13 @@ def _decoded_together(
     return [_checked(ManifestColumns(part), each) for part, each in zip(parts, manifests, strict=True)]
 
 
-def _decoded_alone(manifest: ManifestBytes, metrics: Collection[int] | None) -> ManifestColumns:
-    columns = decode_columns(manifest.data, location=manifest.listed.manifest_path, metrics=metrics)
+def decode_listed(
+    manifest: ManifestBytes, metrics: Collection[int] | None = (), *, map_chunks: MapFunction = map
+) -> ManifestColumns:
+    """As `decode_columns`, with the contradictions between a manifest and its list in the columns."""
+    columns = decode_columns(
+        manifest.data, location=manifest.listed.manifest_path, metrics=metrics, map_chunks=map_chunks
+    )
     return _checked(columns, manifest)
 
 

@@ -191,7 +191,7 @@ def small() -> TableBuilder:
 def test_small_manifests_are_decoded_together_as_each_alone(
     small: TableBuilder, metrics: frozenset[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(reader, "_decoded_alone")
+    monkeypatch.delattr(reader, "decode_listed")  # which is how each would be decoded alone
     together = source(small).columns_of_small(small.manifests, metrics)
     for manifest, found in zip(small.manifests, together, strict=True):
         expected = source(small).columns(manifest, metrics)
