@@ -11,7 +11,8 @@ import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -174,18 +175,29 @@ def load_experiment(path: Path | str) -> Experiment:
     Raises:
         ConfigError: No such file or name, not TOML, or a wrong definition; the message starts with the file's name.
     """
-    found = find_experiment(path)
-    try:
+    with _errors_of(found := find_experiment(path)):
         return parse_experiment(found.read_text(encoding="utf-8"))
+
+
+def description_of(path: Path) -> str:
+    """What the definition in a file says of itself; nothing else in it is looked at, so nothing is loaded for it.
+
+    Raises:
+        ConfigError: As `load_experiment`.
+    """
+    with _errors_of(path):
+        return Definition(_parsed(path.read_text(encoding="utf-8"))).text("description", _NO_DESCRIPTION)
+
+
+@contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Context of reading a definition: errors are ConfigErrors that start with the file's name."""
+    try:
+        yield
     except ConfigError as error:
-        raise ConfigError(str(error), path=str(found)) from error
+        raise ConfigError(str(error), path=str(path)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", path=str(found)) from error
-
-
-def description_of(definition: Path) -> str:
-    """What a definition that comes with the project says of itself; nothing else in it is looked at."""
-    return Definition(tomllib.loads(definition.read_text(encoding="utf-8"))).text("description", _NO_DESCRIPTION)
+        raise ConfigError(f"cannot be read: {error}", path=str(path)) from error
 
 
 def known_experiments() -> dict[str, Path]:
@@ -213,11 +225,14 @@ def parse_experiment(text: str) -> Experiment:
     Raises:
         ConfigError: Not TOML, or a key, type or value is wrong.
     """
+    return parse_values(_parsed(text))
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
     try:
-        values = tomllib.loads(text)
+        return tomllib.loads(text)
     except ValueError as error:  # also of numbers with too many digits
         raise ConfigError(f"not TOML: {error}") from error
-    return parse_values(values)
 
 
 def parse_values(values: Mapping[str, Any]) -> Experiment:

@@ -26,7 +26,7 @@ def listing(context: Context) -> None:
     """Show experiments, layouts, workloads, engines, measurements and runs."""
     out = context.terminal.out
     for title, rows in (
-        ("Experiments", [(name, description_of(path)) for name, path in known_experiments().items()]),
+        ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
         ("Layouts", [(name, layout.description) for name, layout in known_layouts().items()]),
         ("Workloads", _described(WORKLOADS)),
         ("Engines", _described(ENGINES)),
@@ -55,6 +55,13 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
     for name, text in rows:
         grid.add_row(f"  {name}", text)
     return grid
+
+
+def _description(path: Path) -> str:
+    try:
+        return description_of(path)
+    except BenchError as error:
+        return f"cannot be used: {error}"
 
 
 def _run(path: Path) -> str:

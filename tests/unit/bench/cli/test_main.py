@@ -10,7 +10,7 @@ import pytest
 
 from icebench.bench.cli.main import COMMANDS, app, main
 from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.experiment import load_experiment
+from icebench.bench.experiment import known_experiments, load_experiment
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, sample_run
 
 
@@ -122,6 +122,26 @@ def test_a_page_that_cannot_be_written_is_one_line_with_advice(
     err = capsys.readouterr().err
     assert err.startswith("icebench: ")
     assert err.count("\n") == 1
+
+
+def test_a_definition_that_cannot_be_read_is_listed_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = {"broken": b"name = ", "latin": "description = 'é'".encode("latin-1"), "number": b"description = 1"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_bytes(text)
+    found = {name: tmp_path / f"{name}.toml" for name in (*texts, "gone")} | known_experiments()
+    monkeypatch.setattr("icebench.bench.cli.listing.known_experiments", lambda: found)
+    assert exit_code("--results", tmp_path, "list") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for name, reason in {
+        "broken": "not TOML",
+        "latin": "cannot be read",
+        "number": "description",
+        "gone": "cannot be read",
+    }.items():
+        assert re.search(rf"{name} cannot be used: \S*{name}\.toml: {reason}", out), out
+    assert load_experiment("default").description in out
 
 
 def test_list_shows_runs_and_their_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
