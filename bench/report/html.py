@@ -1,4 +1,4 @@
-"""The report as one HTML file: style, drawings, text and a script for its tables inline, nothing fetched."""
+"""The report as one HTML file: style, drawings, text and scripts inline, nothing fetched."""
 
 from __future__ import annotations
 
