@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 import socket
 from pathlib import Path
 from random import Random
@@ -20,14 +19,7 @@ class Scripted:
     def __init__(self, *seconds: float) -> None:
         self.seconds = iter(seconds)
 
-    def run(
-        self,
-        module: str,
-        *arguments: str,
-        seed: int = 0,
-        seconds: float = math.inf,
-        beside: socket.socket | None = None,
-    ) -> str:
+    def run(self, module: str, *arguments: str, beside: socket.socket | None = None, **_: float) -> str:
         assert beside is None
         case = {"seconds": [next(self.seconds)]}
         if "--count" not in arguments:

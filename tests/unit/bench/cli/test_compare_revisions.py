@@ -38,19 +38,12 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     asked: list[tuple[str, ...]] = []
     taken: dict[str, Any] = {"base": 1.0, "head": 1.0, "asked": asked}
 
-    def run(
-        self: Revision,
-        module: str,
-        *arguments: str,
-        seed: int = 0,
-        seconds: float = math.inf,
-        beside: socket.socket | None = None,
-    ) -> str:
+    def run(self: Revision, module: str, *arguments: str, beside: socket.socket | None = None, **given: float) -> str:
         if beside is not None:
             beside.close()
         asked.append((self.name, module, *arguments))
-        assert seed >= 0
-        assert seconds > 0
+        assert given.get("seed", 0) >= 0
+        assert given.get("seconds", math.inf) > 0
         if module == "icebench.bench.cases.counters":
             return encode(Baseline(cases={CASE: CaseResult(counters={}, checksum="c")}))
         if "--build" in arguments:

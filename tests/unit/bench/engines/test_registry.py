@@ -3,14 +3,8 @@ import sys
 import pytest
 
 from icebench.bench.engines.engine import Ability, EngineMissing
-from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
-
-
-def no_spark() -> object:
-    raise AssertionError("this engine must not start Spark")
-
-
-CONTEXT = EngineContext(spark=no_spark)  # type: ignore[arg-type]
+from icebench.bench.engines.registry import ENGINES, make_engine
+from tests.unit.bench.execution.scripted import CONTEXT
 
 
 @pytest.mark.parametrize("name", [name for name, entry in ENGINES.items() if not entry.needs_spark])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
@@ -17,6 +18,7 @@ from pyiceberg.types import DateType, DecimalType, LongType, NestedField, String
 
 from icebench.bench.engines.checksum import Checksum, checksum_of
 from icebench.bench.engines.engine import Ability, Plan
+from icebench.bench.engines.registry import EngineContext
 from icebench.bench.execution.measurement import MEASUREMENTS
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.recorder import Recorder
@@ -27,6 +29,17 @@ from icebench.bench.progress import silent
 from icebench.bench.records.record import Failure, Record, Skipped
 from icebench.bench.truth.oracle import Answer
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def no_spark() -> SparkSession:
+    """In place of what starts a session."""
+    raise AssertionError("needs no Spark")
+
+
+CONTEXT = EngineContext(spark=no_spark)
+"""Of engines that need no Spark."""
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 FIELDS = (
     NestedField(1, "id", LongType(), required=True),

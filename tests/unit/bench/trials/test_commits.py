@@ -11,23 +11,14 @@ import icebench
 from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.pyiceberg_engine import PyIceberg
-from icebench.bench.engines.registry import EngineContext
-from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.records.case import Case
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.metadata_tables import find_or_build
 from icebench.bench.trials.commits import Commits
 from icebench.bench.workloads.metadata_files import MetadataFiles
-from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine, recorded
+from tests.unit.bench.execution.scripted import CONTEXT, Clock, Recorded, ScriptedEngine
 
 FILES = MetadataFiles(files=240)
-
-
-def no_spark() -> None:
-    raise AssertionError("needs no Spark")
-
-
-CONTEXT = EngineContext(spark=no_spark)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +35,6 @@ def place(location: str, tmp_path: Path) -> Commits:
         engines=("icebench", "pyiceberg"),
         workspace=tmp_path / "tables",
     )
-
-
-@pytest.fixture
-def bench_of(writer: RunWriter) -> Callable[..., Recorded]:
-    return lambda *engines: recorded(writer, Clock(), *engines)
 
 
 def test_engines_commit_the_same_files(bench_of: Callable[..., Recorded], place: Commits) -> None:

@@ -14,9 +14,7 @@ import pytest
 import icebench
 from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.icebench import Icebench
-from icebench.bench.engines.registry import EngineContext
 from icebench.bench.errors import EngineFailed
-from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.experiment import parse_values
 from icebench.bench.layouts.actions import Action
 from icebench.bench.processes.fresh_process import FreshProcess
@@ -27,7 +25,7 @@ from icebench.bench.runs.run import Surroundings, run_experiment
 from icebench.bench.trials.maintenance import KeptTable, Maintenance
 from icebench.bench.workloads.maintenance_tables import NAME, MaintenanceTables
 from icebench.engine.maintenance.rewrite_data_files import Strategy
-from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine, recorded
+from tests.unit.bench.execution.scripted import CONTEXT, Clock, Recorded, ScriptedEngine, no_spark
 
 TABLES = MaintenanceTables(rows=2_000, files=16, target_bytes=40_000, snapshots=6, listed_files=180, orphans=7)
 VALUES: dict[str, Any] = {
@@ -47,18 +45,6 @@ VALUES: dict[str, Any] = {
 }
 
 
-def no_spark() -> None:
-    raise AssertionError("needs no Spark")
-
-
-CONTEXT = EngineContext(spark=no_spark)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def bench_of(writer: RunWriter) -> Callable[..., Recorded]:
-    return lambda *engines: recorded(writer, Clock(), *engines)
-
-
 def measurement(place: Path, *actions: Action, engines: tuple[str, ...] = ("icebench",)) -> Maintenance:
     return Maintenance(
         case=Case(workload="t", layout="t", measurement="maintenance"),
@@ -72,7 +58,7 @@ def measurement(place: Path, *actions: Action, engines: tuple[str, ...] = ("iceb
 def test_a_run_keeps_equal_copies_and_reports_what_it_took(tmp_path: Path) -> None:
     experiment = parse_values(VALUES)
     assert estimate(experiment).cases == len(get_args(Action))
-    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)
     found = run_experiment(experiment, where=where)
     assert not found.run.failures
     records = {(r.case, r.metric): r for r in found.records}
@@ -93,7 +79,7 @@ FRESH = {**VALUES, "repetitions": 1, "workload": {**VALUES["workload"], "fresh":
 
 
 def test_fresh_processes_keep_equal_copies_and_report_their_memory(tmp_path: Path) -> None:
-    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)
     found = run_experiment(parse_values(FRESH), where=where)
     assert not found.run.failures
     records = {(r.case, r.metric): r for r in found.records}
@@ -115,7 +101,7 @@ class Idle:
 
 def test_what_a_fresh_process_left_behind_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("icebench.bench.trials.maintenance.fresh_process", lambda _: Idle())
-    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)
     found = run_experiment(parse_values(FRESH), where=where)
     assert sorted(f.message[:30] for f in found.run.failures) == [
         "after binpack there are 16 fil",

@@ -13,22 +13,13 @@ from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.polars_engine import Polars
 from icebench.bench.engines.pyiceberg_engine import PyIceberg
-from icebench.bench.engines.registry import EngineContext
-from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.records.case import Case
 from icebench.bench.trials.writing import Writes
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.tpcds import Tpcds
-from tests.unit.bench.execution.scripted import Clock, Recorded, ScriptedEngine, recorded
+from tests.unit.bench.execution.scripted import CONTEXT, Clock, Recorded, ScriptedEngine
 
 ROWS = 3_000
-
-
-def no_spark() -> None:
-    raise AssertionError("needs no Spark")
-
-
-CONTEXT = EngineContext(spark=no_spark)  # type: ignore[arg-type]
 
 
 def table(folder: Path, name: str, **options: object) -> str:
@@ -52,11 +43,6 @@ def writes(location: str, tmp_path: Path) -> Writes:
         rows=1_000_000,
         workspace=tmp_path / "written",
     )
-
-
-@pytest.fixture
-def bench_of(writer: RunWriter) -> Callable[..., Recorded]:
-    return lambda *engines: recorded(writer, Clock(), *engines)
 
 
 def test_engines_write_the_same_rows(bench_of: Callable[..., Recorded], writes: Writes) -> None:
