@@ -7,8 +7,10 @@ import warnings
 import pyarrow as pa
 
 import icebench
+from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import Experiment
+from icebench.bench.runs.table_locations import location_of
 from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload
 
 
@@ -34,11 +36,11 @@ def check_filters(experiment: Experiment) -> None:
 
 
 def _opened(workload: TableWorkload) -> icebench.Table:
+    access = TableAccess()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run says it
-        if workload.catalog is not None:
-            return icebench.load_catalog(workload.catalog, warehouse=workload.warehouse).load_table(workload.table)
-        return icebench.load_table(workload.path, relocate=workload.relocate or None)
+        location = location_of(workload, access)
+        return icebench.load_table(location, relocate=workload.relocate or None, properties=access(location).options)
 
 
 def _check(name: str, text: str, rows: icebench.Table | pa.Table) -> None:

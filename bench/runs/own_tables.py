@@ -9,6 +9,7 @@ from pathlib import Path
 import icebench
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
+from icebench.bench.runs.table_locations import location_of
 from icebench.bench.trials.subject import Subject
 from icebench.bench.truth.bounds import choose_filters
 from icebench.bench.truth.filters import filter_columns
@@ -55,13 +56,6 @@ def own_tables(
         if seen.count(name) > 1:
             name = f"{name} ({seen.count(name)})"
         yield _subject(table, name, filters, folder / str(ordinal), access)
-
-
-def location_of(workload: TableWorkload, access: TableAccess) -> str:
-    """The metadata file or directory of a table; raises EngineError where its catalog does not have it."""
-    if workload.catalog is None:
-        return workload.path
-    return access.open(workload.catalog, workload.table, workload.warehouse, workload.path)
 
 
 def _at_home(workload: TableWorkload, folder: Path, access: TableAccess) -> TableJson:

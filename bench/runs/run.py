@@ -37,8 +37,8 @@ from icebench.bench.layouts.registry import ADDED as LAYOUTS
 from icebench.bench.progress import Progress, silent
 from icebench.bench.records.case import Case
 from icebench.bench.records.record import Record
-from icebench.bench.runs.own_tables import location_of
 from icebench.bench.runs.preparation import Preparation
+from icebench.bench.runs.table_locations import location_of
 from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.bench.truth.rows import GroundTruth, truth_at
 from icebench.bench.workloads.definitions import WORKLOADS, TableWorkload
