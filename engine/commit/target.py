@@ -32,7 +32,7 @@ class Target:
         store: Its storage.
         cache: Its decoded manifests.
         counters: Count the work.
-        runner: Reads and plans in parallel.
+        runner: Reads, plans and writes in parallel.
         new_staging: Makes the surroundings of one commit.
         waiting: How waits between attempts are made.
     """

@@ -12,6 +12,8 @@ from icebench.engine.formats.file_writer import FileWriter
 from icebench.engine.formats.metrics_modes import MetricsMode
 from icebench.engine.formats.orc.orc_writer import OrcFileWriter, OrcOptions
 from icebench.engine.formats.parquet.parquet_writer import ParquetFileWriter, ParquetOptions
+from icebench.engine.runtime.local import ONE_THREAD
+from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.properties import DELETE_PREFIX, WRITE_PREFIX
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortOrder
@@ -45,6 +47,7 @@ def open_writer(
     options: WriteOptions,
     sort_order: SortOrder | None = None,
     key_values: Mapping[str, str] | None = None,
+    runner: Runner = ONE_THREAD,
 ) -> FileWriter:
     """A writer of one file, in the format of the options; see the writers for the arguments."""
     match options:
@@ -57,6 +60,7 @@ def open_writer(
                 options=options,
                 sort_order=sort_order,
                 key_values=key_values,
+                runner=runner,
             )
         case OrcOptions():
             return OrcFileWriter(output, arrow_schema, schema, modes=modes, options=options)

@@ -88,6 +88,7 @@ class GroupRewrite:
                     counters=counters,
                     sorted_by=self.sort_order,
                     memory_bytes=max(self.memory_bytes, _LEAST_WAITING_BYTES),
+                    runner=LocalRunner(self.threads),
                 )
         except EngineError as error:
             return RewrittenGroup(group=group, error=error)

@@ -195,7 +195,12 @@ class KeyedStream:
         reader = pa.RecordBatchReader.from_batches(ordered.schema, ordered.to_batches())
         target = self.target
         written += write_data_files(
-            reader, metadata=metadata, store=target.store, counters=target.counters, mode="clustered"
+            reader,
+            metadata=metadata,
+            store=target.store,
+            counters=target.counters,
+            mode="clustered",
+            runner=target.runner,
         )
         ends = np.cumsum([file.record_count for file in written])
         gone = np.flatnonzero(superseded[order])

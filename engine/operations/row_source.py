@@ -131,4 +131,4 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[
         return list(data.files)
     if is_dataframe(data):
         return frame_writer.write_dataframe(data, metadata=metadata, store=target.store, counters=target.counters)
-    return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters)
+    return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters, runner=target.runner)

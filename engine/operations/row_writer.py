@@ -135,7 +135,7 @@ class RowWriter:
         metadata: The table as planned.
         request: How its files are read; columns are ignored.
         mode: How rows are deleted.
-        runner: Reads in parallel.
+        runner: Reads and writes in parallel.
         assigned: Row ids and sequence numbers from these on are preliminary, of rows that the same transaction has
             added: a row gets its id when its last file is committed, as another commit may take the preliminary one.
         names: Unique names for new files.
@@ -213,6 +213,7 @@ class RowWriter:
             names=self.names,
             counters=self.counters,
             memory_bytes=self.memory_bytes,
+            runner=self.runner,
         )
 
     def _with_assigned_ids(self, rows: Rows) -> pa.RecordBatchReader:

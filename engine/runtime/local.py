@@ -16,6 +16,7 @@ from itertools import chain, islice
 from typing import TypeVar, cast
 
 from icebench.engine.errors import Invalid
+from icebench.engine.runtime.runner import Runner
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -77,6 +78,15 @@ class LocalRunner:
                 yield running.popleft().result()
         finally:
             pool.shutdown(wait=_GarbageCollection.thread != threading.get_ident(), cancel_futures=True)
+
+
+ONE_THREAD = LocalRunner(1)
+"""Works on the caller's thread."""
+
+
+def is_parallel(runner: Runner) -> bool:
+    """Whether items may be worked on at the same time."""
+    return not isinstance(runner, LocalRunner) or runner.threads > 1
 
 
 def made_ahead(items: Iterator[T]) -> Iterator[T]:

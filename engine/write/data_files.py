@@ -19,6 +19,8 @@ from icebench.engine.errors import EngineError
 from icebench.engine.formats.file_writers import write_options
 from icebench.engine.formats.metrics_modes import metrics_modes
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.runtime.local import ONE_THREAD
+from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.metadata_columns import LAST_UPDATED, ROW_ID, check_lineage_names
@@ -131,6 +133,7 @@ def write_data_files(
     sorted_by: SortOrder | None = None,
     max_open_files: int = MAX_OPEN_FILES,
     memory_bytes: int | None = None,
+    runner: Runner = ONE_THREAD,
 ) -> list[DataFile]:
     """Write rows as new data files.
 
@@ -149,6 +152,8 @@ def write_data_files(
         sorted_by: The existing sort order of `data`, which is recorded and not checked.
         max_open_files: The number of partitions that fanout writes at a time.
         memory_bytes: Row groups are written early when that many bytes of rows are buffered; None for the default.
+        runner: Encodes columns, and completes files of several partitions, at the same time; on the caller's thread by
+            default. The files are the same.
 
     Returns:
         The files, in the order they were closed; none for no rows.
@@ -167,7 +172,9 @@ def write_data_files(
         table = pa.Table.from_batches(batches, schema=to_arrow_schema(target.schema))
         batches = iter(sorted_table(table, target.spec, order, target.schema).to_batches())
         sorted_by = order
-    writer = _partitioned(target, mode, sorted_by, max_open_files, memory_bytes)
+    writer = _partitioned(
+        target, replace(target.format(sorted_by=sorted_by), runner=runner), mode, max_open_files, memory_bytes
+    )
     try:
         for batch in batches:
             for start in range(0, batch.num_rows, _BATCH_ROWS):
@@ -183,13 +190,12 @@ def write_data_files(
 
 def _partitioned(
     target: WriteTarget,
+    format: FileFormat,
     mode: Literal["auto", "clustered", "fanout"],
-    sorted_by: SortOrder | None,
     max_open_files: int,
     memory_bytes: int | None,
 ) -> PartitionedWriter:
     counter = iter(range(1, 1_000_000_000))
-    format = target.format(sorted_by=sorted_by)
 
     def next_location(partition: Partition) -> str:
         return target.location(partition, next(counter), format.options.file_format)

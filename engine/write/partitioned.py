@@ -170,9 +170,10 @@ class FanoutWriter:
             self._done.extend(writer.files)
 
     def finish(self) -> None:
-        while self._open:
-            _, writer = self._open.popitem(last=False)
-            self._end(writer)
+        for _ in self._format.runner.map(RollingWriter.end_file, self._open.values()):
+            pass
+        self._done = self.files
+        self._open.clear()
         self._waiting_bytes = 0
 
     def abort(self) -> None:

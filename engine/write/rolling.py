@@ -12,6 +12,8 @@ from icebench.engine.formats.file_writers import WriteOptions, open_writer
 from icebench.engine.formats.metrics_modes import MetricsMode
 from icebench.engine.formats.parquet.encoded_sizes import encoded_size
 from icebench.engine.formats.parquet.metrics import FileMetrics
+from icebench.engine.runtime.local import ONE_THREAD
+from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.partitioning import Partition
 from icebench.engine.spec.schema import Schema
@@ -40,6 +42,7 @@ class FileFormat:
         equality_ids: Of equality-delete files.
         key_values: File metadata, where the format has any.
         compared: Columns that are read back from each new file and compared.
+        runner: Encodes columns, and completes files, at the same time.
 
     Raises:
         Unsupported: A column that the format cannot hold.
@@ -57,6 +60,7 @@ class FileFormat:
     equality_ids: tuple[int, ...] | None = None
     key_values: Mapping[str, str] | None = None
     compared: Schema | None = None
+    runner: Runner = ONE_THREAD
 
     def __post_init__(self) -> None:
         self.options.check(self.schema)
@@ -124,6 +128,7 @@ class RollingWriter:
                 options=f.options,
                 sort_order=f.sort_order,
                 key_values=f.key_values,
+                runner=f.runner,
             )
         return self._writer
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from icebench.engine.formats.parquet.footer_bytes import MARK_BYTES
 from icebench.engine.formats.parquet.thrift import BINARY, LIST, STOP, STRUCT, read_field, read_list, read_number, skip
+from icebench.engine.formats.parquet.thrift_writing import varint
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import VARIANT, GeospatialType, PrimitiveType, Type
 from icebench.engine.storage.store import OutputFile
@@ -41,7 +42,7 @@ def annotations_of(schema: Schema) -> dict[int, bytes]:
 def _geospatial(type_: Type) -> bytes:
     assert isinstance(type_, GeospatialType)
     crs = (type_.crs or "").encode()
-    parameters = bytes([1 << 4 | BINARY]) + _varint(len(crs)) + crs if crs else b""
+    parameters = bytes([1 << 4 | BINARY]) + varint(len(crs)) + crs if crs else b""
     if type_.algorithm is not None:
         parameters += bytes([(1 if crs else 2) << 4 | _INT32, _ALGORITHMS.index(type_.algorithm) << 1])
     return _union(17 if type_.name == "geometry" else 18, parameters)
@@ -50,15 +51,6 @@ def _geospatial(type_: Type) -> bytes:
 def _union(member: int, fields: bytes) -> bytes:
     """A union whose member is a struct of these fields; numbers above 15 are not written as differences."""
     return bytes([STRUCT, member << 1]) + fields + bytes([STOP, STOP])
-
-
-def _varint(number: int) -> bytes:
-    made = bytearray()
-    while number > 127:
-        made.append(number & 127 | 128)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
 
 
 def annotate_footer(footer: bytes, annotations: Mapping[int, bytes]) -> bytes:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 _TAIL_BYTES = 64 << 10
 """Bytes fetched from the end of a file first, as pyarrow does."""
-_MAGIC = b"PAR1"
+MAGIC = b"PAR1"
 MARK_BYTES = 8
 """Length and magic after the footer."""
 
@@ -17,9 +17,9 @@ def footer_bytes(file: pa.NativeFile, size_bytes: int) -> bytes | None:
     Returns None if it cannot be found; pyarrow then reports why.
     """
     tail = file.read_at(min(_TAIL_BYTES, size_bytes), max(0, size_bytes - _TAIL_BYTES))
-    if len(tail) < MARK_BYTES or not tail.endswith(_MAGIC):
+    if len(tail) < MARK_BYTES or not tail.endswith(MAGIC):
         return None
-    length = int.from_bytes(tail[-MARK_BYTES : -len(_MAGIC)], "little")
+    length = int.from_bytes(tail[-MARK_BYTES : -len(MAGIC)], "little")
     start = size_bytes - MARK_BYTES - length
     if start < 0:
         return None
@@ -30,4 +30,4 @@ def footer_bytes(file: pa.NativeFile, size_bytes: int) -> bytes | None:
 
 def footer_file(footer: bytes) -> pa.BufferReader:
     """A Parquet file that consists of a footer only, for pyarrow to read it from."""
-    return pa.BufferReader(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC)
+    return pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)

@@ -145,12 +145,14 @@ def _skip_all(data: bytes, at: int, kind: int, depth: int) -> int:
         at = skip(data, at, kind, depth)
 
 
-def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """The integers, structs, and lists of either in a struct, by field number, and the position after it."""
+def read_struct(data: bytes, at: int = 0, depth: int = 0, *, number: int = 0) -> tuple[dict[int, Any], int]:
+    """The integers, structs, and lists of either in a struct, by field number, and the position after it.
+
+    What is left of a struct is read after its field `number`.
+    """
     if depth == STACK_DEPTH:
         raise ValueError("structs within each other too often")
     found: dict[int, Any] = {}
-    number = 0
     while True:
         number, kind, at = read_field(data, at, number)
         if kind == STOP:

@@ -3,6 +3,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import duckdb
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
+from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.sorting import SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Identity, Truncate
@@ -319,13 +321,42 @@ class FullDisk(MemoryStore):
         return output
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("when", ["close", "write"])
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_a_full_disk_is_reported_and_leaves_nothing(nth: int, when: str) -> None:
-    store = FullDisk(nth=nth, when=when)
+def test_a_full_disk_is_reported_and_leaves_nothing(nth: int, when: str, threads: int) -> None:
+    store, metadata = FullDisk(nth=nth, when=when), metadata_of(numbers(0).schema, [("p", Identity())])
     with pytest.raises(StorageFailed, match="full"):
-        write_data_files(numbers(9), metadata=metadata_of(numbers(0).schema, [("p", Identity())]), store=store)
+        write_data_files(numbers(9), metadata=metadata, store=store, runner=LocalRunner(threads))
     assert list(store.list(LOCATION)) == []
+
+
+def test_files_of_partitions_that_are_completed_together_keep_their_order() -> None:
+    class Meeting(MemoryStore):
+        """Completes no file before two are to be."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.both = Barrier(2)
+
+        def open_output(self, location: str, *, overwrite: bool = False) -> MemoryOutputFile:
+            output = super().open_output(location, overwrite=overwrite)
+            close = output.close
+
+            def meet() -> None:
+                self.both.wait(60)
+                close()
+
+            output.close = meet  # type: ignore[method-assign]
+            return output
+
+    rows, metadata = numbers(10).slice(0, 8), metadata_of(numbers(0).schema, [("id", Bucket(4))])
+    alone, together = MemoryStore(), Meeting()
+    expected = write_data_files(rows, metadata=metadata, store=alone, names=NAMES)
+    files = write_data_files(rows, metadata=metadata, store=together, names=NAMES, runner=LocalRunner(2))
+    assert len(files) == 4
+    assert files == expected
+    assert rows_of(together, files) == rows_of(alone, files)
 
 
 @pytest.mark.parametrize(
