@@ -24,18 +24,20 @@ KEY, SECRET, REGION = "AKIDEXAMPLE", "hidden-secret", "us-east-1"
 Transient = Literal["500", "503", "reset-before", "reset-after", "timeout", "cut"]
 """What happens to a request of S3: an error, without being carried out; the connection breaks before it is carried out,
 or after, so that its answer is lost; the answer comes after the client's patience; half of its body comes."""
-PATIENCE_SECONDS = 1.0
-"""To be given as ``s3.request-timeout`` where answers come late."""
 TRANSIENT: tuple[Transient, ...] = Transient.__args__  # type: ignore[attr-defined]
 
 
 @dataclass(eq=False)
 class S3Server:
-    """Where it listens, and the method, path and query of each request. `seconds` is how long an answer of a number of
-    bytes is held back. `fault` is asked with the name of each operation of Glue: whether the server fails before it, or
-    after it; `transient` with method and path of each request of S3."""
+    """Where it listens, and the method, path and query of each request.
+
+    `patience_seconds` is to be given as ``s3.request-timeout`` where answers come late; `seconds` is how long an answer
+    of a number of bytes is held back. `fault` is asked with the name of each operation of Glue: whether the server
+    fails before it, or after it; `transient` with method and path of each request of S3.
+    """
 
     address: str
+    patience_seconds: float = 1.0
     requests: list[tuple[str, str, str]] = field(default_factory=list)
     buckets: list[str] = field(default_factory=list)
     seconds: Callable[[int], float] = lambda _: 0.0
@@ -105,7 +107,7 @@ def s3_server() -> Iterator[S3Server]:
             return [b"{}"]
         time.sleep(made.seconds(sum(map(len, answer))))
         if transient == "timeout":
-            time.sleep(PATIENCE_SECONDS * 2)
+            time.sleep(made.patience_seconds * 2)
         if transient == "reset-after":
             environment["werkzeug.socket"].shutdown(SHUT_RDWR)
             return []
