@@ -37,10 +37,6 @@ class PartitionedWriter(Protocol):
         ...
 
 
-def _order(batch: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
-    return batch if groups.order is None else batch.take(pa.array(groups.order))
-
-
 class ClusteredWriter:
     """One open file at a time, for rows in order of partitions; if too much is buffered, a row group is written.
 
@@ -134,7 +130,7 @@ class FanoutWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         groups = group_rows(batch, self._spec, self._schema)
-        ordered = _order(batch, groups)
+        ordered = self._ordered(batch, groups)
         for i, partition in enumerate(groups.partitions if batch.num_rows else ()):
             start, end = int(groups.starts[i]), int(groups.starts[i + 1])
             writer = self._writer_of(partition)
@@ -143,6 +139,13 @@ class FanoutWriter:
             self._waiting_bytes += writer.waiting_bytes - before
             while self._waiting_bytes > self._max_waiting_bytes:
                 self._flush_largest()
+
+    def _ordered(self, batch: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+        if groups.order is None:
+            return batch
+        order = pa.array(groups.order)
+        columns = list(self._format.runner.map(lambda column: column.take(order), batch.columns))
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _writer_of(self, partition: Partition) -> RollingWriter:
         key = partition_key(self._spec.spec_id, partition)
