@@ -34,6 +34,7 @@ from icebench.engine.runtime.counters import Counters
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_frame
 from icebench.engine.spark.deletes import DeletedGroup
+from icebench.engine.spark.estimates import expansion, row_bytes
 from icebench.engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
 from icebench.engine.spark.predicates import ColumnOf, spark_filter
 from icebench.engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
@@ -107,7 +108,7 @@ def plan_to_dataframe(
     columns = read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata)
     if not are_found_by_name(columns, plan.metadata):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
-    session = scan_session(spark, row_groups=_row_groups(plan))
+    session = scan_session(spark, row_groups=_row_groups(plan), expansion=_expansion(files, columns))
     refuse_unknown_schemes(spark, (spark_location(store.physical(file.file_path)) for file in files))
     scan = _Scan(
         plan=plan,
@@ -155,6 +156,11 @@ def _row_groups(plan: ScanPlan) -> int | None:
     """The number of row groups of all files of a plan; None where the manifests do not give it."""
     offsets = combined(plan.files.column("split_offsets"))
     return None if offsets.null_count else len(offsets.flatten())
+
+
+def _expansion(files: Sequence[FileRead], columns: Sequence[ReadColumn]) -> float:
+    rows = sum(file.record_count for file in files)
+    return expansion(rows * row_bytes(c.field for c in columns), sum(file.file_size_in_bytes or 0 for file in files))
 
 
 def _needed_fields(request: ReadRequest, predicate: BoundPredicate, key_schemas: Sequence[Schema]) -> list[NestedField]:

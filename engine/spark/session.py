@@ -75,11 +75,12 @@ _NEEDED = {
 """What a session needs for locations of a scheme that Hadoop by itself does not read."""
 
 _MIN_TASKS = "spark.sql.files.minPartitionNum"
+_EXPANSION = "spark.sql.sources.fileCompressionFactor"
 _WAVES = 4
 """Tasks for each core: the last ones end close together, and a core that was late gets fewer of them."""
 
-_KEPT = 8
-"""Sessions for each of the user's: of a cluster that grows, the number of tasks changes."""
+_KEPT = 32
+"""Sessions for each of the user's: by the number of tasks, which changes as a cluster grows, and by expansion."""
 
 _SEPARATOR = "\0"
 """No SQL text and no path has it."""
@@ -174,18 +175,19 @@ class JavaFrame:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """The session derived while the user's settings were these, by least number of tasks."""
+    """The sessions derived while the user's settings were these, by least number of tasks and expansion."""
 
     settings: JavaObject
     own_tasks: int
-    sessions: dict[int, ScanSession] = field(default_factory=dict)
+    own_expansion: float
+    sessions: dict[tuple[int, float], ScanSession] = field(default_factory=dict)
 
 
 _KNOWN: MutableMapping[SparkSession, _Known] = WeakKeyDictionary()
 """The user's session -> what was last derived from it."""
 
 
-def scan_session(spark: SparkSession, *, row_groups: int | None) -> ScanSession:
+def scan_session(spark: SparkSession, *, row_groups: int | None, expansion: float) -> ScanSession:
     """A session for scans. It is reused until the user changes a setting, since deriving one takes many calls.
 
     Spark divides the files of a scan so that each core gets one task, of at most 128 MB: 400 MB on two cores become
@@ -196,6 +198,7 @@ def scan_session(spark: SparkSession, *, row_groups: int | None) -> ScanSession:
         spark: The user's session. Its setting for the least number of partitions is respected, and its setting for the
             most bytes of a partition, too.
         row_groups: The number of row groups of the files to read; None where it is not known.
+        expansion: How many bytes in memory a byte of the files is taken for; a setting of the user's own is respected.
 
     Raises:
         Unsupported: The session is of Spark Connect, which has no JVM here.
@@ -205,14 +208,16 @@ def scan_session(spark: SparkSession, *, row_groups: int | None) -> ScanSession:
     settings = spark.conf._jconf.getAllAsJava()  # noqa: SLF001
     known = _KNOWN.get(spark)
     if known is None or not known.settings.equals(settings):
-        known = _KNOWN[spark] = _Known(settings, int(spark.conf.get(_MIN_TASKS, None) or 0))
+        own_tasks, own_expansion = spark.conf.get(_MIN_TASKS, None), spark.conf.get(_EXPANSION, None)
+        known = _KNOWN[spark] = _Known(settings, int(own_tasks or 0), float(own_expansion or 1))
     # Not kept: the cores of a cluster come and go.
     tasks = least_tasks(spark._jsparkSession.leafNodeDefaultParallelism(), known.own_tasks, row_groups)  # noqa: SLF001
-    if tasks not in known.sessions:
+    key = (tasks, expansion if known.own_expansion == 1 else known.own_expansion)
+    if key not in known.sessions:
         if len(known.sessions) >= _KEPT:
             known.sessions.clear()
-        known.sessions[tasks] = _derived(spark, settings, tasks)
-    return known.sessions[tasks]
+        known.sessions[key] = _derived(spark, settings, *key)
+    return known.sessions[key]
 
 
 def refuse_unknown_schemes(spark: SparkSession, locations: Iterable[str]) -> None:
@@ -251,7 +256,7 @@ def least_tasks(cores: int, own: int, row_groups: int | None) -> int:
     return cores * waves if waves > 1 and cores * waves > own else 0
 
 
-def _derived(spark: SparkSession, settings: JavaObject, tasks: int) -> ScanSession:
+def _derived(spark: SparkSession, settings: JavaObject, tasks: int, expansion: float) -> ScanSession:
     jvm = spark._jvm  # noqa: SLF001
     assert jvm is not None
     session = spark._jsparkSession.cloneSession()  # noqa: SLF001 - with the user's settings
@@ -259,6 +264,7 @@ def _derived(spark: SparkSession, settings: JavaObject, tasks: int) -> ScanSessi
         session.conf().set(name, value)
     if tasks:
         session.conf().set(_MIN_TASKS, str(tasks))
+    session.conf().set(_EXPANSION, str(expansion))
     options = jvm.java.util.HashMap()
     for name, value in READ_OPTIONS.items():
         options.put(name, value)

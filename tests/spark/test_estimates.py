@@ -1,0 +1,109 @@
+"""What Spark's optimizer takes a scan's size for, and what follows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from icebench.engine.spark.estimates import expansion, row_bytes
+from icebench.engine.spark.types import spark_type
+from icebench.engine.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    DecimalType,
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+)
+from icebench.engine.table import Table
+from tests.spark.deleted_tables import open_catalog
+
+ROWS = 1_000_000
+FACTOR = "spark.sql.sources.fileCompressionFactor"
+
+
+def field(number: int, type_: Type) -> NestedField:
+    return NestedField(field_id=number, name=f"c{number}", type=type_)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """A million rows in some kilobytes."""
+    rows = pa.table({"k": pa.array([n // 1000 for n in range(ROWS)]), "s": pa.array(["x"] * ROWS)})
+    table = open_catalog(tmp_path_factory.mktemp("estimates")).create_table("db.t", rows.schema)
+    table.append(rows)
+    assert sum(table.inspect.files()["file_size_in_bytes"].to_pylist()) < 100_000
+    return table
+
+
+def size_bytes(frame: DataFrame) -> int:
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+@contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
+def test_widths_are_those_of_spark(spark: SparkSession) -> None:
+    types = (BINARY, BOOLEAN, DATE, INT, LONG, STRING, TIMESTAMP, DecimalType(18, 2), DecimalType(19, 2), FixedType(3))
+    nested = (
+        ListType(field(100, DATE)),
+        MapType(field(101, STRING), field(102, DecimalType(38, 0))),
+        StructType((field(103, INT), field(104, ListType(field(105, BINARY))))),
+    )
+    for number, type_ in enumerate([*types, *nested], 1):
+        parsed = spark._jsparkSession.parseDataType(spark_type(type_, column="c").json())  # type: ignore[attr-defined]
+        assert row_bytes([field(number, type_)]) == 8 + parsed.defaultSize(), type_
+
+
+def test_a_scan_is_as_large_as_its_rows(spark: SparkSession, table: Table) -> None:
+    whole, keys = table.scan().to_spark(spark), table.scan(columns=["k"]).to_spark(spark)
+    for frame, columns in ((whole, ["k", "s"]), (keys, ["k"]), (whole.select("k"), ["k"])):
+        expected = ROWS * row_bytes(table.schema().select([table.schema().find(c).field_id for c in columns]).fields)
+        assert 0.5 * expected <= size_bytes(frame) <= 2 * expected
+
+
+def test_rows_that_compress_well_are_not_broadcast(spark: SparkSession, table: Table) -> None:
+    many = table.scan().to_spark(spark)
+    few = table.scan(filter="k < 100").to_spark(spark).limit(10)
+    joined = many.alias("a").join(many.alias("b"), "k")
+    assert "BroadcastHashJoin" not in joined._jdf.queryExecution().executedPlan().toString()
+    assert "BroadcastHashJoin" in many.join(few, "k")._jdf.queryExecution().executedPlan().toString()
+
+
+def test_a_factor_of_the_users_own_is_respected(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    files = sum(table.inspect.files()["file_size_in_bytes"].to_pylist())
+    with setting(spark, FACTOR, "3.0"):
+        assert size_bytes(table.scan().to_spark(spark)) == 3 * files
+    assert size_bytes(table.scan().to_spark(spark)) > 10 * files
+    assert spark.conf.get(FACTOR) == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("size", "files", "expected"),
+    [(100, 100, 1), (150, 100, 2), (130, 100, 1), (1000, 4000, 0.25), (0, 5, 1), (5, 0, 1)],
+)
+def test_expansion_is_a_power_of_two(size: int, files: int, expected: float) -> None:
+    assert expansion(size, files) == expected
+
+
+def test_expansion_has_limits() -> None:
+    assert [expansion(1, 1 << 40), expansion(1 << 40, 1)] == [0.25, 1 << 20]
