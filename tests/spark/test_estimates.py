@@ -70,7 +70,7 @@ def test_widths_are_those_of_spark(spark: SparkSession) -> None:
         StructType((field(103, INT), field(104, ListType(field(105, BINARY))))),
     )
     for number, type_ in enumerate([*types, *nested], 1):
-        parsed = spark._jsparkSession.parseDataType(spark_type(type_, column="c").json())  # type: ignore[attr-defined]
+        parsed = spark._jsparkSession.parseDataType(spark_type(type_, column="c").json())
         assert row_bytes([field(number, type_)]) == 8 + parsed.defaultSize(), type_
 
 
