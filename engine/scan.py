@@ -19,6 +19,7 @@ from icebench.engine.runtime.counters import Counters
 from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.types import NestedField
+from icebench.engine.storage.counting import CountingStore
 from icebench.engine.storage.scan_reports import report_scan
 
 if TYPE_CHECKING:
@@ -156,6 +157,15 @@ class Scan:
         least = min((each for each in (self._limit, limit) if each is not None), default=None)
         _ = scan.bound
         return type(self)(scan, extra, self._counters, least)
+
+    def cold(self, counters: Counters) -> Self:
+        """This scan without decoded manifests of earlier plans, so that it does the same work each time.
+
+        Args:
+            counters: Count planning, reading, and storage requests and bytes, in place of those of this scan.
+        """
+        scan = replace(self._scan, store=CountingStore(self._scan.store, counters), cache=None)
+        return type(self)(scan, self._metadata_columns, counters, self._limit)
 
     def plan(
         self,
