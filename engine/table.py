@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from icebench.engine.plan import incremental
     from icebench.engine.read import changelog, plans, request
     from icebench.engine.read.changelog import ChangelogScan
+    from icebench.engine.runtime.metrics_reports import Reporting
     from icebench.engine.spark import changelog_scan as spark_changelog
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
@@ -82,6 +83,7 @@ class Table(MetadataOperations, RowOperations):
             decodes them for each plan.
         verify: What becomes of files that contradict the metadata though their rows are certain: ``"warn"`` warns once
             of each cause (`icebench.engine.errors.ContradictionWarning`), ``"strict"`` raises CorruptTable.
+        reporting: Where scans and commits are reported to; None for nowhere.
 
     Raises:
         Invalid: Another `verify`.
@@ -96,6 +98,7 @@ class Table(MetadataOperations, RowOperations):
         cache: ManifestCache | None = None,
         *,
         verify: Verify = "warn",
+        reporting: Reporting | None = None,
     ) -> None:
         self._identifier = identifier
         self._state = state
@@ -106,6 +109,7 @@ class Table(MetadataOperations, RowOperations):
             self._store.report(Contradiction("snapshot id", state.metadata_location, reason))
         self._committer = committer
         self._cache = ManifestCache() if cache is None else cache
+        self._reporting = reporting
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -275,7 +279,8 @@ class Table(MetadataOperations, RowOperations):
             runner=runner,
             counters=counters,
         )
-        return Scan(scan, tuple(self._metadata_column(name, scan.schema) for name in extra), counters, limit)
+        computed = tuple(self._metadata_column(name, scan.schema) for name in extra)
+        return Scan(scan, computed, counters, limit, reporting=self._reporting)
 
     @also_named(row_filter="filter", selected_fields="columns")
     def incremental_append_scan(
@@ -315,7 +320,8 @@ class Table(MetadataOperations, RowOperations):
         appended = incremental.incremental_append_scan(
             scan, from_snapshot_id=from_snapshot_id, from_inclusive=from_inclusive, to_snapshot_id=to_snapshot_id
         )
-        return Scan(appended, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
+        computed = tuple(self._metadata_column(name, scan.schema) for name in extra)
+        return Scan(appended, computed, counters, reporting=self._reporting)
 
     @also_named(row_filter="filter", selected_fields="columns")
     def changelog_scan(
@@ -429,6 +435,7 @@ class Table(MetadataOperations, RowOperations):
             store=self._store if counters is None else CountingStore(self._store, counters),
             cache=self._cache,
             counters=Counters() if counters is None else counters,
+            reporting=self._reporting,
         )
 
     def _change(self, change: Change) -> None:

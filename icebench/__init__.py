@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from icebench.engine.opening.load import load_catalog, load_table
     from icebench.engine.plan.cache import ManifestCache
     from icebench.engine.runtime.counters import Counters
+    from icebench.engine.runtime.metrics_reports import CommitReport, MetricsReporter, ScanReport
     from icebench.engine.runtime.progress import progress_bar
     from icebench.engine.scan import Scan
     from icebench.engine.spec.data_file import DataFile, FileContent
@@ -84,6 +85,7 @@ __all__ = [
     "UUID",
     "VARIANT",
     "Catalog",
+    "CommitReport",
     "Counters",
     "DataFile",
     "DecimalType",
@@ -93,12 +95,14 @@ __all__ = [
     "ListType",
     "ManifestCache",
     "MapType",
+    "MetricsReporter",
     "ModelledLayout",
     "NestedField",
     "PartitionField",
     "PartitionSpec",
     "PrimitiveType",
     "Scan",
+    "ScanReport",
     "Schema",
     "SortField",
     "SortOrder",
@@ -128,6 +132,9 @@ _ELSEWHERE = {
     "load_catalog": "icebench.engine.opening.load",
     "load_table": "icebench.engine.opening.load",
     "Counters": "icebench.engine.runtime.counters",
+    "CommitReport": "icebench.engine.runtime.metrics_reports",
+    "MetricsReporter": "icebench.engine.runtime.metrics_reports",
+    "ScanReport": "icebench.engine.runtime.metrics_reports",
     "ManifestCache": "icebench.engine.plan.cache",
     "SqlExpression": "icebench.engine.expressions.scalar",
     "col": "icebench.engine.expressions.builder",
