@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         list_type,
         map_type,
     )
+    from icebench.engine.storage.user_configuration import catalog_names
     from icebench.engine.table import Table
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "Table",
     "TableProfile",
     "Transform",
+    "catalog_names",
     "col",
     "decode_variant",
     "errors",
@@ -152,6 +154,7 @@ _ELSEWHERE = {
     "SortField": "icebench.engine.spec.sorting",
     "SortOrder": "icebench.engine.spec.sorting",
     "UNSORTED": "icebench.engine.spec.sorting",
+    "catalog_names": "icebench.engine.storage.user_configuration",
     "Transform": "icebench.engine.spec.transforms",
     "parse_transform": "icebench.engine.spec.transforms",
     "PartitionField": "icebench.engine.spec.partitioning",
