@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from icebench.engine.plan.explanation import Explanation
     from icebench.engine.read import plans, request, row_sample
     from icebench.engine.runtime import metrics_reports
-    from icebench.engine.runtime.metrics_reports import Reporting
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
 else:  # planning does not wait for what reads rows, nor for other libraries
@@ -74,7 +73,7 @@ class Scan:
         counters: Counters | None = None,
         limit: int | None = None,
         *,
-        reporting: Reporting | None = None,
+        reporting: metrics_reports.Reporting | None = None,
     ) -> None:
         if limit is not None and limit < 0:
             raise Invalid(f"a limit of {limit} rows")
@@ -228,7 +227,7 @@ class Scan:
         found = explanation.explained_plan(self._scan, recorded, plan)
         return replace(found, row_groups=self.row_groups(plan)) if row_groups else found
 
-    def _reported(self, scan: TableScan, reporting: Reporting) -> ScanPlan:
+    def _reported(self, scan: TableScan, reporting: metrics_reports.Reporting) -> ScanPlan:
         begin = reporting.clock()
         plan = scan.plan()
         seconds = reporting.clock() - begin

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from icebench.engine.plan import incremental
     from icebench.engine.read import changelog, plans, request
     from icebench.engine.read.changelog import ChangelogScan
-    from icebench.engine.runtime.metrics_reports import Reporting
+    from icebench.engine.runtime import metrics_reports
     from icebench.engine.spark import changelog_scan as spark_changelog
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
@@ -63,6 +63,7 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     changelog = LazyModule("icebench.engine.read.changelog")
     plans = LazyModule("icebench.engine.read.plans")
     request = LazyModule("icebench.engine.read.request")
+    metrics_reports = LazyModule("icebench.engine.runtime.metrics_reports")
     spark_changelog = LazyModule("icebench.engine.spark.changelog_scan")
     native_scan = LazyModule("icebench.engine.spark.native_scan")
     spark_planning = LazyModule("icebench.engine.spark.planning")
@@ -98,7 +99,7 @@ class Table(MetadataOperations, RowOperations):
         cache: ManifestCache | None = None,
         *,
         verify: Verify = "warn",
-        reporting: Reporting | None = None,
+        reporting: metrics_reports.Reporting | None = None,
     ) -> None:
         self._identifier = identifier
         self._state = state

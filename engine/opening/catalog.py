@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from icebench.engine.maintenance import purge as purging
     from icebench.engine.operations import staged_table, transaction
     from icebench.engine.operations.transaction import TableTransaction
-    from icebench.engine.runtime.metrics_reports import Reporting
+    from icebench.engine.runtime import metrics_reports
     from icebench.engine.spec import creation, views
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     rest = LazyModule("icebench.engine.catalog.rest")
@@ -51,6 +51,7 @@ else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     target = LazyModule("icebench.engine.commit.target")
     transaction = LazyModule("icebench.engine.operations.transaction")
     purging = LazyModule("icebench.engine.maintenance.purge")
+    metrics_reports = LazyModule("icebench.engine.runtime.metrics_reports")
     creation = LazyModule("icebench.engine.spec.creation")
     views = LazyModule("icebench.engine.spec.views")
 
@@ -92,7 +93,7 @@ class Catalog:
         verify: Verify = "warn",
         address: str | None = None,
         properties: Mapping[str, str] | None = None,
-        reporting: Reporting | None = None,
+        reporting: metrics_reports.Reporting | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
