@@ -10,8 +10,10 @@ from icebench.engine.errors import NotInstalled
 EXTRAS = {
     "botocore": "aws",
     "duckdb": "peers",
+    "opentelemetry": "metrics",
     "pandas": "peers",
     "polars": "peers",
+    "prometheus_client": "metrics",
     "pyspark": "spark",
     "thriftpy2": "hive",
     "xxhash": "spark",

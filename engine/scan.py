@@ -19,6 +19,7 @@ from icebench.engine.runtime.counters import Counters
 from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.types import NestedField
+from icebench.engine.storage.counting import CountingStore
 from icebench.engine.storage.scan_reports import report_scan
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from icebench.engine.plan import explanation, trace
     from icebench.engine.plan.explanation import Explanation
     from icebench.engine.read import plans, request, row_sample
+    from icebench.engine.runtime import metrics_reports
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
 else:  # planning does not wait for what reads rows, nor for other libraries
@@ -42,6 +44,7 @@ else:  # planning does not wait for what reads rows, nor for other libraries
     plans = LazyModule("icebench.engine.read.plans")
     request = LazyModule("icebench.engine.read.request")
     row_sample = LazyModule("icebench.engine.read.row_sample")
+    metrics_reports = LazyModule("icebench.engine.runtime.metrics_reports")
     native_scan = LazyModule("icebench.engine.spark.native_scan")
     spark_planning = LazyModule("icebench.engine.spark.planning")
 
@@ -57,6 +60,7 @@ class Scan:
         counters: Count planning, reading and storage requests; with None only planning is counted, in
             `ScanPlan.counters`.
         limit: Stop after that many rows; None for all. `plan` lists the files of all rows.
+        reporting: Where plans are reported to; None for nowhere.
 
     Raises:
         Invalid: A negative limit.
@@ -68,6 +72,8 @@ class Scan:
         metadata_columns: tuple[NestedField, ...] = (),
         counters: Counters | None = None,
         limit: int | None = None,
+        *,
+        reporting: metrics_reports.Reporting | None = None,
     ) -> None:
         if limit is not None and limit < 0:
             raise Invalid(f"a limit of {limit} rows")
@@ -75,6 +81,7 @@ class Scan:
         self._metadata_columns = metadata_columns
         self._counters = counters
         self._limit = limit
+        self._reporting = reporting
         self._planned: pa.ChunkedArray | None = None  # the sizes of the files of the last plan
 
     def __repr__(self) -> str:
@@ -155,7 +162,16 @@ class Scan:
             scan = replace(scan, columns=tuple(own))
         least = min((each for each in (self._limit, limit) if each is not None), default=None)
         _ = scan.bound
-        return type(self)(scan, extra, self._counters, least)
+        return type(self)(scan, extra, self._counters, least, reporting=self._reporting)
+
+    def cold(self, counters: Counters) -> Self:
+        """This scan without decoded manifests of earlier plans, so that it does the same work each time.
+
+        Args:
+            counters: Count planning, reading, and storage requests and bytes, in place of those of this scan.
+        """
+        scan = replace(self._scan, store=CountingStore(self._scan.store, counters), cache=None)
+        return type(self)(scan, self._metadata_columns, counters, self._limit, reporting=self._reporting)
 
     def plan(
         self,
@@ -186,7 +202,7 @@ class Scan:
             scan = replace(scan, executors=executors)
         elif mode not in (None, "auto", "local"):
             raise Invalid(f"planning mode {mode!r} needs a Spark session")
-        plan = scan.plan()
+        plan = scan.plan() if self._reporting is None else self._reported(scan, self._reporting)
         self._planned = plan.files["file_size_in_bytes"]
         if self._counters is not None:
             self._counters.merge(plan.counters)
@@ -210,6 +226,22 @@ class Scan:
         self._planned = plan.files["file_size_in_bytes"]
         found = explanation.explained_plan(self._scan, recorded, plan)
         return replace(found, row_groups=self.row_groups(plan)) if row_groups else found
+
+    def _reported(self, scan: TableScan, reporting: metrics_reports.Reporting) -> ScanPlan:
+        begin = reporting.clock()
+        plan = scan.plan()
+        seconds = reporting.clock() - begin
+        report = metrics_reports.ScanReport(
+            catalog_name=reporting.catalog_name,
+            table_name=scan.table_name or plan.metadata.location,
+            snapshot_id=None if plan.snapshot is None else plan.snapshot.snapshot_id,
+            filter=str(scan.predicate),
+            projected_field_names=tuple(field.name for field in self.schema.fields),
+            planning_seconds=seconds,
+            metrics=metrics_reports.scan_metrics(plan.counters, plan.size_in_bytes),
+        )
+        reporting.send(report)
+        return plan
 
     def _described(self, plan: ScanPlan) -> dict[str, object]:
         """What a report of the scan says (`icebench.engine.storage.scan_reports`)."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from icebench.engine.plan import incremental
     from icebench.engine.read import changelog, plans, request
     from icebench.engine.read.changelog import ChangelogScan
+    from icebench.engine.runtime import metrics_reports
     from icebench.engine.spark import changelog_scan as spark_changelog
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
@@ -62,6 +63,7 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     changelog = LazyModule("icebench.engine.read.changelog")
     plans = LazyModule("icebench.engine.read.plans")
     request = LazyModule("icebench.engine.read.request")
+    metrics_reports = LazyModule("icebench.engine.runtime.metrics_reports")
     spark_changelog = LazyModule("icebench.engine.spark.changelog_scan")
     native_scan = LazyModule("icebench.engine.spark.native_scan")
     spark_planning = LazyModule("icebench.engine.spark.planning")
@@ -82,6 +84,7 @@ class Table(MetadataOperations, RowOperations):
             decodes them for each plan.
         verify: What becomes of files that contradict the metadata though their rows are certain: ``"warn"`` warns once
             of each cause (`icebench.engine.errors.ContradictionWarning`), ``"strict"`` raises CorruptTable.
+        reporting: Where scans and commits are reported to; None for nowhere.
 
     Raises:
         Invalid: Another `verify`.
@@ -96,6 +99,7 @@ class Table(MetadataOperations, RowOperations):
         cache: ManifestCache | None = None,
         *,
         verify: Verify = "warn",
+        reporting: metrics_reports.Reporting | None = None,
     ) -> None:
         self._identifier = identifier
         self._state = state
@@ -106,6 +110,7 @@ class Table(MetadataOperations, RowOperations):
             self._store.report(Contradiction("snapshot id", state.metadata_location, reason))
         self._committer = committer
         self._cache = ManifestCache() if cache is None else cache
+        self._reporting = reporting
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -275,7 +280,8 @@ class Table(MetadataOperations, RowOperations):
             runner=runner,
             counters=counters,
         )
-        return Scan(scan, tuple(self._metadata_column(name, scan.schema) for name in extra), counters, limit)
+        computed = tuple(self._metadata_column(name, scan.schema) for name in extra)
+        return Scan(scan, computed, counters, limit, reporting=self._reporting)
 
     @also_named(row_filter="filter", selected_fields="columns")
     def incremental_append_scan(
@@ -315,7 +321,8 @@ class Table(MetadataOperations, RowOperations):
         appended = incremental.incremental_append_scan(
             scan, from_snapshot_id=from_snapshot_id, from_inclusive=from_inclusive, to_snapshot_id=to_snapshot_id
         )
-        return Scan(appended, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
+        computed = tuple(self._metadata_column(name, scan.schema) for name in extra)
+        return Scan(appended, computed, counters, reporting=self._reporting)
 
     @also_named(row_filter="filter", selected_fields="columns")
     def changelog_scan(
@@ -429,6 +436,7 @@ class Table(MetadataOperations, RowOperations):
             store=self._store if counters is None else CountingStore(self._store, counters),
             cache=self._cache,
             counters=Counters() if counters is None else counters,
+            reporting=self._reporting,
         )
 
     def _change(self, change: Change) -> None:

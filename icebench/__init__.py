@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from icebench.engine.opening.load import load_catalog, load_table
     from icebench.engine.plan.cache import ManifestCache
     from icebench.engine.runtime.counters import Counters
+    from icebench.engine.runtime.metrics_reports import CommitReport, MetricsReporter, ScanReport
     from icebench.engine.runtime.progress import progress_bar
     from icebench.engine.scan import Scan
     from icebench.engine.spec.data_file import DataFile, FileContent
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         list_type,
         map_type,
     )
+    from icebench.engine.storage.user_configuration import catalog_names
     from icebench.engine.table import Table
 
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "UUID",
     "VARIANT",
     "Catalog",
+    "CommitReport",
     "Counters",
     "DataFile",
     "DecimalType",
@@ -93,12 +96,14 @@ __all__ = [
     "ListType",
     "ManifestCache",
     "MapType",
+    "MetricsReporter",
     "ModelledLayout",
     "NestedField",
     "PartitionField",
     "PartitionSpec",
     "PrimitiveType",
     "Scan",
+    "ScanReport",
     "Schema",
     "SortField",
     "SortOrder",
@@ -107,6 +112,7 @@ __all__ = [
     "Table",
     "TableProfile",
     "Transform",
+    "catalog_names",
     "col",
     "decode_variant",
     "errors",
@@ -128,6 +134,9 @@ _ELSEWHERE = {
     "load_catalog": "icebench.engine.opening.load",
     "load_table": "icebench.engine.opening.load",
     "Counters": "icebench.engine.runtime.counters",
+    "CommitReport": "icebench.engine.runtime.metrics_reports",
+    "MetricsReporter": "icebench.engine.runtime.metrics_reports",
+    "ScanReport": "icebench.engine.runtime.metrics_reports",
     "ManifestCache": "icebench.engine.plan.cache",
     "SqlExpression": "icebench.engine.expressions.scalar",
     "col": "icebench.engine.expressions.builder",
@@ -145,6 +154,7 @@ _ELSEWHERE = {
     "SortField": "icebench.engine.spec.sorting",
     "SortOrder": "icebench.engine.spec.sorting",
     "UNSORTED": "icebench.engine.spec.sorting",
+    "catalog_names": "icebench.engine.storage.user_configuration",
     "Transform": "icebench.engine.spec.transforms",
     "parse_transform": "icebench.engine.spec.transforms",
     "PartitionField": "icebench.engine.spec.partitioning",

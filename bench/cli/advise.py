@@ -11,7 +11,7 @@ import icebench
 from icebench.bench.advise.advice import QUANTITIES, Options, Quantity, advise
 from icebench.bench.advise.queries import Queries, logged_queries, merged, read_queries
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import WORDS, open_table, table_options
+from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.costs.object_store import PROFILES, SAME_REGION
 from icebench.bench.errors import ConfigError
@@ -24,7 +24,7 @@ _LOG = click.Path(exists=True, path_type=Path)
 
 
 @click.command("advise")
-@click.argument("words", metavar=WORDS, nargs=-1, required=True)
+@table_argument()
 @table_options
 @click.option("--queries", type=_LOG, metavar="FILE", help="SQL, or a log of queries of Spark, Trino or DuckDB.")
 @click.option("--scans", type=_FILE, metavar="FILE", help="Scans that this engine has reported, a JSON object a line.")

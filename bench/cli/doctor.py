@@ -6,7 +6,7 @@ import click
 from rich.text import Text
 
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import open_table, table_options
+from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.doctor import Check, Status, examine
 from icebench.bench.machine import Machine
 
@@ -14,7 +14,7 @@ _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
 
 @click.command("doctor")
-@click.argument("words", metavar="[PLACE [TABLE]]", nargs=-1)
+@table_argument(metavar="[PLACE [TABLE]]", required=False)
 @table_options
 @pass_context
 def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> int:

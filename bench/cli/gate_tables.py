@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import pyarrow.compute as pc
-
 import icebench
 from icebench.bench.cases.counters import NO_ROWS, environment
+from icebench.bench.cases.planned_work import GATED, planned_work
 from icebench.bench.cli.run import CACHE
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
@@ -21,7 +20,6 @@ from icebench.bench.runs.preparation import Preparation
 from icebench.bench.trials.planning import Planning
 from icebench.bench.workloads.definitions import TableWorkload
 
-_KEPT = ("files_planned", "delete_files_planned", "manifests_decoded")
 _ALL = "no-filter"
 
 
@@ -69,12 +67,8 @@ def count_plans(definition: Path) -> Baseline:
 
 def _counts(planning: Planning, access: TableAccess) -> Iterator[tuple[str, CaseResult]]:
     for name, text in {_ALL: None, **planning.filters}.items():
-        counters = icebench.Counters()
         options = access(planning.location).options
-        plan = icebench.load_table(planning.location, properties=options).scan(filter=text, counters=counters).plan()
-        counted = counters.as_dict()
-        requests = sum(count for counter, count in counted.items() if counter.startswith("storage_requests_"))
-        size = pc.sum(plan.files["file_size_in_bytes"]).as_py() or 0
-        kept = {counter: counted.get(counter, 0) for counter in _KEPT}
-        result = CaseResult(counters={**kept, "bytes_planned": size, "requests": requests}, checksum=NO_ROWS)
+        scan = icebench.load_table(planning.location, properties=options).scan(filter=text)
+        counted = planned_work(scan).counters
+        result = CaseResult(counters={counter: counted[counter] for counter in GATED}, checksum=NO_ROWS)
         yield f"{planning.case.layout}/{name}", result

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
+from icebench.bench.cli.completion import complete_place
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.failures import run_guarded
 from icebench.bench.cli.places import Places
@@ -78,14 +81,22 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command; or else what shows a table, which gets all words, and fails with the error for an unknown
         command if the first of them is none of a table."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand:
-            # local import: as every command
-            from icebench.bench.cli.overview import UNKNOWN_COMMAND, overview
+        with suppress(click.exceptions.NoSuchCommand):
+            name, command, rest = super().resolve_command(ctx, args)
+            if command is not None:  # it is None, and no error, while a shell completes
+                return name, command, rest
+        # local import: as every command
+        from icebench.bench.cli.overview import UNKNOWN_COMMAND, overview
 
-            ctx.meta[UNKNOWN_COMMAND] = click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
-            return "", overview, args
+        ctx.meta[UNKNOWN_COMMAND] = click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+        return "", overview, args
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The options, or else the commands, of which none is imported, and places and catalogs of a table to show."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        commands = (CompletionItem(name, help=entry.help) for name, entry in COMMANDS.items())
+        return complete_place(incomplete, [each for each in commands if each.value.startswith(incomplete)])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

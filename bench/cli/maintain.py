@@ -18,7 +18,7 @@ import click
 import icebench
 from icebench.bench.advise.columns import apply_proposals, examine_columns
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import WORDS, open_table, table_options
+from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.maintenance.passes import Decision, run_pass
 from icebench.bench.maintenance.policy import Policy
@@ -46,7 +46,7 @@ def _of_table(command: Command, *, or_place: bool = False) -> Command:
         table, _ = open_table(names, catalog, warehouse, commits=not or_place)
         return int(command(table=table, **options))
 
-    return table_options(click.argument("names", metavar=WORDS, nargs=-1, required=True)(opened))
+    return table_options(table_argument("names")(opened))
 
 
 @maintain.command("rewrite-data-files")

@@ -9,20 +9,20 @@ from typing import Any
 import click
 
 import icebench
+from icebench.bench.cli.completion import NAME_KEY, complete_catalog, complete_table
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.profile import Place
 from icebench.engine.errors import NotFound, NotInCatalog, without_secrets
 
 _CATALOG = "The catalog that names it: an address, or a name of .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI."
 _NAME = "Which of the catalogs that share an SQL database."
-_NAME_KEY = "icebench.catalog_name"
 WORDS = "PLACE | CATALOG NAMESPACE.TABLE"
 
 
 def catalog_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options --catalog and --warehouse of a command."""
     command = click.option("--warehouse", metavar="PLACE", help="The warehouse of an SQL catalog.")(command)
-    return click.option("--catalog", metavar="CATALOG", help=_CATALOG)(command)
+    return click.option("--catalog", metavar="CATALOG", help=_CATALOG, shell_complete=complete_catalog)(command)
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,14 +31,21 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return catalog_options(named(command))
 
 
+def table_argument(
+    name: str = "words", metavar: str = WORDS, *, required: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The words that `open_table` takes, as an argument of a command."""
+    return click.argument(name, metavar=metavar, nargs=-1, required=required, shell_complete=complete_table)
+
+
 def _remember_name(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
-    context.meta[_NAME_KEY] = value
+    context.meta[NAME_KEY] = value
     return value
 
 
 def _catalog_name() -> str | None:
     context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(_NAME_KEY)
+    return None if context is None else context.meta.get(NAME_KEY)
 
 
 def named_table(catalog: str, name: str, warehouse: str | None) -> icebench.Table:

@@ -7,7 +7,7 @@ import re
 import click
 
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import WORDS, open_table, table_options
+from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.overview import overview_lines
 from icebench.engine.errors import EngineError
@@ -20,7 +20,7 @@ _BARE_WORD = re.compile(r"[\w-]+")
 
 
 @click.command("overview", context_settings={"ignore_unknown_options": True})
-@click.argument("words", metavar=WORDS, nargs=-1, required=True)
+@table_argument()
 @table_options
 @pass_context
 @click.pass_context

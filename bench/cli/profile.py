@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import WORDS, open_table, table_options
+from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.report.profile import fix_commands, profile_report
 from icebench.bench.report.profile_console import profile_lines
@@ -18,7 +18,7 @@ LINES = 40
 
 
 @click.command("profile")
-@click.argument("words", metavar=WORDS, nargs=-1, required=True)
+@table_argument()
 @table_options
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--deep", is_flag=True, help="Open all data files: storage by column, and files unlike their entries.")

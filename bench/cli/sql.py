@@ -9,6 +9,7 @@ import click
 import duckdb
 
 import icebench
+from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
@@ -25,7 +26,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 @click.command("sql")
 @click.argument("query", metavar="QUERY")
-@click.argument("tables", metavar="[NAME=]TABLE...", nargs=-1)
+@click.argument("tables", metavar="[NAME=]TABLE...", nargs=-1, shell_complete=complete_each_table)
 @table_options
 @click.option(
     "--format",

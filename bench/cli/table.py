@@ -26,7 +26,7 @@ from icebench.bench.cli.metadata_tables import (
     short_texts,
     with_short_columns,
 )
-from icebench.bench.cli.naming import WORDS, open_table, table_options
+from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable
 from icebench.bench.errors import ConfigError
@@ -36,7 +36,7 @@ SHOWN_ROWS = 50
 
 @click.command("table")
 @click.argument("name", metavar="X")
-@click.argument("words", metavar=WORDS, nargs=-1, required=True)
+@table_argument()
 @table_options
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--wide", is_flag=True, help="All columns, however long lines get; only what is nested is cut.")

@@ -16,6 +16,9 @@ from icebench.engine.storage.object_stores import STORAGE_PROPERTIES
 TABLE_DEFAULT, TABLE_OVERRIDE = "table-default.", "table-override."
 """Prefixes of properties of new tables; read by `icebench.engine.opening.catalog.Catalog`."""
 
+METRICS_REPORTER = "metrics-reporter-impl"
+"""What scans and commits are reported to; read by `icebench.engine.opening.metrics_reporters`."""
+
 _TUNING = frozenset(
     {
         "adls.read.block-size-bytes", "adls.write.block-size-bytes", "app-id", "app-name", "auth.session-timeout-ms",
@@ -23,7 +26,7 @@ _TUNING = frozenset(
         "gcs.analytics-core.enabled", "gcs.cache-timeout", "gcs.channel.", "gcs.client-lib-token",
         "gcs.consistency", "gcs.delete.batch-size", "http-client.apache.", "http-client.type",
         "http-client.urlconnection.", "io-impl", "io.manifest.", "lock-check-max-wait-time", "lock-check-min-wait-time",
-        "lock-check-retries", "metrics-reporter-impl", "pool_pre_ping",
+        "lock-check-retries", "pool_pre_ping",
         "py-io-impl", "rest-metrics-reporting-enabled", "rest-table-cache.", "rest.client.connections-per-route",
         "rest.client.max-connections", "rest.client.user-agent", "s3.analytics-accelerator.", "s3.crt.",
         "s3.delete.batch-size", "s3.delete.num-threads", "s3.multipart.", "s3.preload-client-enabled",

@@ -30,7 +30,7 @@ from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import HOST_COMMIT_LOCK
 from icebench.engine.spec.requirements import TableRequirement
-from icebench.engine.spec.snapshots import MAIN, check_snapshot_ids
+from icebench.engine.spec.snapshots import MAIN, Snapshot, check_snapshot_ids
 from icebench.engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
 from icebench.engine.storage.host_commit_lock import host_commit_lock
 
@@ -44,12 +44,16 @@ class Transaction:
         identifier: The table.
         staging: The surroundings of this one commit.
         waiting: How waits are made.
+
+    Attributes:
+        attempts: How many were begun.
     """
 
     committer: Committer
     identifier: Identifier
     staging: Staging
     waiting: Waiting = field(default_factory=Waiting)
+    attempts: int = field(default=0, init=False)
     _attempts: list[Staged] = field(default_factory=list, init=False)
     _lost: list[LostAttempt] = field(default_factory=list, init=False)
 
@@ -96,6 +100,11 @@ class Transaction:
         conflict = CommitConflict(f"{self._name}: gave up after {attempt} attempts: {reason}")
         raise self._given_up(conflict, state)
 
+    @property
+    def staged_snapshots(self) -> tuple[Snapshot, ...]:
+        """The snapshots of the last attempt that could be staged."""
+        return self._attempts[-1].snapshots if self._attempts else ()
+
     def _host_lock(self, state: TableState, backoff: Backoff) -> AbstractContextManager[bool]:
         if not HOST_COMMIT_LOCK.of(state.metadata.properties):
             return nullcontext(False)
@@ -116,6 +125,7 @@ class Transaction:
 
     def _attempt(self, changes: Sequence[Change], state: TableState) -> Outcome:
         self.staging.counters.add(COMMIT_ATTEMPTS)
+        self.attempts += 1
         try:
             staged = stage_all(changes, state.metadata, self.staging)
             self._attempts.append(staged)

@@ -10,12 +10,14 @@ from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.changes.read import Read
 from icebench.engine.commit.commit_loop import Transaction
 from icebench.engine.commit.committer import Committer, Identifier, TableState
+from icebench.engine.commit.reported_commit import reported_commit
 from icebench.engine.commit.retry import Waiting
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import CommitStateUnknown, EngineError
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.runtime.metrics_reports import Reporting
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -35,6 +37,7 @@ class Target:
         runner: Reads, plans and writes in parallel.
         new_staging: Makes the surroundings of one commit.
         waiting: How waits between attempts are made.
+        reporting: Where commits are reported to; None for nowhere.
     """
 
     committer: Committer
@@ -45,6 +48,7 @@ class Target:
     runner: Runner = field(default_factory=LocalRunner)
     new_staging: Callable[[Store, Counters], Staging] = lambda store, counters: Staging(store=store, counters=counters)
     waiting: Waiting = field(default_factory=Waiting)
+    reporting: Reporting | None = None
 
     def load(self) -> TableState:
         """The table that the operation is prepared for; NotFound, or StorageFailed when the catalog cannot be asked."""
@@ -79,7 +83,14 @@ class Target:
         """The same in surroundings that are there already; `prepared` are locations."""
         transaction = Transaction(self.committer, self.identifier, staging, self.waiting)
         try:
-            return transaction.commit(changes)
+            if self.reporting is None:
+                return transaction.commit(changes)
+            return reported_commit(
+                self.reporting,
+                self.identifier,
+                lambda: transaction.commit(changes),
+                lambda: (transaction.attempts, transaction.staged_snapshots),
+            )
         except CommitStateUnknown:
             raise
         except EngineError:

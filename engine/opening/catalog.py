@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from icebench.engine.maintenance import purge as purging
     from icebench.engine.operations import staged_table, transaction
     from icebench.engine.operations.transaction import TableTransaction
+    from icebench.engine.runtime import metrics_reports
     from icebench.engine.spec import creation, views
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     rest = LazyModule("icebench.engine.catalog.rest")
@@ -50,6 +51,7 @@ else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     target = LazyModule("icebench.engine.commit.target")
     transaction = LazyModule("icebench.engine.operations.transaction")
     purging = LazyModule("icebench.engine.maintenance.purge")
+    metrics_reports = LazyModule("icebench.engine.runtime.metrics_reports")
     creation = LazyModule("icebench.engine.spec.creation")
     views = LazyModule("icebench.engine.spec.views")
 
@@ -78,6 +80,7 @@ class Catalog:
         verify: As `icebench.Table`, for all its tables.
         address: Where it is, for `repr`.
         properties: Of them, ``table-default.`` and ``table-override.`` are properties of new tables.
+        reporting: Where scans and commits are reported to; None for nowhere.
         now_ms: The clock.
         new_id: Makes table UUIDs.
     """
@@ -90,13 +93,15 @@ class Catalog:
         verify: Verify = "warn",
         address: str | None = None,
         properties: Mapping[str, str] | None = None,
+        reporting: metrics_reports.Reporting | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._inner = inner
-        self._address = address
+        self._address = address or None
         self._cache = cache
         self._verify: Verify = verify
+        self._reporting = reporting
         self._properties = dict(properties or {})
         self._defaults = _below(TABLE_DEFAULT, self._properties)
         self._overrides = _below(TABLE_OVERRIDE, self._properties)
@@ -260,7 +265,11 @@ class Catalog:
     def _target(self, identifier: Identifier, location: str) -> Target:
         store = VerifyingStore(self._inner.store_at(location), dotted(identifier), self._verify)
         return target.Target(
-            committer=one_table.OneTable(self._inner), identifier=identifier, store=store, cache=self._cache
+            committer=one_table.OneTable(self._inner),
+            identifier=identifier,
+            store=store,
+            cache=self._cache,
+            reporting=self._reporting,
         )
 
     @also_named(identifier="name")
@@ -447,7 +456,7 @@ class Catalog:
 
     def _table(self, identifier: tuple[str, ...], state: TableState) -> Table:
         store = self._inner.store_at(state.metadata.location)
-        return Table(identifier, state, store, self._inner, self._cache, verify=self._verify)
+        return Table(identifier, state, store, self._inner, self._cache, verify=self._verify, reporting=self._reporting)
 
 
 def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:

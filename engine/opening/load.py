@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from icebench.engine.catalog import catalog as rooms
 from icebench.engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
-from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties, is_property
+from icebench.engine.catalog.properties import (
+    METRICS_REPORTER,
+    TABLE_DEFAULT,
+    TABLE_OVERRIDE,
+    check_properties,
+    is_property,
+)
 from icebench.engine.catalog.versions import current_metadata_file
 from icebench.engine.codec.metadata_json.table import decode_metadata
 from icebench.engine.commit.committer import TableState
@@ -27,6 +33,8 @@ from icebench.engine.table import Table
 
 if TYPE_CHECKING:
     from icebench.engine.catalog import filesystem, glue, hive, hive_client, rest, rest_session, rest_views, sql_views
+    from icebench.engine.opening import metrics_reporters
+    from icebench.engine.runtime.metrics_reports import Reporting
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     filesystem = LazyModule("icebench.engine.catalog.filesystem")
     glue = LazyModule("icebench.engine.catalog.glue")
@@ -36,6 +44,10 @@ else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     rest_session = LazyModule("icebench.engine.catalog.rest_session")
     rest_views = LazyModule("icebench.engine.catalog.rest_views")
     sql_views = LazyModule("icebench.engine.catalog.sql_views")
+    metrics_reporters = LazyModule("icebench.engine.opening.metrics_reporters")
+
+
+_OF_ALL = (TABLE_DEFAULT, TABLE_OVERRIDE, METRICS_REPORTER)
 
 
 def load_catalog(
@@ -67,7 +79,8 @@ def load_catalog(
             token was refused.
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
         properties: Storage options, such as ``s3.endpoint``; ``table-default.`` and ``table-override.`` before
-            properties of new tables; for a REST catalog also those of
+            properties of new tables; ``metrics-reporter-impl``, see
+            `icebench.engine.opening.metrics_reporters.reporting_of`; for a REST catalog also those of
             `icebench.engine.catalog.rest_session.open_session`. One that only tunes other engines gives an
             `IgnoredPropertyWarning`.
         cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
@@ -90,7 +103,7 @@ def load_catalog(
     for option in options:
         if option.isidentifier() and not is_property(option, {"uri", "type", *read}):  # a misspelt parameter
             raise TypeError(f"load_catalog() got an unexpected keyword argument {option!r}")
-    check_properties(at.properties, {TABLE_DEFAULT, TABLE_OVERRIDE, *read}, subject=f"a {at.kind} catalog")
+    check_properties(at.properties, {*_OF_ALL, *read}, subject=f"a {at.kind} catalog")
     stores = Stores(at.properties)
     if at.kind == "rest":
         session = rest_session.open_session(
@@ -105,7 +118,8 @@ def load_catalog(
         inner = filesystem.FileSystemCatalog(root, store, name=at.name)
     else:
         inner = _with_pointers(at, stores)
-    return Catalog(inner, cache=cache, verify=verify, address=at.uri or None, properties=at.properties)
+    reporting = _reporting(at.properties, at.name)
+    return Catalog(inner, cache=cache, verify=verify, address=at.uri, properties=at.properties, reporting=reporting)
 
 
 def _joined(properties: Mapping[str, str], options: Mapping[str, str | None]) -> dict[str, str]:
@@ -119,6 +133,10 @@ def _joined(properties: Mapping[str, str], options: Mapping[str, str | None]) ->
         if not isinstance(value, str):
             raise Invalid(f"property {name} is not a text")
     return found
+
+
+def _reporting(properties: Mapping[str, str], catalog_name: str | None) -> Reporting | None:
+    return metrics_reporters.reporting_of(properties, catalog_name) if METRICS_REPORTER in properties else None
 
 
 def _properties_of(kind: Kind) -> Collection[str]:
@@ -159,7 +177,7 @@ def load_table(
             ``metadata`` directory of a place with its files, and the place that the metadata name is of another storage
             or lacks them. An empty mapping reads files where the metadata say. Relative locations in the metadata begin
             at the table's directory.
-        properties: Storage options, such as ``s3.endpoint``.
+        properties: Storage options, such as ``s3.endpoint``; ``metrics-reporter-impl`` as in `load_catalog`.
         cache: Keeps decoded manifests; see `load_catalog`.
         verify: As `icebench.Table`.
 
@@ -169,7 +187,7 @@ def load_table(
         Invalid: The directory does not identify the current metadata file.
         CorruptTable: The metadata contradicts the specification.
     """
-    check_properties(properties or {}, subject="a table without a catalog")
+    check_properties(properties or {}, {METRICS_REPORTER}, subject="a table without a catalog")
     stores = Stores(properties)
     found = absolute_location(location)
     metadata_location = current_metadata_file(found, stores(found))
@@ -185,7 +203,8 @@ def load_table(
     root = None if home is None else root_of_relative_locations(stated, home)
     store = RelocatedStore(stores, prefixes, root)
     state = TableState(metadata=metadata, metadata_location=metadata_location)
-    return Table((stated.rstrip("/").rpartition("/")[2],), state, store, None, cache, verify=verify)
+    name, reporting = stated.rstrip("/").rpartition("/")[2], _reporting(properties or {}, None)
+    return Table((name,), state, store, None, cache, verify=verify, reporting=reporting)
 
 
 def _sample(metadata: TableMetadata) -> str | None:

@@ -12,6 +12,7 @@ from icebench.engine.commit.changes.read import Read
 from icebench.engine.commit.changes.replace_table import ReplaceTable
 from icebench.engine.commit.commit_loop import stage_all
 from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.reported_commit import reported_commit
 from icebench.engine.commit.snapshot_producer import SnapshotProducer
 from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.engine.commit.staging_context import Staging, metadata_file_location
@@ -145,7 +146,13 @@ class NewTarget(StagedTarget):
         try:
             staged = stage_all(self.changes, self.base.metadata, self.own_staging)
             now_ms = self.own_staging.now_ms()
-            state = self.create(apply_updates(self.base.metadata, staged.updates, now_ms=now_ms))
+            metadata = apply_updates(self.base.metadata, staged.updates, now_ms=now_ms)
+            if self.reporting is None:
+                state = self.create(metadata)
+            else:
+                state = reported_commit(
+                    self.reporting, self.identifier, lambda: self.create(metadata), lambda: (1, staged.snapshots)
+                )
         except CommitStateUnknown:
             raise
         except EngineError:

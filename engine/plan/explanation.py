@@ -33,6 +33,7 @@ from icebench.engine.expressions.bounds import Flags
 from icebench.engine.expressions.literal_intervals import TRUE
 from icebench.engine.file_indexes.lookup import index_of
 from icebench.engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID
+from icebench.engine.plan.manifests import LiveEntries
 from icebench.engine.plan.plan_text import NO_TARGET, SKIPPED_BY, funnel_rows
 from icebench.engine.plan.pruning import fields_of_source
 from icebench.engine.plan.scan import ScanPlan, TableScan
@@ -70,7 +71,8 @@ class Explained:
         skipped_by: What it was skipped by, as `plan_text` counts; None for one that is planned.
         tests: Tests of the filter of which none can be true there; the filter cannot be true without one of them. Empty
             for one that is planned.
-        why: All of that in words; of a planned file what is left to test in its rows, and what its deletes add.
+        why: All of that in words; of a planned file what is left to test in its rows, the partition values and bounds
+            by which they may pass, and what its deletes add.
     """
 
     path: str
@@ -284,10 +286,13 @@ class _Explainer:
 
     def _planned(self) -> Iterator[Explained]:
         columns = ("file_path", "file_size_in_bytes", "record_count", "residual", "deletes")
-        for row in self.plan.files.select(columns).to_pylist():
+        entries = ((each, place) for each in self.trace.files for place in each.rows.tolist())
+        codes = self.plan.residual_codes.tolist()
+        for row, code, (listed, place) in zip(self.plan.files.select(columns).to_pylist(), codes, entries, strict=True):
             deletes = row["deletes"]
             if row["residual"] is not None:
-                why = f"rows may match; left to test: {printable(row['residual'])}"
+                evidence = self._may_match(listed, place, self.plan.residuals[code])
+                why = "; ".join([f"rows may match; left to test: {printable(row['residual'])}", *evidence])
             else:
                 why = NEEDED if self.plan.predicate == BoundConstant(True) else ALL_MATCH
             if deletes:
@@ -301,6 +306,15 @@ class _Explainer:
                 is_planned=True,
                 why=why,
             )
+
+    def _may_match(self, listed: LiveEntries, row: int, residual: BoundPredicate) -> list[str]:
+        """What the metadata say of the columns that are left to test; nothing where they say nothing."""
+        spec = self.plan.metadata.spec_by_id[listed.manifest.partition_spec_id]
+        found: dict[str, None] = {}
+        for test in leaves(residual):
+            found |= dict.fromkeys(self._partition_values(listed.columns, row, spec, test.column))
+            found |= dict.fromkeys(self._bounds(listed.columns, row, test.column))
+        return [", ".join(found)] if found else []
 
     def _deletes(self) -> Iterator[Explained]:
         used: dict[tuple[str, int | None], int] = {}
@@ -346,21 +360,25 @@ class _Explainer:
         self, columns: ManifestColumns, row: int, spec: PartitionSpec, test: BoundLeaf, counter: str
     ) -> list[str]:
         column = test.column
-        found = [
-            f"partition field {printable(partition.name)} is {text}"
-            for _, partition in fields_of_source(spec, column.field_id)
-            if (text := _partition_value(columns, row, partition, column)) is not None
-        ]
+        found = self._partition_values(columns, row, spec, column)
         if counter in (ENTRIES_SKIPPED_BY_METRICS, ENTRIES_SKIPPED_BY_INDEX):
-            found += self._metrics(columns, row, test)
+            found += self._bounds(columns, row, column)
+            if isinstance(test, BoundIsNull | BoundIsNaN) and not test.negated:
+                found.append("there are none")
         index = index_of(self.plan.metadata, self.plan.schema, column.field_id)
         if counter == ENTRIES_SKIPPED_BY_INDEX and index is not None:
             found.append(f"the index of {printable(column)} has no such value")
         return found
 
-    def _metrics(self, columns: ManifestColumns, row: int, test: BoundLeaf) -> list[str]:
+    def _partition_values(self, columns: ManifestColumns, row: int, spec: PartitionSpec, column: Column) -> list[str]:
+        return [
+            f"partition field {printable(partition.name)} is {text}"
+            for _, partition in fields_of_source(spec, column.field_id)
+            if (text := _partition_value(columns, row, partition, column)) is not None
+        ]
+
+    def _bounds(self, columns: ManifestColumns, row: int, column: Column) -> list[str]:
         """The bounds that are believed, and which kinds of values there are not."""
-        column = test.column
         if not isinstance(column.type, PrimitiveType):
             return []
         known = metric_bounds(columns, column.field_id, self.plan.schema)
@@ -378,8 +396,6 @@ class _Explainer:
             found.append(f"{printable(column)} is {f'at least {low}' if high is None else f'at most {high}'}")
         if not _flag(known.presence.value, row):
             found.append(f"{printable(column)} has only nulls{' or NaN' if column.is_floating else ''}")
-        if isinstance(test, BoundIsNull | BoundIsNaN) and not test.negated:
-            found.append("there are none")
         return found
 
 

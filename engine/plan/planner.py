@@ -158,6 +158,7 @@ class Planner:
         data = self._filtered(manifests, key_columns(deletes), admits)
         own = [each.entries for each in data]
         if self._trace is not None:
+            self._trace.files.extend(own)
             self._trace.deletes.extend(deletes)
         concerned = select_concerning(own, deletes)
         matches = match_deletes(own, concerned, self._metadata)

@@ -1,4 +1,4 @@
-"""What a plan skipped, and by what it was known that it may be: recorded while planning, for explanations."""
+"""What a plan looked at, and what it skipped by what: recorded while planning, for explanations."""
 
 from __future__ import annotations
 
@@ -33,18 +33,20 @@ class SkippedEntries:
 
 @dataclass(kw_only=True)
 class Trace:
-    """Everything that one plan looked at and did not select. Threads may add to it.
+    """Everything that one plan looked at. Threads may add to it.
 
     Attributes:
         listed: All manifests.
         manifests: Those that were not decoded.
         entries: Live entries that the filter excludes.
+        files: The planned data files, in the order of the plan.
         deletes: Delete files that the filter does not exclude, whether a planned file needs them or not.
     """
 
     listed: list[ManifestFile] = field(default_factory=list)
     manifests: list[SkippedManifests] = field(default_factory=list)
     entries: list[SkippedEntries] = field(default_factory=list)
+    files: list[LiveEntries] = field(default_factory=list)
     deletes: list[LiveEntries] = field(default_factory=list)
 
     def skip_manifests(

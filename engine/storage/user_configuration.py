@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from icebench.engine.errors import Invalid
 from icebench.engine.lazy_module import LazyModule
-from icebench.engine.storage.failures import translate_errors
 
 if TYPE_CHECKING:
     import yaml
-else:
+
+    from icebench.engine.storage import failures
+else:  # most users have no such file
     yaml = LazyModule("yaml")
+    failures = LazyModule("icebench.engine.storage.failures")
 
 FILE = ".pyiceberg.yaml"
 _PREFIX = "pyiceberg_catalog__"
@@ -41,12 +43,23 @@ def configured_catalogs(environment: Mapping[str, str] = os.environ) -> dict[str
     return found
 
 
+def catalog_names() -> list[str]:
+    """The names of catalogs that are configured, in ``.pyiceberg.yaml`` and variables ``PYICEBERG_CATALOG__NAME__KEY``,
+    for `icebench.load_catalog`; sorted.
+
+    Raises:
+        Invalid: The file is not such a configuration.
+        StorageFailed: It cannot be read.
+    """
+    return sorted(configured_catalogs())
+
+
 def _from_file(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
     # Where there is no home, pathlib raises and os does not.
     for directory in (environment.get("PYICEBERG_HOME"), os.path.expanduser("~"), Path.cwd()):  # noqa: PTH111
         path = Path(directory) / FILE if directory else None
         if path is not None and path.is_file():
-            with translate_errors("read", str(path)):
+            with failures.translate_errors("read", str(path)):
                 text = path.read_text(encoding="utf-8")
             content = _parse(text, path)
             if content:

@@ -77,7 +77,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyarrow", "pyroaring", "zstandard"),
     "expressions": ("numpy", "sqlglot"),
     "storage": ("botocore", "pyarrow", "yaml"),
-    "runtime": ("rich",),
+    "runtime": ("opentelemetry", "prometheus_client", "rich"),
     "columnar": ("numpy", "pyarrow"),
     "formats": ("cramjam", "fastavro", "numba", "numpy", "pyarrow"),
     "file_indexes": ("numpy", "pyarrow"),

@@ -16,7 +16,8 @@ from icebench.bench.cli.failures import explain
 
 PEERS = ("chdb", "duckdb", "polars", "pyiceberg")
 EXTRAS = (
-    *PEERS, "asv", "boto3", "botocore", "cpuinfo", "jinja2", "matplotlib", "packaging", "psutil", "pydoe",
+    *PEERS, "asv", "boto3", "botocore", "cpuinfo", "jinja2", "matplotlib", "opentelemetry", "packaging",
+    "prometheus_client", "psutil", "pydoe",
     "pyinstrument", "pyspark", "ruptures", "scipy", "thriftpy2", "xxhash",
 )  # fmt: skip
 

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 from rich.console import Console
 
 import icebench
@@ -101,22 +97,3 @@ def test_what_cannot_be_counted_is_a_fault_of_the_configuration(table: icebench.
     assert code == 4
     assert text.count("\n") == 1
     assert "db/gone: no such table" in text
-
-
-def test_the_script_of_the_reusable_action_passes_the_verdict_on(table: icebench.Table) -> None:
-    assert gate("--accept")[0] == 0
-    table.append(pa.table({"day": pa.array([5], pa.int32()), "item": pa.array([1], pa.int64())}))
-    icebench = str(Path(sys.executable).with_name("icebench"))
-    environment = {"ICEBENCH": icebench, "PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": "summary.md"}
-    script = ROOT / ".ci" / "gate-tables"
-    done = subprocess.run(
-        [script, "mine.toml"], env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1, done.stderr
-    assert "sales/early: files_planned increased 1 -> 2 (+100.0%)" in done.stdout
-    assert done.stdout in Path("summary.md").read_text()
-    action = yaml.safe_load((ROOT / ".github/actions/gate-tables/action.yml").read_text())
-    (step,) = (step for step in action["runs"]["steps"] if "run" in step)
-    assert script.samefile(Path(ROOT, *step["run"].split('"')[1].split("/")[-2:]))
-    assert step["env"]["TABLES"] == "${{ inputs.tables }}"
-    assert list(action["inputs"]) == ["tables"]

@@ -53,7 +53,9 @@ def test_files_are_skipped_by_bounds_that_are_shown(table: icebench.Table) -> No
         "not name = 'a': name has only nulls",
     ]
     some = table.scan("id = 1").explain()
-    assert [each.why for each in some.files if each.is_planned] == ["rows may match; left to test: id = 1"]
+    assert [each.why for each in some.files if each.is_planned] == [
+        "rows may match; left to test: id = 1; id is 1 to 2"
+    ]
     assert {each.why for each in table.scan().explain().files} == {NEEDED}
 
 
@@ -71,6 +73,13 @@ def test_entries_and_manifests_are_skipped_by_partition_fields(table: icebench.T
         "not day > date '1972-01-01': partition field day_month is 1970-01",
         "not day > date '1972-01-01': partition field day_month is 1970-01 to 1971-02",
     ]
+
+
+def test_a_planned_file_has_the_bounds_by_which_its_rows_may_match(table: icebench.Table) -> None:
+    found = table.scan("id <> 2 and day < date '1970-01-03' and name is null").explain()
+    left = "rows may match; left to test: id != 2 and day < date '1970-01-03'"
+    metadata = "id is 1 to 2, partition field day_month is 1970-01, day is date '1970-01-02' to date '1970-01-03'"
+    assert [each.why for each in found.files if each.is_planned] == [f"{left}; {metadata}"]
 
 
 def test_a_manifest_without_live_files_is_not_called_read(table: icebench.Table) -> None:

@@ -1,0 +1,222 @@
+"""A plug-in for pytest: the fixture `iceberg_gate` fails a test whose query plans more of an Iceberg table than it may.
+
+::
+
+    def test_one_user(iceberg_gate):
+        events = icebench.load_table("wh/db/events")
+        iceberg_gate.check(events.scan("user_id = 77"), files=3, bytes=20_000_000)  # at most
+        iceberg_gate.check(events.scan("user_id = 77"))  # what was accepted: `pytest --icebench-accept`
+
+Counts are exact, so what passes once passes on a busy machine, too. pytest loads this module wherever icebench is
+installed; the engine is loaded by the first check.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import icebench
+    from icebench.bench.cases.planned_work import PlannedWork
+
+__all__ = ["IcebergGate"]
+
+_ACCEPT = "--icebench-accept"
+_PROPERTY = "iceberg_gate"
+"""The property of reports that carries counts to the process that writes baselines: with pytest-xdist it is another
+than that of the test."""
+_COLLECTED = "iceberg_gate_collected"
+"""The name under which a worker of pytest-xdist hands over the ids of its tests."""
+
+
+class IcebergGate:
+    """Compares the plans of scans with limits, or with a baseline. It is what the fixture `iceberg_gate` is.
+
+    Args:
+        request: The request of a test.
+    """
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._item: pytest.Item = request.node
+        self._accepts: bool = request.config.getoption(_ACCEPT)
+        benchmark = request.getfixturevalue("benchmark") if "benchmark" in request.fixturenames else None
+        self._extra_info: dict[str, Any] = getattr(benchmark, "extra_info", {})
+        self._names: set[str] = set()
+
+    def check(
+        self,
+        scan: icebench.Scan,
+        name: str | None = None,
+        *,
+        files: int | None = None,
+        bytes: int | None = None,  # noqa: A002 - as `files`: what is limited
+        delete_files: int | None = None,
+        manifests: int | None = None,
+        requests: int | None = None,
+    ) -> PlannedWork:
+        """Plan a scan as a new process would, with no manifest decoded before, and fail if that is more than it may be.
+
+        With limits it may come up to them, and what has no limit is not compared. Without any it may come up to the
+        baseline of its test module, ``test_events.icebench.json`` beside ``test_events.py``, or to 5 % more bytes.
+        ``--icebench-accept`` writes baselines instead of comparing with them.
+
+        Args:
+            scan: Of `icebench.Table.scan`.
+            name: Distinguishes the scans of one test in the baseline; by default their number does.
+            files: The most data files.
+            bytes: The most bytes in them.
+            delete_files: The most delete files and deletion vectors that apply to them.
+            manifests: The most manifests that planning reads.
+            requests: The most requests of planning to the store.
+
+        Returns:
+            What was counted. In a test with the fixture `benchmark` of pytest-benchmark, its `extra_info` has it, too.
+
+        Raises:
+            AssertionError: It is more, or not in the baseline.
+            ConfigError: The baseline cannot be decoded.
+            EngineError: The scan cannot be planned.
+            TypeError: It is no `icebench.Scan`.
+            ValueError: The test has a scan of this name already.
+        """
+        __tracebackhide__ = True
+        # local import: pytest loads this module at its start, for tests of other things, too
+        from icebench.bench.cases import planned_work
+        from icebench.bench.cli import gate_tests
+        from icebench.engine.scan import Scan
+
+        if not isinstance(scan, Scan):
+            raise TypeError(f"a scan of `icebench.Table.scan` is expected, not {type(scan).__name__}")
+        label = self._label(name)
+        test = self._item.nodeid.partition("::")[2]
+        case = f"{test}/{label}" if label else test
+        work = planned_work.planned_work(scan)
+        counters = dict(work.counters)
+        self._extra_info.update({f"{label}/{counter}" if label else counter: n for counter, n in counters.items()})
+        given = {
+            planned_work.FILES: files,
+            planned_work.BYTES: bytes,
+            planned_work.DELETE_FILES: delete_files,
+            planned_work.MANIFESTS: manifests,
+            planned_work.REQUESTS: requests,
+        }
+        limits = {counter: limit for counter, limit in given.items() if limit is not None}
+        if limits:
+            compared = gate_tests.compare_with_limits(limits, counters)
+        elif self._accepts:
+            self._report(case=case, counters=counters)
+            return work
+        else:
+            compared = gate_tests.compare_with_baseline(self._item.path, case, counters)
+        if compared.faults:
+            raise AssertionError(compared.message(scan, counters))
+        if compared.less:
+            self._report(less=list(compared.less))
+        return work
+
+    def _label(self, name: str | None) -> str:
+        label = name or ("" if not self._names else str(len(self._names) + 1))
+        if label in self._names:
+            raise ValueError(f"this test has checked a scan named {label!r}; give another name")
+        self._names.add(label)
+        return label
+
+    def _report(self, **found: object) -> None:
+        self._item.user_properties.append((_PROPERTY, {"module": str(self._item.path), **found}))
+
+
+@pytest.fixture
+def iceberg_gate(request: pytest.FixtureRequest) -> IcebergGate:
+    """Fails the test if a scan plans more files, bytes, delete files, manifests or requests than it may:
+    ``iceberg_gate.check(table.scan("id = 7"), files=3)``, or without limits, as the baseline of the test module says.
+    """
+    return IcebergGate(request)
+
+
+class _Session:
+    """What the reports of a session say, in the process that has all of them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._accepts: bool = config.getoption(_ACCEPT)
+        self._cases: dict[Path, dict[str, dict[str, int]]] = {}
+        self._passed: dict[Path, set[str]] = {}
+        self._collected: dict[Path, set[str]] = {}
+        self._lines: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" or not report.passed:
+            return
+        module, test = self._place(report.nodeid)
+        for name, found in report.user_properties:
+            if name == _PROPERTY and isinstance(found, dict):
+                module = Path(found["module"])
+                self._lines += found.get("less", ())
+                if "case" in found:
+                    self._cases.setdefault(module, {})[found["case"]] = found["counters"]
+        self._passed.setdefault(module, set()).add(test)
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        if self._accepts:
+            self._collect(item.nodeid)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - pytest-xdist, which has its type, may be missing
+        for nodeid in getattr(node, "workeroutput", {}).get(_COLLECTED, ()):
+            self._collect(nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        if hasattr(self._config, "workeroutput"):
+            ids = [f"{module}::{test}" for module, tests in self._collected.items() for test in tests]
+            self._config.workeroutput[_COLLECTED] = sorted(ids)
+        elif self._accepts:
+            self._lines = self._accept()
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._lines:
+            terminalreporter.section("icebench")
+            title = "Accepted:" if self._accepts else f"Less than the baseline; pytest {_ACCEPT} keeps it so:"
+            for line in [title, *self._lines]:
+                terminalreporter.write_line(line)
+
+    def _accept(self) -> list[str]:
+        from icebench.bench.cli.gate_tests import accept_cases, baseline_of  # local import: as in `IcebergGate.check`
+
+        lines = []
+        for module, passed in sorted(self._passed.items()):
+            cases = self._cases.get(module, {})
+            if cases or baseline_of(module).is_file():
+                collected = None if self._collects_some() else self._collected.get(module)
+                lines += accept_cases(module, cases, passed, collected)
+        return lines or ["nothing: the baselines are as they were"]
+
+    def _collects_some(self) -> bool:
+        """Whether a module may have tests that pytest was not asked to collect."""
+        return any("::" in each for each in self._config.args) or bool(self._config.getoption("lf", default=False))
+
+    def _collect(self, nodeid: str) -> None:
+        module, test = self._place(nodeid)
+        self._collected.setdefault(module, set()).add(test)
+
+    def _place(self, nodeid: str) -> tuple[Path, str]:
+        path, _, test = nodeid.partition("::")
+        return self._config.rootpath / path, test
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Adds the option that writes baselines."""
+    group = parser.getgroup("icebench", "gates of Iceberg tables")
+    group.addoption(_ACCEPT, action="store_true", help="write the baselines of iceberg_gate")
+    # pytest rewrites the assertions of each distribution that has a plug-in: here of an engine, which it would compile
+    # again, and slow down. There is no public way to decline.
+    marked = getattr(pluginmanager.rewrite_hook, "_must_rewrite", None)
+    if isinstance(marked, set):
+        marked.discard("icebench")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Follows the reports of the session."""
+    config.pluginmanager.register(_Session(config), "icebench-session")
