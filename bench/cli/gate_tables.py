@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 import icebench
-from icebench.bench.cases.counters import NO_ROWS, environment
 from icebench.bench.cli.run import CACHE
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.experiment import load_experiment
-from icebench.bench.gate.baseline import Baseline, CaseResult
+from icebench.bench.gate.cases.count_cases import NO_ROWS, environment
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult
 from icebench.bench.progress import silent
 from icebench.bench.runs.preparation import Preparation
 from icebench.bench.trials.planning import Planning

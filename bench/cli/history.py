@@ -14,16 +14,16 @@ from random import Random
 
 import click
 
-from icebench.bench.cases import tables, work
-from icebench.bench.cases.measured_revision import measure
-from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.history_store import read_history, record_revision
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
-from icebench.bench.gate.recorded_revisions import Entry, by_reference, series_of
-from icebench.bench.gate.verdict import ExitCode
+from icebench.bench.gate.cases import tables, work
+from icebench.bench.gate.decisions.counter_verdict import ExitCode
+from icebench.bench.gate.decisions.history import Entry, by_reference, series_of
+from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable, build, commit_of
+from icebench.bench.gate.revisions.measure import measure
 from icebench.bench.report.history_console import print_history
 
 CASES = (
