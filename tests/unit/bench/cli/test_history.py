@@ -213,3 +213,14 @@ def test_cases_that_nobody_else_has_measure_nothing(root: Path, sides: dict[str,
     assert code == 4
     assert "bench/: not committed" in text
     assert not entries()
+
+
+def test_the_digest_of_cases_is_of_what_they_do_not_of_where_their_modules_lie() -> None:
+    before = cases_digest(["from a.work import rows\n\nMOST = 3\n\n\ndef case():\n    return rows(MOST)\n"])
+    moved = cases_digest(
+        ["from a.b.work import rows\nimport json\n\nMOST = 3\n\n\ndef case():\n    return rows(MOST)\n"]
+    )
+    changed = cases_digest(["from a.work import rows\n\nMOST = 4\n\n\ndef case():\n    return rows(MOST)\n"])
+    assert before == moved != changed
+    assert before.startswith("statements-"), "digests of whole files are of another kind"
+    assert cases_digest() not in {before, changed}
