@@ -18,6 +18,11 @@ _ASSUMED_COUNTS_FOR = 8.0
 """Degrees of freedom that the assumed spread counts for, beside what kept runs have."""
 
 
+_LEAST_SHARE = 0.5
+"""Of the assumed spread, that an estimate has at least: where rounds have heavy tails, they explain more than they
+make, and a spread of nearly nothing would claim what the next machine does not confirm."""
+
+
 @dataclass(frozen=True)
 class ProcessSpread:
     """A standard deviation of ln(head / base) between processes.
@@ -70,7 +75,8 @@ def fitted(observed: Sequence[Observed], beside: ProcessSpread = ASSUMED) -> tup
 
 
 def estimated(observed: Sequence[Observed], runs: int) -> ProcessSpread:
-    """The spread that kept runs show, shrunk towards `ASSUMED`; that itself where there are fewer than `FEWEST_RUNS`.
+    """The spread that kept runs show, shrunk towards `ASSUMED` and at least half of it; that itself where there are
+    fewer than `FEWEST_RUNS`.
 
     Args:
         observed: Ratios of the runs.
@@ -80,4 +86,5 @@ def estimated(observed: Sequence[Observed], runs: int) -> ProcessSpread:
         return ASSUMED
     variance, freedom = fitted(observed)
     shrunk = _ASSUMED_COUNTS_FOR * ASSUMED.deviation**2 + freedom * max(variance, 0.0)
-    return ProcessSpread(math.sqrt(shrunk / (_ASSUMED_COUNTS_FOR + freedom)), runs)
+    deviation = math.sqrt(shrunk / (_ASSUMED_COUNTS_FOR + freedom))
+    return ProcessSpread(max(deviation, _LEAST_SHARE * ASSUMED.deviation), runs)

@@ -54,6 +54,10 @@ def test_noise_of_rounds_is_no_spread_of_processes() -> None:
     assert fitted([noisy, quiet])[0] == pytest.approx(0.04**2, rel=0.05)
 
 
+def test_no_machine_is_so_calm_that_processes_do_not_differ() -> None:
+    assert estimated(runs_of(0.0, runs=300, processes=5), 300).deviation == ASSUMED.deviation / 2
+
+
 def test_one_process_shows_no_spread() -> None:
     one = Series(np.ones(3), np.array([(0, i) for i in range(3)]))
     assert between_processes([(one, one)]) is None
