@@ -20,7 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     import icebench
-    from icebench.bench.cases.planned_work import PlannedWork
+    from icebench.bench.gate.cases.planned_work import PlannedWork
 
 __all__ = ["IcebergGate"]
 
@@ -84,8 +84,8 @@ class IcebergGate:
         """
         __tracebackhide__ = True
         # local import: pytest loads this module at its start, for tests of other things, too
-        from icebench.bench.cases import planned_work
         from icebench.bench.cli import gate_tests
+        from icebench.bench.gate.cases import planned_work
         from icebench.engine.scan import Scan
 
         if not isinstance(scan, Scan):

@@ -19,8 +19,8 @@ from functools import partial
 
 import numpy as np
 
-from icebench.bench.cases.timing import TIMED
-from icebench.bench.gate.timing import CONFIRMING, LOOKS, Stand, confirm, overall, screen
+from icebench.bench.gate.cases.time_cases import TIMED
+from icebench.bench.gate.decisions.time_verdict import CONFIRMING, LOOKS, Stand, confirm, overall, screen
 from icebench.bench.statistics.claims import Floats
 
 FALSE_ALARMS = 0.01

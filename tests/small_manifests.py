@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 import icebench
-from icebench.bench.cases.tables import ITEM, PAID, sales
+from icebench.bench.gate.cases.tables import ITEM, PAID, sales
 from icebench.engine.plan import planner
 
 FILTER, COLUMNS = f"{PAID} > 5000.00", (ITEM, PAID)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.baseline import Baseline, decode
+from icebench.bench.gate.decisions.baseline import Baseline, decode
 
 
 def read_baseline(path: Path) -> Baseline:

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from icebench.bench.cases.revisions import commit_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.errors import BenchError, ConfigError
-from icebench.bench.gate.verdict import ExitCode
+from icebench.bench.gate.decisions.counter_verdict import ExitCode
+from icebench.bench.gate.revisions.build import commit_of
 
 _FOUND = re.compile(r"^([0-9a-f]{40}) is the first bad commit", re.MULTILINE)
 

@@ -14,13 +14,13 @@ import click
 from rich.table import Table
 from scipy import stats
 
-from icebench.bench.cases.pairs import Pairs
-from icebench.bench.cases.revisions import WORKTREE, Revision, build, planted
 from icebench.bench.cli.compare_revisions import CACHE, processors, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.timing import Stand, overall
+from icebench.bench.gate.decisions.time_verdict import Stand, overall
+from icebench.bench.gate.revisions.build import WORKTREE, Revision, build, planted
+from icebench.bench.gate.revisions.pairs import Pairs
 
 CASES = ("scan/large/decimals", "plan/many/cold/no-filter")
 _SLOWED = "engine/formats/parquet/readers.py"

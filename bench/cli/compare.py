@@ -16,6 +16,7 @@ from icebench.bench.definition import Definition
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.run_file import read_run
 from icebench.bench.report.console import compared
+from icebench.bench.report.kept_runs import with_spread
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Comparison
 from icebench.bench.report.run_comparison import PARTS, compare_runs, differences
@@ -55,14 +56,14 @@ def compare(
     """
     runs = [_run_of(context, name) for name in names]
     if of is None and len(runs) == 2 and all(runs):
-        made = of_runs([run for run in runs if run is not None], force)
+        made = of_runs([run for run in runs if run is not None], force, context.places.all_runs())
     elif any(runs):
         raise click.UsageError("either two runs, or names of layouts (of a run: --run)")
     elif force:
         raise click.UsageError("--force is for two runs")
     else:
         path = context.places.latest_run() if of is None else find_run(context, of)
-        run = read_run(path)
+        run = with_spread(read_run(path), context.places.all_runs())
         costing = Costing.parse(Definition(run.environment.get("definition") or {}))
         if profile is not None:
             costing = replace(costing, profile=PROFILES[profile])
@@ -75,13 +76,13 @@ def compare(
         out.print(part)
 
 
-def of_runs(paths: Sequence[Path], force: Sequence[str]) -> Comparison:
-    """The second run against the first.
+def of_runs(paths: Sequence[Path], force: Sequence[str], kept: Sequence[Path]) -> Comparison:
+    """The second run against the first; `kept` are the runs that show what processes differ by.
 
     Raises:
         ConfigError: They are not comparable, in something that is not to be ignored.
     """
-    base, head = (read_run(path) for path in paths)
+    base, head = (with_spread(read_run(path), kept) for path in paths)
     found = [each for each in differences(base, head) if each.part not in force]
     if found:
         needed = " ".join(f"--force {part}" for part in dict.fromkeys(each.part for each in found))

@@ -16,25 +16,25 @@ from random import Random
 
 from rich.table import Table
 
-from icebench.bench.cases import tables, timing
-from icebench.bench.cases.counters import environment
-from icebench.bench.cases.pairs import Pairs, Side, compare_revisions, count_now, undecided
-from icebench.bench.cases.revisions import OutOfTime, Revision, build
-from icebench.bench.cases.timing import TIMED
-from icebench.bench.cases.work import cases
 from icebench.bench.cli.baselines import read_baseline
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.baseline import Baseline
-from icebench.bench.gate.outcome import Outcome, as_json, as_junit, as_markdown
-from icebench.bench.gate.timing import Stand
+from icebench.bench.gate.cases import tables, time_cases
+from icebench.bench.gate.cases.count_cases import environment
+from icebench.bench.gate.cases.time_cases import TIMED
+from icebench.bench.gate.cases.work import cases
+from icebench.bench.gate.decisions.baseline import Baseline
+from icebench.bench.gate.decisions.outcome import Outcome, as_json, as_junit, as_markdown
+from icebench.bench.gate.decisions.time_verdict import Stand
+from icebench.bench.gate.revisions.build import OutOfTime, Revision, build
+from icebench.bench.gate.revisions.pairs import Pairs, Side, compare_revisions, count_now, undecided
 from icebench.bench.machine import Machine
 from icebench.bench.report.flame import render_regression
 from icebench.bench.tables.cache import source_digest
 
 CACHE = Path("datasets/cache/gate")
-_BENCH = Path(tables.__file__).parents[1]
+_BENCH = Path(tables.__file__).parents[2]
 _READERS = frozenset({"plan", "read", "inspect", "frames", "spark", "spark_source", "maintenance", "scan.py"})
 """What of an engine has no part in the tables that are timed."""
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -166,13 +166,13 @@ def warehouse_of(side: Revision, cache: Path, seconds: float = math.inf) -> Path
     Raises:
         OutOfTime: It takes longer.
     """
-    made_by = f"{_writer_of(side)} {timing.SCALE} {Path(tables.__file__).read_text(encoding='utf-8')}"
+    made_by = f"{_writer_of(side)} {time_cases.SCALE} {Path(tables.__file__).read_text(encoding='utf-8')}"
     folder = cache / f"tables-{_digest(made_by)}"
     ready = folder / ".ready"
     if not ready.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        side.run("icebench.bench.cases.timing", str(folder), "--build", seconds=seconds)
+        side.run("icebench.bench.gate.cases.time_cases", str(folder), "--build", seconds=seconds)
         ready.touch()
     return folder
 
@@ -188,7 +188,7 @@ def counted_once(side: Side, seconds: float, *, cache: Path) -> str:
     """What a side counts, as a baseline's text. It is exact, so that the same sources in the same environment are
     counted once; a directory of an engine is named by its sources."""
     assert isinstance(side, Revision)
-    harness = source_digest([_BENCH / part for part in ("cases", "workloads", "engines/checksum.py")])
+    harness = source_digest([_BENCH / part for part in ("gate/cases", "workloads", "engines/checksum.py")])
     path = cache / f"counts-{_digest(f'{side.folder.name} {side.python} {harness} {environment()}')}.json"
     if not path.is_file():
         write_whole(path, count_now(side, seconds))

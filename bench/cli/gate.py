@@ -18,15 +18,14 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from icebench.bench.cases.counters import counted
-from icebench.bench.cases.revisions import WORKTREE, Unbuildable
 from icebench.bench.cli.baselines import read_baseline
 from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import BenchError, ConfigError
-from icebench.bench.gate.baseline import Baseline, decode, encode
-from icebench.bench.gate.verdict import (
+from icebench.bench.gate.cases.count_cases import counted
+from icebench.bench.gate.decisions.baseline import Baseline, decode, encode
+from icebench.bench.gate.decisions.counter_verdict import (
     SLIGHT,
     Accepted,
     Change,
@@ -38,6 +37,7 @@ from icebench.bench.gate.verdict import (
     compare,
     is_slight,
 )
+from icebench.bench.gate.revisions.build import WORKTREE, Unbuildable
 
 HASH_SEEDS = (0, 1, 2, 3, 4)
 """A counter is admitted to the baseline when fresh processes with these hash seeds agree on it."""
@@ -195,7 +195,7 @@ def runs_of_fresh_processes(seeds: Sequence[int] = HASH_SEEDS) -> list[Baseline]
 
 def _run_of(seed: int) -> Baseline:
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    command = [sys.executable, "-m", "icebench.bench.cases.counters"]
+    command = [sys.executable, "-m", "icebench.bench.gate.cases.count_cases"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

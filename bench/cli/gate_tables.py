@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import icebench
-from icebench.bench.cases.counters import NO_ROWS, environment
-from icebench.bench.cases.planned_work import GATED, planned_work
 from icebench.bench.cli.run import CACHE
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.experiment import load_experiment
-from icebench.bench.gate.baseline import Baseline, CaseResult
+from icebench.bench.gate.cases.count_cases import NO_ROWS, environment
+from icebench.bench.gate.cases.planned_work import GATED, planned_work
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult
 from icebench.bench.progress import silent
 from icebench.bench.runs.preparation import Preparation
 from icebench.bench.trials.planning import Planning

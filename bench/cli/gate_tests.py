@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import icebench
-from icebench.bench.cases.counters import NO_ROWS
-from icebench.bench.cases.planned_work import planning_stages
 from icebench.bench.cli.baselines import read_baseline
 from icebench.bench.cli.places import write_whole
-from icebench.bench.gate.baseline import Baseline, CaseResult, encode
-from icebench.bench.gate.verdict import Change, Finding, accept, compare
+from icebench.bench.gate.cases.count_cases import NO_ROWS
+from icebench.bench.gate.cases.planned_work import planning_stages
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, encode
+from icebench.bench.gate.decisions.counter_verdict import Change, Finding, accept, compare
 
 ACCEPT = "--icebench-accept"
 """The option of pytest that writes baselines."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
@@ -14,16 +15,16 @@ from random import Random
 
 import click
 
-from icebench.bench.cases import tables, work
-from icebench.bench.cases.measured_revision import measure
-from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.history_store import read_history, record_revision
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
-from icebench.bench.gate.recorded_revisions import Entry, by_reference, series_of
-from icebench.bench.gate.verdict import ExitCode
+from icebench.bench.gate.cases import tables, work
+from icebench.bench.gate.decisions.counter_verdict import ExitCode
+from icebench.bench.gate.decisions.history import Entry, by_reference, series_of
+from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable, build, commit_of
+from icebench.bench.gate.revisions.measure import measure
 from icebench.bench.report.history_console import print_history
 
 CASES = (
@@ -139,10 +140,21 @@ def _recorded(
     return replace(entry, cases=cases, environment={"cpu": cpu_model(), "cases": cases_digest(), **software})
 
 
-def cases_digest() -> str:
-    """Names the cases and their tables, which revisions must have in common to be comparable."""
-    text = "".join(map(getsource, (tables, work)))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def cases_digest(sources: Sequence[str] | None = None) -> str:
+    """Names the cases and their tables, which revisions must have in common to be comparable.
+
+    It is of the statements of the modules but for the imports at their top, so that moving modules does not change it.
+    Digests without the prefix ``statements-`` are of whole files, and cannot be compared with these.
+
+    Args:
+        sources: The source of each module; None for that of the cases.
+    """
+    digest = hashlib.sha256()
+    for text in [getsource(module) for module in (tables, work)] if sources is None else sources:
+        for statement in ast.parse(text).body:
+            if not isinstance(statement, ast.Import | ast.ImportFrom):
+                digest.update(f"{ast.get_source_segment(text, statement)}\n".encode())
+    return f"statements-{digest.hexdigest()[:12]}"
 
 
 def _reference(asked: str | None, known: Sequence[Entry], root: Path) -> str:

@@ -26,8 +26,8 @@ from asv.util import UserError, is_na, load_json
 
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.kinds import Kind, kind_of
-from icebench.bench.gate.recorded_revisions import TIME, Entry, Measured
+from icebench.bench.gate.decisions.counter_kinds import Kind, kind_of
+from icebench.bench.gate.decisions.history import TIME, Entry, Measured
 
 MACHINE = "history"
 _SUITE = "history."

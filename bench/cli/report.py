@@ -15,6 +15,7 @@ from icebench.bench.report.build import build_report
 from icebench.bench.report.console import renderables, verdict
 from icebench.bench.report.exports import comparison_of, exported
 from icebench.bench.report.html import picture, render
+from icebench.bench.report.kept_runs import with_spread
 from icebench.bench.report.model import Comparison, Report
 
 
@@ -49,7 +50,7 @@ def report(
 ) -> None:
     """Write the report of a run, the latest unless a run file or a run id is given."""
     path = context.places.latest_run() if run is None else find_run(context, run)
-    found = read_run(path)
+    found = with_spread(read_run(path), context.places.all_runs())
     made = build_report(found, results_file=str(path))
     if form is not None:
         print_form(context, form, comparison_of(made, found.records))

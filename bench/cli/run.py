@@ -226,8 +226,10 @@ def _conclude(context: Context, result: Finished, output: Path | None) -> int:
     # local import: reports take a second of SciPy and matplotlib, which a wrong argument need not wait for
     from icebench.bench.cli.report import print_verdict, write_report
     from icebench.bench.report.build import build_report
+    from icebench.bench.report.kept_runs import with_spread
 
-    made = build_report(result.run, results_file=str(result.path))
+    run = with_spread(result.run, context.places.all_runs())
+    made = build_report(run, results_file=str(result.path))
     print_verdict(context, made, lines=VERDICT_LINES)
     page = write_report(context, made, result.path, output)
     said = f"\nresults: {result.path}\nreport:  {page}\n{made.answer}"

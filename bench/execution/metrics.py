@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from icebench.bench.execution.measurement import Figure, kind_of
 from icebench.bench.records.case import Case, Cost, Measured, Sample
 from icebench.bench.records.record import Record
+from icebench.bench.statistics.process_spread import ASSUMED, ProcessSpread
 
 Value = Callable[[Cost], float | None]
 
@@ -17,10 +19,15 @@ _COSTS: tuple[tuple[str, Value], ...] = (
 )
 
 
-def records_of(measured: Iterable[Measured]) -> tuple[Record, ...]:
-    """The series of every case: costs of its samples, costs compared with its base's, rates, and counted figures."""
+def records_of(measured: Iterable[Measured], spread: ProcessSpread = ASSUMED) -> tuple[Record, ...]:
+    """The series of every case: costs of its samples, costs compared with its base's, rates, and counted figures.
+
+    Args:
+        measured: The cases.
+        spread: What is known of processes of the machine.
+    """
     found = {each.case: each for each in measured}
-    return tuple(record for each in found.values() for record in _of_case(each, found))
+    return tuple(replace(r, spread=spread) for each in found.values() for r in _of_case(each, found))
 
 
 def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Record]:

@@ -21,6 +21,7 @@ from icebench.bench.errors import CorruptRecords
 from icebench.bench.execution.metrics import records_of
 from icebench.bench.records.case import Case, Cost, Evidence, Measured, Sample
 from icebench.bench.records.record import Failure, Record, Skipped
+from icebench.bench.statistics.process_spread import ASSUMED, ProcessSpread
 
 FORMAT = 2
 """The version of this file format; a reader refuses another."""
@@ -31,7 +32,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """What a results file holds. `complete` is False for a run that was interrupted; `order` has the cases as their
-    samples refer to them, None for one that was taken back."""
+    samples refer to them, None for one that was taken back; `spread` is what is known of processes of its machine."""
 
     run_id: str
     environment: Mapping[str, Any]
@@ -41,11 +42,12 @@ class Run:
     rounds: tuple[Mapping[str, Any], ...] = ()
     order: tuple[Case | None, ...] = ()
     complete: bool = True
+    spread: ProcessSpread = ASSUMED
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
         """The series that reports show."""
-        return records_of(self.measured)
+        return records_of(self.measured, self.spread)
 
     @property
     def experiment(self) -> str:

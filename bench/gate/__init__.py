@@ -1,5 +1,5 @@
-"""The gate of tier 0: exact work counters of fixed cases against a committed baseline.
+"""The gate: whether an engine does more work than it did, or takes longer.
 
-Pure: values in, a verdict out. Reading the baseline, running the cases and printing belong to
-    `icebench.bench.cli.gate`.
+`cases` are what is counted and timed, in the processes of one engine. `revisions` builds engines of other commits and
+runs cases in pairs of their processes. `decisions` says what the figures mean; it is pure.
 """

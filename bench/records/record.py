@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from icebench.bench.statistics.process_spread import ASSUMED, ProcessSpread
 from icebench.bench.statistics.summary import summarize
 
 Places = tuple[tuple[int, int], ...]
@@ -18,7 +19,7 @@ class Record:
     what names stand for. The metrics are named in ``docs/design/measuring.md``. `places` has the process and round of
     each sample: two records of one workload are compared in the pairs that both have. `summary` is derived from the
     samples by `icebench.bench.statistics`; `counters` are exact, never clocks; `checksum` identifies the rows that were
-    delivered, equal for every engine that is right.
+    delivered, equal for every engine that is right; `spread` is what is known of processes of the machine.
     """
 
     workload: str
@@ -35,6 +36,7 @@ class Record:
     counters: Mapping[str, int] = field(default_factory=dict)
     checksum: str | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
+    spread: ProcessSpread = ASSUMED
 
     def __post_init__(self) -> None:
         if not self.places:

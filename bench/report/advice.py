@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from rich import box
 from rich.console import Console, RenderableType
-from rich.table import Table as Grid
+from rich.padding import Padding
 from rich.text import Text
 
 import icebench
@@ -16,6 +15,7 @@ from icebench.bench.advise.advice import Advice, Effect, Recommendation, storage
 from icebench.bench.advise.candidates import todays_layout
 from icebench.bench.advise.statements import icebench_commands, spark_statements
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
+from icebench.bench.report.console import height, opening_rows
 from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from icebench.bench.report.profile import Place
 from icebench.bench.report.quantities import count, digits, duration, quantity
@@ -103,40 +103,39 @@ def advice_lines(
         block: list[RenderableType] = [Text(f"{number}. {headline(each, advice)}", style="bold")]
         block += [Text(f"   {line}") for line in evidence(each, advice)]
         if number == 1:
-            block.append(_grid(each))
+            block.append(Padding(opening_rows(_by_query(each), _SHOWN_QUERIES), (0, 0, 0, 3), expand=False))
         own, sql = statements(each, table, place)
         block += [Text(f"   {line}", style="green") for line in (*sql, *own)]
         blocks.append(block)
-    left = lines - 1 - _height(console, parts)
+    left = lines - 1 - height(console, *parts)
     for block in blocks:
         for shown in (block, [part for part in block if isinstance(part, Text)], block[:1]):
-            if _height(console, shown) <= left:
+            if (needed := height(console, *shown)) <= left:
                 parts += shown
-                left -= _height(console, shown)
+                left -= needed
                 break
     yield from parts
     yield Text("--html FILE shows all, --json prints it", style="dim")
 
 
-def _height(console: Console, parts: Sequence[RenderableType]) -> int:
-    return sum(len(console.render_lines(part, pad=False)) for part in parts)
-
-
-def _grid(each: Recommendation) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for name in ("   query", "weight", "files today", "then", "bytes today", "then"):
-        grid.add_column(name, justify="left" if name == "   query" else "right", no_wrap=True)
-    effects = sorted(each.effects, key=lambda e: -e.query.weight * e.before.bytes_read)
-    for effect in effects[:_SHOWN_QUERIES]:
-        grid.add_row(
-            f"   {effect.query.name}",
-            digits(effect.query.weight),
-            digits(effect.before.files),
-            digits(effect.after.files),
-            quantity(effect.before.bytes_read, "bytes"),
-            quantity(effect.after.bytes_read, "bytes"),
+def _by_query(each: Recommendation) -> Table:
+    """What each query reads today and with the layout, what is read most first."""
+    rows = tuple(
+        (
+            plain(effect.query.name, effect.query.filter or "all rows"),
+            Cell(text=digits(effect.query.weight)),
+            Cell(text=digits(effect.before.files)),
+            Cell(text=digits(effect.after.files)),
+            *(Cell(text=quantity(r.bytes_read, "bytes")) for r in (effect.before, effect.after, effect.worst)),
         )
-    return grid
+        for effect in _most_read_first(each)
+    )
+    columns = ("query", "weight", "files today", "then", "bytes today", "then", "at most")
+    return Table(title="By query", columns=columns, rows=rows)
+
+
+def _most_read_first(each: Recommendation) -> list[Effect]:
+    return sorted(each.effects, key=lambda effect: -effect.query.weight * effect.before.bytes_read)
 
 
 def advice_values(advice: Advice, table: icebench.Table, place: Place) -> dict[str, Any]:
@@ -253,23 +252,11 @@ def _front(advice: Advice) -> Section | None:
 
 
 def _effects(each: Recommendation, number: int, commands: tuple[tuple[str, tuple[str, ...]], ...]) -> Section:
-    dots, rows = [], []
-    for effect in each.effects:
+    dots = []
+    for effect in _most_read_first(each):
         before, after, worst = (r.bytes_read / 1e6 for r in (effect.before, effect.after, effect.worst))
         advised = Point(series=_ADVISED, value=after, low=min(after, worst), high=max(after, worst))
         dots.append(DotRow(label=effect.query.name, points=(Point(series=_TODAY, value=before), advised)))
-        figures = (
-            digits(effect.query.weight),
-            digits(effect.before.files),
-            digits(effect.after.files),
-            quantity(effect.before.bytes_read, "bytes"),
-            quantity(effect.after.bytes_read, "bytes"),
-            quantity(effect.worst.bytes_read, "bytes"),
-        )
-        rows.append(
-            (plain(effect.query.name, effect.query.filter or "all rows"), *(Cell(text=text) for text in figures))
-        )
-    columns = ("query", "weight", "files today", "then", "bytes today", "then", "at most")
     return Section(
         key=f"effects-{number}",
         title=f"{number}. {each.layout.name}",
@@ -283,6 +270,6 @@ def _effects(each: Recommendation, number: int, commands: tuple[tuple[str, tuple
                 panels=(DotPanel(title="", rows=tuple(dots)),),
             ),
         ),
-        tables=(Table(title="By query", columns=columns, rows=tuple(rows)),),
+        tables=(_by_query(each),),
         commands=commands,
     )

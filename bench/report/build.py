@@ -41,7 +41,6 @@ GLOSSARY = (
         "Hodges-Lehmann estimate over pairs of samples from the same round, with the interval of the signed-rank test. "
         "Five pairs can reach 93.75% confidence at most; the confidence that was reached stands beside the interval.",
     ),
-    Fact("Claim", assumptions()),
     Fact("Round", "Every case once, in an order drawn anew, so that a drift of the machine touches all alike."),
     Fact("False-positive rate", "The share of the files without a matching row that is planned."),
     Fact("Recall", "The share of the files with a matching row that is planned; below 100% rows are lost."),
@@ -70,7 +69,7 @@ def build_report(run: Run, *, results_file: str) -> Report:
         facts=tuple(_facts(run)),
         reproduce=tuple(_reproduce(run, results_file)),
         complete=run.complete,
-        glossary=GLOSSARY if records else (),
+        glossary=(*GLOSSARY, Fact("Claim", assumptions(run.spread))) if records else (),
     )
 
 

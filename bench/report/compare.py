@@ -39,7 +39,7 @@ def between(cases: Sequence[tuple[Record, Record]]) -> Effect | None:
 
 def series_of(record: Record) -> Series:
     """The record's samples, for statistics."""
-    return Series(np.array(record.samples), np.array(record.places))
+    return Series(np.array(record.samples), np.array(record.places), record.spread)
 
 
 def median(record: Record) -> float:

@@ -69,7 +69,7 @@ def _fitting(parts: Sequence[RenderableType], console: Console, *, lines: int, r
     """The parts that fit; the last line says what was left out and where the rest is."""
     left, omitted = lines - 1, 0
     for part in parts:
-        needed = len(console.render_lines(part, pad=False))
+        needed = height(console, part)
         if needed > left:
             omitted += 1
             continue
@@ -77,6 +77,11 @@ def _fitting(parts: Sequence[RenderableType], console: Console, *, lines: int, r
         yield part
     more = f"{omitted} more remarks and findings, and all" if omitted else "All"
     yield Text(f"{more} tables: {rest}", style="dim")
+
+
+def height(console: Console, *parts: RenderableType) -> int:
+    """How many lines the parts take in this terminal."""
+    return sum(len(console.render_lines(part, pad=False)) for part in parts)
 
 
 def _without_details(table: Table) -> Table:
@@ -96,9 +101,17 @@ def _section(section: Section) -> Iterator[RenderableType]:
         yield _grid(table)
 
 
+def opening_rows(table: Table, most: int) -> Grid:
+    """The first rows of a table, which has the most expensive ones first, each in a line, without its title."""
+    short = _without_details(replace(table, title="", rows=table.rows[:most]))
+    grid = _grid(short)
+    grid.show_edge = False
+    return grid
+
+
 def _grid(table: Table) -> Grid:
     grid = Grid(
-        title=table.title,
+        title=table.title or None,
         caption=table.note or None,
         title_justify="left",
         caption_justify="left",

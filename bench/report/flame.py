@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icebench.bench.gate.outcome import Outcome
-from icebench.bench.gate.stacks import Frame, tree
+from icebench.bench.gate.decisions.outcome import Outcome
+from icebench.bench.gate.decisions.stacks import Frame, tree
 from icebench.bench.report.html import page
 from icebench.bench.report.quantities import quantity
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table as Grid
 
-from icebench.bench.gate.recorded_revisions import TIME, Change, Entry, Series
+from icebench.bench.gate.decisions.history import TIME, Change, Entry, Series
 from icebench.bench.report.quantities import count, digits, times
 
 _BLOCKS = "\N{LOWER ONE EIGHTH BLOCK}▂▃▄▅▆▇\N{FULL BLOCK}"

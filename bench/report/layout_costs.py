@@ -263,7 +263,7 @@ def _means_by_round(series: Records, layout: str, timed: Grid, costing: Costing)
     means = _by_round(known, costing) if known and len(known) == len(by_case) else {}
     if not means or min(means.values()) <= 0:
         return None
-    return Series(np.array(list(means.values())), np.array(list(means)))
+    return Series(np.array(list(means.values())), np.array(list(means)), next(iter(known.values())).spread)
 
 
 def _series(record: Record | None) -> Series | None:

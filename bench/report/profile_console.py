@@ -10,6 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 import icebench
+from icebench.bench.report.console import height
 from icebench.bench.report.profile import NOTHING, Place, age, bins, fix_commands, headline
 from icebench.bench.report.quantities import digits, quantity
 
@@ -32,18 +33,18 @@ def profile_lines(
     says. `filtered` has the share of queries that filter by a column or partition field."""
     title = Text(f"{profile.name}: {headline(profile)}", style="bold")
     opening: list[RenderableType] = [title, _summary(profile, filtered), _histogram(profile)]
-    left = lines - 1 - _LAST_LINES - sum(_height(console, part) for part in opening)
+    left = lines - 1 - _LAST_LINES - height(console, *opening)
     reasons = [_reason(number, *found) for number, found in enumerate(fixes(profile, place), 1)]
     columns = _columns_by_depth(profile, filtered)
-    room = _height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS], filtered)) if columns else 0
+    room = height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS], filtered)) if columns else 0
     shown: list[RenderableType] = []
     for part in reasons:
-        if sum(_height(console, each) for each in (*shown, part)) + room > left:
+        if height(console, *shown, part) + room > left:
             break
         shown.append(part)
-    left -= sum(_height(console, part) for part in shown)
+    left -= height(console, *shown)
     most = min(len(columns), max(0, left))
-    while most and _height(console, _column_grid(profile, columns[:most], filtered)) > left:
+    while most and height(console, _column_grid(profile, columns[:most], filtered)) > left:
         most -= 1
     yield from opening
     if most:
@@ -59,10 +60,6 @@ def profile_lines(
     hidden += [f"{len(reasons) - len(shown):,} reasons"] if len(reasons) > len(shown) else []
     more = f"{' and '.join(hidden)} more: " if hidden else ""
     yield Text(f"{more}--html FILE draws all, --json prints it", style="dim")
-
-
-def _height(console: Console, part: RenderableType) -> int:
-    return len(console.render_lines(part, pad=False))
 
 
 def _grid() -> Grid:

@@ -102,7 +102,8 @@ def _counted(experiment: Experiment) -> Estimate:
     known = all(workload.known_bytes for workload in workloads)
     return Estimate(
         cases=sum(count for _, count, _ in parts),
-        seconds=(seconds + tables * _BUILD_SECONDS) * experiment.processes,
+        # Further processes find the tables that the first one made.
+        seconds=seconds * experiment.processes + tables * _BUILD_SECONDS,
         size=round(sum(_bytes_made(workload, layouts) for workload in workloads)) if known else None,
         basis="by rule of thumb, right within a factor of three",
     )

@@ -10,9 +10,18 @@ away, and is why an engine used to win against its own twin: the interval is the
    is that of the rounds' means over cases, a variance clustered by rounds (Liang and Zeger 1986), and at least what it
    would be if they shared nothing.
 3. Over processes: Student's t, its variance moderated by what is known beforehand (Smyth 2004, "Linear models and
-   empirical Bayes methods"): as if `_PROCESS.weight` more processes had been seen, or fewer where the noise of few
-   rounds is most of it (Satterthwaite's degrees of freedom). So one process alone can claim what is far beyond what
-   processes differ by, and nothing else.
+   empirical Bayes methods"): as if `_PROCESSES` more processes had been seen, or fewer where the noise of few rounds is
+   most of it (Satterthwaite's degrees of freedom). So one process alone can claim what is far beyond what processes
+   differ by, and nothing else.
+
+Priors, in standard deviations of logarithms:
+
+| of | deviation | counts as | from |
+|---|---|---|---|
+| rounds of a case | `_ROUND`, 10 % | 2 rounds | assumed |
+| a ratio between processes | `process_spread.ASSUMED`, 4 % | `_PROCESSES`, 8 | assumed, or kept runs |
+| the same, besides | `_RESTLESS`, 1 % of the variance of a round | - | assumed |
+| the machine's speed between two runs | `_RUN_DEVIATION`, 10 % | - | assumed |
 
 The null hypothesis is not "equal" (nothing is) but "within `LEAST_EFFECT`". Claims that are read together are corrected
 by Holm's method: a report is believed as a whole, so the chance of *any* false claim in it is what is bounded, and
@@ -29,6 +38,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+from icebench.bench.statistics.process_spread import ASSUMED, Observed, ProcessSpread
 
 LEAST_EFFECT = math.log(1.05)
 """Ratios up to 1.05 are of no interest."""
@@ -55,13 +66,13 @@ class _Prior:
 
 
 _ROUND = _Prior(0.1, 2)
-_PROCESS = _Prior(0.04, 8)
+_PROCESSES = 8
+"""How many processes more than were seen the spread of processes counts for: a machine's is an average, and competitors
+differ in theirs."""
 _RESTLESS = 0.1**2
 """What processes differ by besides, as a share of the variance of a round: no number of cases averages it away."""
 _RUN_DEVIATION = 0.1
-"""What the speed of a machine, which pairs of one run share, differs by between two runs.
-
-All are assumed, not fitted to runs; docs/design/measuring.md has how often they mislead."""
+"""What the speed of a machine, which pairs of one run share, differs by between two runs."""
 _FEWEST_PAIRS = 6
 """Fewer often agree by chance: the variance is then the mean of the paired and the unpaired estimate."""
 _STALL = 3 / 0.6745
@@ -70,23 +81,25 @@ _OF_ESTIMATE = math.pi / 3
 """How many times the samples of a mean a Hodges-Lehmann estimate needs."""
 
 
-def assumptions() -> str:
-    """What claims assume beforehand, in words."""
+def assumptions(spread: ProcessSpread = ASSUMED) -> str:
+    """What claims assume beforehand, in words, and where the spread of processes is from."""
     return (
         f"That one takes more than {math.expm1(LEAST_EFFECT):.0%} longer than another; the chance that a report makes "
-        f"any false claim is at most {FALSE_CLAIMS:.0%}. Assumed, not measured: rounds of a case differ by "
-        f"{_ROUND.deviation:.0%} (as if {_ROUND.weight:g} more had been seen), processes by {_PROCESS.deviation:.0%} "
-        f"(as if {_PROCESS.weight:g} more) and a tenth of what rounds do, two runs by {_RUN_DEVIATION:.0%}. So one "
-        "process claims little below 1.5x, however many rounds it has; more processes do."
+        f"any false claim is at most {FALSE_CLAIMS:.0%}. Assumed: rounds of a case differ by {_ROUND.deviation:.0%} "
+        f"(as if {_ROUND.weight:g} more had been seen), two runs by {_RUN_DEVIATION:.0%}. Processes differ by {spread} "
+        f"(as if {_PROCESSES} more had been seen), and by a tenth of what rounds do. One process claims little "
+        "below 1.5x, however many rounds it has; more processes do."
     )
 
 
 @dataclass(frozen=True)
 class Series:
-    """Positive samples, and for each its process and round, of shape (n, 2)."""
+    """Positive samples, and for each its process and round, of shape (n, 2); and what is known of processes of the
+    machine that they were taken on, the same of all series that are compared."""
 
     values: Floats
     rounds: NDArray[np.int64]
+    spread: ProcessSpread = ASSUMED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +165,24 @@ def effect_of(cases: Sequence[tuple[Series, Series]]) -> Effect:
     if not cases:
         raise ValueError("no cases")
     cells = [cell for case, (base, head) in enumerate(cases) for cell in _cells(case, base, head)]
-    return _paired(cells, len(cases))
+    return _paired(cells, cases[0][0].spread)
+
+
+def between_processes(cases: Sequence[tuple[Series, Series]]) -> Observed | None:
+    """What the processes of one run show of the spread of a ratio, pooled over cases; None of fewer than two.
+
+    Args:
+        cases: As for `effect_of`, with rounds that both have.
+    """
+    cells = [cell for case, (base, head) in enumerate(cases) for cell in _contrasts(case, (base, head), (-1.0, 1.0))]
+    processes = sorted({cell.process for cell in cells})
+    if len(processes) < 2:
+        return None
+    apart = _by_process(cells).apart
+    # What rounds are expected to differ by has no part in this: more noise than there is would hide the spread.
+    seen = [_seen_of_rounds([cell for cell in cells if cell.process == process])[0] for process in processes]
+    within = float(np.mean(seen)) * _OF_ESTIMATE + _restless(cells)
+    return Observed(between=float(np.var(apart, ddof=1)), within=within, freedom=len(apart) - 1)
 
 
 def contrast_of(cases: Sequence[Sequence[Series]], weights: Sequence[float]) -> Effect | None:
@@ -173,47 +203,74 @@ def contrast_of(cases: Sequence[Sequence[Series]], weights: Sequence[float]) -> 
     kept = [[case[index] for index in used] for case in cases]
     found = [list(_contrasts(number, case, [weights[index] for index in used])) for number, case in enumerate(kept)]
     cells = [replace(cell, case=number) for number, own in enumerate(filter(None, found)) for cell in own]
-    # What a process favours is of each competitor: two of weight 1 differ by `_PROCESS`.
+    # What a process favours is of each competitor: two of weight 1 differ by the spread.
     size = math.sqrt(sum(weight**2 for weight in weights) / 2)
-    return _paired(cells, sum(map(bool, found)), size) if cells else None
+    return _paired(cells, cases[0][0].spread, size) if cells else None
 
 
-def _paired(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> Effect:
-    centre, error, freedom, processes = _over_processes(cells, cases, size)
+def _paired(cells: Sequence[_Cell], spread: ProcessSpread, size: float = 1.0) -> Effect:
+    centre, error, freedom, processes = _over_processes(cells, spread, size)
     return _effect(centre, error, freedom, processes)
 
 
-def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tuple[float, float, float, int]:
+@dataclass(frozen=True, kw_only=True)
+class _ByProcess:
+    """Of each process: how far its cells are from those of all, in the mean; the variance that rounds give that; and
+    the degrees of freedom of it."""
+
+    centre: float
+    apart: list[float]
+    within: list[float]
+    freedom: list[float]
+
+
+def _by_process(cells: Sequence[_Cell]) -> _ByProcess:
+    cases = sorted({cell.case for cell in cells})
+    of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in cases}
+    own = [[x for x in cells if x.process == process] for process in sorted({cell.process for cell in cells})]
+    rounds = [_of_rounds(each) for each in own]
+    return _ByProcess(
+        centre=float(np.mean(list(of_case.values()))),
+        apart=[float(np.mean([cell.centre - of_case[cell.case] for cell in each])) for each in own],
+        within=[variance for variance, _ in rounds],
+        freedom=[freedom for _, freedom in rounds],
+    )
+
+
+def _restless(cells: Sequence[_Cell]) -> float:
+    return _RESTLESS * float(np.mean([cell.variance * (cell.freedom + 1) for cell in cells]))
+
+
+def _over_processes(
+    cells: Sequence[_Cell], spread: ProcessSpread, size: float = 1.0
+) -> tuple[float, float, float, int]:
     """The mean over cases, its standard error with its degrees of freedom, and the number of processes that it is over;
     `size` is how many times a ratio of two what processes favour is expected to be."""
-    of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in range(cases)}
-    processes = sorted({cell.process for cell in cells})
-    apart, within, seen = [], [], 0.0
-    for process in processes:
-        own = [cell for cell in cells if cell.process == process]
-        apart.append(np.mean([cell.centre - of_case[cell.case] for cell in own]))
-        variance, freedom = _of_rounds(own)
-        within.append(variance)
-        seen += freedom
-    count = len(processes)
-    observed = float(np.var(apart, ddof=1)) if count > 1 else 0.0
-    restless = _RESTLESS * float(np.mean([cell.variance * (cell.freedom + 1) for cell in cells]))
-    favour, noise = (size * _PROCESS.deviation) ** 2 + restless, float(np.mean(within))
-    weight = (favour + noise) ** 2 / (favour**2 / _PROCESS.weight + noise**2 / seen)
-    weight = min(weight, _PROCESS.weight)
+    found = _by_process(cells)
+    count = len(found.apart)
+    observed = float(np.var(found.apart, ddof=1)) if count > 1 else 0.0
+    favour, noise = (size * spread.deviation) ** 2 + _restless(cells), float(np.mean(found.within))
+    weight = (favour + noise) ** 2 / (favour**2 / _PROCESSES + noise**2 / sum(found.freedom))
+    weight = min(weight, _PROCESSES)
     variance = _Prior(math.sqrt(favour + noise), weight).variance(observed, count - 1)
-    return float(np.mean(list(of_case.values()))), math.sqrt(variance / count), weight + count - 1, count
+    return found.centre, math.sqrt(variance / count), weight + count - 1, count
 
 
 def _of_rounds(cells: Sequence[_Cell]) -> tuple[float, float]:
-    """The variance that rounds give the mean over the cells of one process, and its degrees of freedom."""
+    """The variance that rounds give the mean over the cells of one process, and its degrees of freedom: at least what
+    is expected of rounds."""
+    observed, rounds = _seen_of_rounds(cells)
+    return _moderated(observed * rounds, rounds - 1) / rounds * _OF_ESTIMATE, _ROUND.weight + rounds - 1
+
+
+def _seen_of_rounds(cells: Sequence[_Cell]) -> tuple[float, float]:
+    """The variance of the mean over the cells of one process that its rounds show, and how many rounds they have."""
     places = {place for cell in cells for place in cell.moved}
     moved = [sum(cell.moved.get(place, 0.0) for cell in cells) for place in places]
     freedom = float(np.mean([cell.freedom for cell in cells]))
     rounds = freedom + 1
     together = sum(value**2 for value in moved) * rounds / max(freedom, 1)
-    observed = max(together, sum(cell.variance for cell in cells)) / len(cells) ** 2
-    return _moderated(observed * rounds, freedom) / rounds * _OF_ESTIMATE, _ROUND.weight + freedom
+    return max(together, sum(cell.variance for cell in cells)) / len(cells) ** 2, rounds
 
 
 def _effect(centre: float, error: float, freedom: float, processes: int) -> Effect:
@@ -252,7 +309,7 @@ def effect_between(cases: Sequence[tuple[Series, Series]]) -> Effect:
     return _effect(
         head - base,
         math.sqrt(_RUN_DEVIATION**2 + base_variance + head_variance),
-        _PROCESS.weight + base_count + head_count - 2,
+        _PROCESSES + base_count + head_count - 2,
         min(base_count, head_count),
     )
 
@@ -263,14 +320,14 @@ def level_of(series: Series) -> tuple[float, float, float]:
     Raises:
         ValueError: A sample is not positive.
     """
-    centre, error, freedom, _ = _over_processes(list(_contrasts(0, (series,), (1.0,))), 1)
+    centre, error, freedom, _ = _over_processes(list(_contrasts(0, (series,), (1.0,))), series.spread)
     return centre, error, freedom
 
 
 def _level(cases: Sequence[Series]) -> tuple[float, float, int]:
     """The mean logarithm over the cases of one run, its variance, and the number of processes that it is over."""
     cells = [cell for case, series in enumerate(cases) for cell in _contrasts(case, (series,), (1.0,))]
-    centre, error, _, processes = _over_processes(cells, len(cases))
+    centre, error, _, processes = _over_processes(cells, cases[0].spread)
     return centre, error**2, processes
 
 

@@ -1,5 +1,5 @@
-"""The cases of `icebench.bench.cases.work`: processor time, peak memory, exact counters, pruning effectiveness, and
-Spark."""
+"""The cases of `icebench.bench.gate.cases.work`: processor time, peak memory, exact counters, pruning effectiveness,
+and Spark."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import icebench
-from icebench.bench.cases.counters import run_cases
-from icebench.bench.cases.timing import TIMED, build_tables, catalog_for
-from icebench.bench.cases.work import cases
 from icebench.bench.engines.engine import normalised
 from icebench.bench.engines.spark_scan import run_to_noop
+from icebench.bench.gate.cases.count_cases import run_cases
+from icebench.bench.gate.cases.time_cases import TIMED, build_tables, catalog_for
+from icebench.bench.gate.cases.work import cases
 from icebench.bench.spark_session import SparkSettings, spark_session
 from icebench.bench.truth.effectiveness import effectiveness
 from icebench.bench.truth.rows import truth_at

@@ -39,7 +39,6 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "records": ("statistics",),
     "costs": ("definition",),
     "maintenance": ("costs",),
-    "gate": ("statistics", "errors"),
     "layouts": ("definition", "plugins", "statistics"),
     "workloads": ("layouts",),
     "engines": ("layouts", "spark_session"),
@@ -52,10 +51,10 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "experiment": ("costs", "execution"),
     "runs": ("experiment", "measurements"),
     "advise": ("costs", "runs"),
-    "cases": ("engines", "gate", "workloads"),
+    "gate": ("engines", "statistics", "workloads"),
     "report": ("advise", "costs", "gate", "measurements"),
-    "cli": ("report", "experiment", "doctor", "cases", "maintenance"),
-    "suites": ("runs", "cases"),
+    "cli": ("report", "experiment", "doctor", "gate", "maintenance"),
+    "suites": ("runs", "gate"),
     "asv_run": ("cli",),
 }
 """A room imports what its arrows reach, however many steps away."""
@@ -63,7 +62,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
 BENCH_MAY_USE_OF_ENGINE = ("display", "errors", "spark")
 """bench uses the engine as any user does: names of `icebench`, and these rooms."""
 
-PURE_ROOMS = ("engine.spec", "bench.statistics", "bench.costs", "bench.gate")
+PURE_ROOMS = ("engine.spec", "bench.statistics", "bench.costs", "bench.gate.decisions")
 IMPURE = ("glob", "io", "mmap", "os", "pathlib", "random", "secrets", "shutil", "subprocess", "tempfile", "time")
 """Modules that a pure room does not import: no clock, no files, no chance."""
 

@@ -17,9 +17,9 @@ from asv.runner import BENCHMARK_RUN_SCRIPT
 
 import icebench
 from icebench.bench.asv_run import ROOT, AsvFailed, machine_facts, revision
-from icebench.bench.cases.tables import Scale, build
 from icebench.bench.cli.history_store import record_revision
-from icebench.bench.gate.recorded_revisions import Entry, Measured
+from icebench.bench.gate.cases.tables import Scale, build
+from icebench.bench.gate.decisions.history import Entry, Measured
 from icebench.bench.suites.cases import Cases, pruning_of
 
 

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from icebench.bench.cases.pairs import Pairs
-from icebench.bench.cases.revisions import Revision, Unbuildable, planted
 from icebench.bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, _keep, _read, decide
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.timing import Stand
+from icebench.bench.gate.decisions.time_verdict import Stand
+from icebench.bench.gate.revisions.build import Revision, Unbuildable, planted
+from icebench.bench.gate.revisions.pairs import Pairs
 from tests.tidy.source import REPOSITORY
-from tests.unit.bench.test_pairs import Scripted, Seconds
+from tests.unit.bench.gate.revisions.test_pairs import Scripted, Seconds
 
 
 def drawn(seconds: float, random: Random) -> Seconds:

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable
-from icebench.bench.cases.timing import TIMED
 from icebench.bench.cli import compare_revisions
 from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
 from icebench.bench.cli.context import Context
@@ -21,7 +19,9 @@ from icebench.bench.cli.gate import gate
 from icebench.bench.cli.places import Places, write_whole
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.baseline import Baseline, CaseResult, encode
+from icebench.bench.gate.cases.time_cases import TIMED
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, encode
+from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable
 
 CASE = "open/many"
 
@@ -44,7 +44,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
         asked.append((self.name, module, *arguments))
         assert given.get("seed", 0) >= 0
         assert given.get("seconds", math.inf) > 0
-        if module == "icebench.bench.cases.counters":
+        if module == "icebench.bench.gate.cases.count_cases":
             return encode(Baseline(cases={CASE: CaseResult(counters={}, checksum="c")}))
         if "--build" in arguments:
             return ""
@@ -94,22 +94,25 @@ def test_the_outcome_is_printed_and_written(
 def test_what_is_exact_is_counted_once_and_tables_are_kept(tmp_path: Path, scripted: dict[str, Any]) -> None:
     for base in ("base", "base", "head"):
         assert compared(tmp_path, base)[0] == 0
-    modules = [(name, module) for name, module, *_ in scripted["asked"] if module.endswith("counters")]
+    modules = [(name, module) for name, module, *_ in scripted["asked"] if module.endswith("count_cases")]
     # Both at once, whichever is first.
-    assert sorted(modules) == [("base", "icebench.bench.cases.counters"), ("head", "icebench.bench.cases.counters")]
+    assert sorted(modules) == [
+        ("base", "icebench.bench.gate.cases.count_cases"),
+        ("head", "icebench.bench.gate.cases.count_cases"),
+    ]
     assert len([own for own in scripted["asked"] if "--build" in own]) == 1
 
 
 def test_a_revision_beside_itself_is_counted_once(tmp_path: Path, scripted: dict[str, Any]) -> None:
     assert compared(tmp_path, "head")[0] == 0
-    assert len([module for _, module, *_ in scripted["asked"] if module.endswith("counters")]) == 1
+    assert len([module for _, module, *_ in scripted["asked"] if module.endswith("count_cases")]) == 1
 
 
 def test_tables_are_made_anew_where_another_engine_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     def run(self: Revision, module: str, *arguments: str, seed: int = 0, seconds: float = math.inf) -> str:
-        assert (module, arguments[1:], seed, seconds) == ("icebench.bench.cases.timing", ("--build",), 0, 60.0)
+        assert (module, arguments[1:], seed, seconds) == ("icebench.bench.gate.cases.time_cases", ("--build",), 0, 60.0)
         made.append(self.name)
         return ""
 

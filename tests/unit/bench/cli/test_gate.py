@@ -9,7 +9,7 @@ from rich.console import Console
 
 from icebench.bench.cli.gate import CasesDiffer, check, move_baseline
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.baseline import Baseline, CaseResult, decode, encode
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, decode, encode
 
 
 def result(checksum: str = "c", **counters: int) -> CaseResult:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from icebench.bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, commit_of
 from icebench.bench.cli import history as commands
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.failures import run_guarded
@@ -18,7 +17,8 @@ from icebench.bench.cli.history import cases_digest, history
 from icebench.bench.cli.history_store import read_history
 from icebench.bench.cli.places import Places
 from icebench.bench.cli.terminal import Terminal
-from icebench.bench.gate.recorded_revisions import Entry, Measured
+from icebench.bench.gate.decisions.history import Entry, Measured
+from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable, commit_of
 
 CASE = "open/many"
 RESULTS = Path("results/asv/results")
@@ -50,7 +50,7 @@ def sides(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     given: dict[str, Any] = {}
 
     def run(self: Revision, module: str, *arguments: str, seed: int = 0) -> str:
-        assert module == "icebench.bench.cases.timing"
+        assert module == "icebench.bench.gate.cases.time_cases"
         found = given.get(self.name, 1.0)
         if isinstance(found, Exception):
             raise found
@@ -213,3 +213,14 @@ def test_cases_that_nobody_else_has_measure_nothing(root: Path, sides: dict[str,
     assert code == 4
     assert "bench/: not committed" in text
     assert not entries()
+
+
+def test_the_digest_of_cases_is_of_what_they_do_not_of_where_their_modules_lie() -> None:
+    before = cases_digest(["from a.work import rows\n\nMOST = 3\n\n\ndef case():\n    return rows(MOST)\n"])
+    moved = cases_digest(
+        ["from a.b.work import rows\nimport json\n\nMOST = 3\n\n\ndef case():\n    return rows(MOST)\n"]
+    )
+    changed = cases_digest(["from a.work import rows\n\nMOST = 4\n\n\ndef case():\n    return rows(MOST)\n"])
+    assert before == moved != changed
+    assert before.startswith("statements-"), "digests of whole files are of another kind"
+    assert cases_digest() not in {before, changed}

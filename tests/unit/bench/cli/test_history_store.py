@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from icebench.bench.asv_run import ROOT
 from icebench.bench.cli.history_store import describe_history, read_history, record_revision
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.recorded_revisions import Entry, Measured, by_reference
+from icebench.bench.gate.decisions.history import Entry, Measured, by_reference
 
 CASES = ("commit/append", "scan/it's")
 COMMITTED = ROOT / "results" / "asv" / "results"

@@ -5,9 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.bench.gate.outcome import CaseOutcome, Outcome
-from icebench.bench.gate.stacks import Stacks, tree
-from icebench.bench.gate.timing import Stand, ratio_of
+from icebench.bench.gate.decisions.outcome import CaseOutcome, Outcome
+from icebench.bench.gate.decisions.stacks import Stacks, tree
+from icebench.bench.gate.decisions.time_verdict import Stand, ratio_of
 from icebench.bench.report.flame import graphs, render_regression
 
 functions = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)

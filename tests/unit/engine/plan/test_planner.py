@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from icebench.bench.cases.rounds import Rounds
+from icebench.bench.gate.cases.request_rounds import Rounds
 from icebench.engine.plan import planner
 from icebench.engine.plan.filtering import Filtered
 from icebench.engine.plan.manifest_work import ManifestWork

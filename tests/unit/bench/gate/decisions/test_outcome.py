@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree as ET
 
-from icebench.bench.gate.outcome import CaseOutcome, Outcome, as_json, as_junit, as_markdown
-from icebench.bench.gate.timing import Stand, ratio_of
+from icebench.bench.gate.decisions.outcome import CaseOutcome, Outcome, as_json, as_junit, as_markdown
+from icebench.bench.gate.decisions.time_verdict import Stand, ratio_of
 
 OUTCOME = Outcome(
     base="a" * 40,

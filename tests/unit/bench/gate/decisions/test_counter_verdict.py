@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.bench.gate.baseline import Baseline, CaseResult
-from icebench.bench.gate.kinds import Kind, kind_of
-from icebench.bench.gate.verdict import Accepted, Change, ExitCode, Verdict, accept, admissible, compare
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult
+from icebench.bench.gate.decisions.counter_kinds import Kind, kind_of
+from icebench.bench.gate.decisions.counter_verdict import (
+    Accepted,
+    Change,
+    ExitCode,
+    Verdict,
+    accept,
+    admissible,
+    compare,
+)
 
 COUNTERS = ("files_planned", "row_groups_skipped", "rows_returned", "storage_requests_read")
 

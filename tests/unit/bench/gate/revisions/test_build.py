@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from icebench.bench.cases.revisions import WORKTREE, CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.errors import ConfigError
+from icebench.bench.gate.revisions.build import WORKTREE, CaseProcessFailed, Revision, Unbuildable, build, commit_of
 
 GOOD = "def prepare_kernels() -> None:\n    pass\n\n\nVALUE = 1\n"
 
@@ -62,7 +62,7 @@ def test_each_revision_has_an_engine_of_its_own_and_the_harness_of_the_asker(roo
     assert [value(side, side.folder) for side in (head, worktree)] == ["2", "3"]
     assert len({str(side.folder) for side in (base, head, worktree)}) == 3
     assert len({len(str(side.folder)) for side in (base, head, worktree)}) == 1
-    assert (base.folder / "bench" / "cases" / "work.py").is_file()
+    assert (base.folder / "bench" / "gate" / "cases" / "work.py").is_file()
     assert build("HEAD~1", root=root, cache=cache) == base
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from icebench.bench.cases.rounds import Rounds
+from icebench.bench.gate.cases.request_rounds import Rounds
 
 REQUEST = "storage_requests_read"
 

@@ -1,6 +1,6 @@
-"""Counts the work of every case of `icebench.bench.cases.work`, on small tables in a temporary directory.
+"""Counts the work of every case of `icebench.bench.gate.cases.work`, on small tables in a temporary directory.
 
-Run as ``python -m icebench.bench.cases.counters``, the results are printed as a baseline.
+Run as ``python -m icebench.bench.gate.cases.count_cases``, the results are printed as a baseline.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
 import icebench
-from icebench.bench.cases.fresh import count_fresh
-from icebench.bench.cases.probe import CALLS, one_processor, probed
-from icebench.bench.cases.tables import NAMESPACE, Scale, build
-from icebench.bench.cases.work import Case, cases
 from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.errors import BenchError
-from icebench.bench.gate.baseline import Baseline, CaseResult, encode
-from icebench.bench.gate.kinds import is_within
+from icebench.bench.gate.cases.fresh_processes import count_fresh
+from icebench.bench.gate.cases.library_calls import CALLS, one_processor, probed
+from icebench.bench.gate.cases.tables import NAMESPACE, Scale, build
+from icebench.bench.gate.cases.work import Case, cases
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, encode
+from icebench.bench.gate.decisions.counter_kinds import is_within
 
 
 class CaseFailed(BenchError):

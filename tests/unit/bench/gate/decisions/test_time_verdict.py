@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from icebench.bench.gate.outcome import CaseOutcome, Outcome, as_json, as_markdown
-from icebench.bench.gate.timing import (
+from icebench.bench.gate.decisions.outcome import CaseOutcome, Outcome, as_json, as_markdown
+from icebench.bench.gate.decisions.time_verdict import (
     CONFIRMING,
     LOOKS,
     Stand,

@@ -150,7 +150,7 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
     python = sys.executable if lock == (root / _LOCK).read_bytes() else _environment(lock, cache)
     made = Revision(name=name, folder=folder, python=python)
     try:
-        made.run("icebench.bench.cases.prepare")
+        made.run("icebench.bench.gate.cases.compile_kernels")
     except CaseProcessFailed as error:
         raise Unbuildable(str(error)) from error
     return made
@@ -172,7 +172,7 @@ def planted(side: Revision, name: str, path: str, change: tuple[str, str], *, ca
     (folder / path).write_text(text.replace(before, after), encoding="utf-8")
     made = Revision(name=name, folder=folder, python=side.python)
     try:
-        made.run("icebench.bench.cases.prepare")
+        made.run("icebench.bench.gate.cases.compile_kernels")
     except CaseProcessFailed as error:
         raise Unbuildable(str(error)) from error
     return made
@@ -218,7 +218,7 @@ def _fill(making: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> 
             if place.parent.is_dir():
                 # Bytecode is matched to its source by size and second: another revision may have the same.
                 shutil.copytree(kept, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.pyc"))
-    (making / "bench").symlink_to(Path(__file__).resolve().parents[1], target_is_directory=True)
+    (making / "bench").symlink_to(Path(__file__).resolve().parents[2], target_is_directory=True)
     for package in ("engine", "bench"):
         (making / "icebench" / package).symlink_to(Path("..", package), target_is_directory=True)
 

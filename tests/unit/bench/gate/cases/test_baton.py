@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from icebench.bench.cases.baton import Baton, keep_processor
+from icebench.bench.gate.cases.baton import Baton, keep_processor
 
 
 def both(first_turns: int, second_turns: int) -> list[str]:

@@ -1,5 +1,5 @@
-"""Compares two revisions: counters first, then processor time in pairs of processes, as `icebench.bench.gate.timing`
-decides."""
+"""Compares two revisions: counters first, then processor time in pairs of processes, as
+`icebench.bench.gate.decisions.time_verdict` decides."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from statistics import median
 from sysconfig import get_path
 from typing import Protocol
 
-from icebench.bench.cases.revisions import CaseProcessFailed, OutOfTime, Unbuildable
-from icebench.bench.cases.timing import Time
-from icebench.bench.gate.baseline import Baseline, decode
-from icebench.bench.gate.kinds import is_within
-from icebench.bench.gate.outcome import CaseOutcome, Outcome
-from icebench.bench.gate.stacks import Stacks
-from icebench.bench.gate.timing import CONFIRMING, LOOKS, Stand, confirm, ratio_of, screen
-from icebench.bench.gate.verdict import REGRESSIONS, Finding, compare, is_slight
+from icebench.bench.gate.cases.time_cases import Time
+from icebench.bench.gate.decisions.baseline import Baseline, decode
+from icebench.bench.gate.decisions.counter_kinds import is_within
+from icebench.bench.gate.decisions.counter_verdict import REGRESSIONS, Finding, compare, is_slight
+from icebench.bench.gate.decisions.outcome import CaseOutcome, Outcome
+from icebench.bench.gate.decisions.stacks import Stacks
+from icebench.bench.gate.decisions.time_verdict import CONFIRMING, LOOKS, Stand, confirm, ratio_of, screen
+from icebench.bench.gate.revisions.build import CaseProcessFailed, OutOfTime, Unbuildable
 
 Progress = Callable[[str], object]
 Counted = Callable[["Side", float], str]
@@ -33,7 +33,7 @@ Counted = Callable[["Side", float], str]
 
 
 class Side(Protocol):
-    """A revision that can be run: `icebench.bench.cases.revisions.Revision`."""
+    """A revision that can be run: `icebench.bench.gate.revisions.build.Revision`."""
 
     @property
     def name(self) -> str: ...
@@ -136,7 +136,7 @@ class Pairs:
 
     def _pair(self, names: Sequence[str], number: int, seed: int) -> list[Mapping[str, Time]]:
         """What processes of base and of head timed, on the processor of that number; the seed draws which begins."""
-        arguments = ("icebench.bench.cases.timing", str(self.warehouse), *names, "--processor", str(number))
+        arguments = ("icebench.bench.gate.cases.time_cases", str(self.warehouse), *names, "--processor", str(number))
         seconds = self.left()
 
         def run(side: Side, beside: socket.socket, order: Sequence[str]) -> Mapping[str, Time]:
@@ -232,7 +232,7 @@ def _counted(pairs: Pairs, counted: Counted) -> tuple[Baseline, Baseline]:
 
 def count_now(side: Side, seconds: float) -> str:
     """What a side counts, as a baseline's text."""
-    return side.run("icebench.bench.cases.counters", seconds=seconds)
+    return side.run("icebench.bench.gate.cases.count_cases", seconds=seconds)
 
 
 def _changes(base: Baseline, head: Baseline, cases: Mapping[str, CaseOutcome]) -> list[str]:
@@ -243,5 +243,5 @@ def _changes(base: Baseline, head: Baseline, cases: Mapping[str, CaseOutcome]) -
 
 def _profiles(pairs: Pairs, name: str) -> list[Stacks]:
     """The call stacks of base and of head."""
-    arguments = ("icebench.bench.cases.timing", str(pairs.warehouse), name, "--profile", get_path("purelib"))
+    arguments = ("icebench.bench.gate.cases.time_cases", str(pairs.warehouse), name, "--profile", get_path("purelib"))
     return [json.loads(side.run(*arguments, seconds=pairs.left())) for side in (pairs.base, pairs.head)]

@@ -15,15 +15,15 @@ from threading import Barrier
 import pytest
 
 import icebench
-from icebench.bench.cases import timing
-from icebench.bench.cases.baton import Baton
-from icebench.bench.cases.pairs import Pairs, compare_revisions, unaccepted
-from icebench.bench.cases.revisions import CaseProcessFailed, OutOfTime, Unbuildable
-from icebench.bench.cases.work import Case
-from icebench.bench.gate.baseline import Baseline, CaseResult, encode
-from icebench.bench.gate.outcome import CaseOutcome, Outcome
-from icebench.bench.gate.timing import CONFIRMING, LOOKS, SUSPECTING, Stand
-from icebench.bench.gate.verdict import ExitCode
+from icebench.bench.gate.cases import time_cases
+from icebench.bench.gate.cases.baton import Baton
+from icebench.bench.gate.cases.work import Case
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, encode
+from icebench.bench.gate.decisions.counter_verdict import ExitCode
+from icebench.bench.gate.decisions.outcome import CaseOutcome, Outcome
+from icebench.bench.gate.decisions.time_verdict import CONFIRMING, LOOKS, SUSPECTING, Stand
+from icebench.bench.gate.revisions.build import CaseProcessFailed, OutOfTime, Unbuildable
+from icebench.bench.gate.revisions.pairs import Pairs, compare_revisions, unaccepted
 
 Seconds = Callable[[int], float]
 
@@ -58,7 +58,7 @@ class Scripted:
         self.given.append(seconds)
         if seconds < self.needs:
             raise OutOfTime
-        if module == "icebench.bench.cases.counters":
+        if module == "icebench.bench.gate.cases.count_cases":
             if isinstance(self.counts, CaseProcessFailed):
                 raise self.counts
             return encode(self.counts)
@@ -99,7 +99,7 @@ def test_what_a_case_has_loaded_is_not_walked_before_each_run(monkeypatch: pytes
     monkeypatch.setattr(icebench, "Counters", lambda: None)
     ticks = count()
     try:
-        timing._timed(Case("case", prepare), None, lambda: float(next(ticks)), Baton())  # type: ignore[arg-type]
+        time_cases._timed(Case("case", prepare), None, lambda: float(next(ticks)), Baton())  # type: ignore[arg-type]
     finally:
         gc.unfreeze()
     assert len(walked) == 8
@@ -125,7 +125,7 @@ def test_a_case_has_as_many_turns_whatever_happens_in_it(dies_at: int | None) ->
 
     case = Case("case", lambda _catalog, _counters: run)
     try:
-        found = timing._timed(case, None, lambda: now[0], Counted())  # type: ignore[arg-type]
+        found = time_cases._timed(case, None, lambda: now[0], Counted())  # type: ignore[arg-type]
     finally:
         gc.unfreeze()
     assert turns[0] == 8
@@ -140,7 +140,7 @@ def test_a_short_case_is_run_several_times_in_a_turn() -> None:
         now[0] += 0.006
 
     try:
-        found = timing._timed(Case("case", lambda _catalog, _counters: run), None, lambda: now[0], Baton())  # type: ignore[arg-type]
+        found = time_cases._timed(Case("case", lambda _catalog, _counters: run), None, lambda: now[0], Baton())  # type: ignore[arg-type]
     finally:
         gc.unfreeze()
     assert runs[0] == 8 * 3
@@ -212,7 +212,7 @@ def test_so_many_pairs_run_at_once(at_once: int) -> None:
     numbers: list[int] = []
 
     class Met(Pairs):
-        def _pair(self, names: Sequence[str], number: int, seed: int) -> list[Mapping[str, timing.Time]]:
+        def _pair(self, names: Sequence[str], number: int, seed: int) -> list[Mapping[str, time_cases.Time]]:
             together.wait()
             numbers.append(number)
             return super()._pair(names, number, seed)

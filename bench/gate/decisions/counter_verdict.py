@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from itertools import permutations
 
-from icebench.bench.gate.baseline import Baseline, CaseResult
-from icebench.bench.gate.kinds import Kind, depends_on_environment, is_within, kind_of
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult
+from icebench.bench.gate.decisions.counter_kinds import Kind, depends_on_environment, is_within, kind_of
 
 CHECKSUM = "checksum"
 """The name under which a changed answer is reported and allowed."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from icebench.bench.gate.recorded_revisions import TIME, Entry, Measured, Series, by_reference, series_of
+from icebench.bench.gate.decisions.history import TIME, Entry, Measured, Series, by_reference, series_of
 
 CASE = "scan/a"
 

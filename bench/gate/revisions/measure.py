@@ -10,9 +10,9 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from icebench.bench.cases.pairs import Side
-from icebench.bench.gate.kinds import tolerance_of
-from icebench.bench.gate.recorded_revisions import Measured
+from icebench.bench.gate.decisions.counter_kinds import tolerance_of
+from icebench.bench.gate.decisions.history import Measured
+from icebench.bench.gate.revisions.pairs import Side
 
 
 def measure(
@@ -40,7 +40,7 @@ def measure(
     for number in range(1, pairs + 1):
         alive = [name for name in names if name not in errors]
         progress(f"pair {number} of {pairs}, {len(alive)} cases")
-        arguments = ("icebench.bench.cases.timing", str(warehouse), *alive)
+        arguments = ("icebench.bench.gate.cases.time_cases", str(warehouse), *alive)
         seed = random.randrange(2**32)
         times: dict[bool, Mapping[str, Any]] = {}
         for is_head in random.sample([False, True], 2):

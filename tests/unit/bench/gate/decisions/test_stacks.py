@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.bench.gate.stacks import Frame, Stacks, differences, tree
+from icebench.bench.gate.decisions.stacks import Frame, Stacks, differences, tree
 
 functions = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple)
 profiles = st.dictionaries(functions, st.integers(1, 9).map(float)).map(lambda found: list(found.items()))

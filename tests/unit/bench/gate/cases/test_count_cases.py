@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import pytest
 
 import icebench
-from icebench.bench.cases import counters
-from icebench.bench.cases.counters import NO_ROWS, CaseFailed, counted, run_cases
-from icebench.bench.cases.probe import probed
-from icebench.bench.cases.tables import DATE, EQUALITY_ITEMS, ITEM, PAID, TABLES, TICKET, Scale
-from icebench.bench.cases.work import Case, cases
 from icebench.bench.cli.gate import HASH_SEEDS, runs_of_fresh_processes
 from icebench.bench.engines.checksum import checksum_of
-from icebench.bench.gate.baseline import Baseline, CaseResult, decode, encode
-from icebench.bench.gate.verdict import REGRESSIONS, admissible, compare
+from icebench.bench.gate.cases import count_cases
+from icebench.bench.gate.cases.count_cases import NO_ROWS, CaseFailed, counted, run_cases
+from icebench.bench.gate.cases.library_calls import probed
+from icebench.bench.gate.cases.tables import DATE, EQUALITY_ITEMS, ITEM, PAID, TABLES, TICKET, Scale
+from icebench.bench.gate.cases.work import Case, cases
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, decode, encode
+from icebench.bench.gate.decisions.counter_verdict import REGRESSIONS, admissible, compare
 from tests.tidy.source import REPOSITORY
 
 # What the filters mean, by Arrow's own evaluation: it shares nothing with the engine's plans.
@@ -178,7 +178,7 @@ def test_a_case_that_raises_anything_is_named(monkeypatch: pytest.MonkeyPatch) -
     def dies(_catalog: icebench.Catalog, _counters: icebench.Counters) -> Any:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(counters, "built", lambda: nullcontext(("", None)))
-    monkeypatch.setattr(counters, "cases", lambda: {"open/dead": Case("open/dead", dies)})
+    monkeypatch.setattr(count_cases, "built", lambda: nullcontext(("", None)))
+    monkeypatch.setattr(count_cases, "cases", lambda: {"open/dead": Case("open/dead", dies)})
     with pytest.raises(CaseFailed, match=r"^open/dead: ZeroDivisionError: division by zero$"):
         run_cases(lambda name: name == "open/dead")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icebench.bench.gate.kinds import Kind, kind_of
+from icebench.bench.gate.decisions.counter_kinds import Kind, kind_of
 from icebench.bench.statistics.change_points import change_points
 
 TIME = "processor time"

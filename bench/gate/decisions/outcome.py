@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree as ET
 
-from icebench.bench.gate.stacks import Stacks, differences
-from icebench.bench.gate.timing import Ratio, Stand, overall
-from icebench.bench.gate.verdict import ExitCode
+from icebench.bench.gate.decisions.counter_verdict import ExitCode
+from icebench.bench.gate.decisions.stacks import Stacks, differences
+from icebench.bench.gate.decisions.time_verdict import Ratio, Stand, overall
 
 _CODES = {
     Stand.PASS: ExitCode.PASS,

@@ -1,4 +1,6 @@
-"""Times cases in this process, for one side of a pair: ``python -m icebench.bench.cases.timing WAREHOUSE CASE...``.
+"""Times cases in this process, for one side of a pair.
+
+Run as ``python -m icebench.bench.gate.cases.time_cases WAREHOUSE CASE...``.
 
 Prints JSON: for each case the processor time of warm runs in seconds, or what went wrong. Processor time, as a busy
 neighbour disturbs it least. With ``--beside``, the runs of both sides of a pair take turns. With ``--profile``, the
@@ -21,11 +23,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypedDict
 
 import icebench
-from icebench.bench.cases.baton import Baton, keep_processor
-from icebench.bench.cases.counters import count, environment
-from icebench.bench.cases.probe import one_processor
-from icebench.bench.cases.tables import Scale, build
-from icebench.bench.cases.work import Case, cases
+from icebench.bench.gate.cases.baton import Baton, keep_processor
+from icebench.bench.gate.cases.count_cases import count, environment
+from icebench.bench.gate.cases.library_calls import one_processor
+from icebench.bench.gate.cases.tables import Scale, build
+from icebench.bench.gate.cases.work import Case, cases
 
 if TYPE_CHECKING:
     from pyinstrument import Profiler
@@ -53,7 +55,7 @@ _WARM_TURNS, _TURNS = 2, 6
 _TURN_SECONDS = 0.015
 """A case that takes less is run several times in a turn."""
 _INTERVAL, _SAMPLED_SECONDS = 0.0005, 1.0
-_PROFILED = "cases/timing.py:profile"
+_PROFILED = "cases/time_cases.py:profile"
 """Whose callees are the case."""
 
 
@@ -172,7 +174,7 @@ def _timed(case: Case, catalog: icebench.Catalog, clock: Callable[[], float], ba
 
 def main(arguments: Sequence[str]) -> None:
     """Build, time or profile, and print JSON."""
-    parser = argparse.ArgumentParser(prog="python -m icebench.bench.cases.timing")
+    parser = argparse.ArgumentParser(prog="python -m icebench.bench.gate.cases.time_cases")
     parser.add_argument("warehouse")
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--build", action="store_true", help="make the tables, and time nothing")

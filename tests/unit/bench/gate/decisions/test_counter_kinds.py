@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from icebench.bench.gate.kinds import Kind, depends_on_environment, is_within, kind_of
+from icebench.bench.gate.decisions.counter_kinds import Kind, depends_on_environment, is_within, kind_of
 
 
 @pytest.mark.parametrize(

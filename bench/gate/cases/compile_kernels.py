@@ -1,4 +1,4 @@
-"""Compiles an engine's kernels, once: ``python -m icebench.bench.cases.prepare``."""
+"""Compiles an engine's kernels, once: ``python -m icebench.bench.gate.cases.compile_kernels``."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.baseline import Baseline, CaseResult, decode, encode
+from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, decode, encode
 
 NAMES = st.text(min_size=1, max_size=12)
 RESULTS = st.builds(

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 import icebench
-from icebench.bench.cases.rounds import Rounds
-from icebench.bench.cases.tables import (
+from icebench.bench.gate.cases.request_rounds import Rounds
+from icebench.bench.gate.cases.tables import (
     DATE,
     DELETED,
     ITEM,

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.bench.cases import fresh
-from icebench.bench.cases.fresh import SCRIPTS, FreshProcessFailed, count_fresh
+from icebench.bench.gate.cases import fresh_processes
+from icebench.bench.gate.cases.fresh_processes import SCRIPTS, FreshProcessFailed, count_fresh
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_what_is_held_and_not_used_is_peak_memory(warehouse: str, monkeypatch: p
     leaking = script.replace(".plan()", ".plan(); kept.append(b'x' * (4 << 20))").replace(
         "import json", "kept = []\nimport json", 1
     )
-    monkeypatch.setattr(fresh, "SCRIPTS", {"sound": (script, table), "leaking": (leaking, table)})
+    monkeypatch.setattr(fresh_processes, "SCRIPTS", {"sound": (script, table), "leaking": (leaking, table)})
     found = count_fresh(warehouse, "db")
     assert found["leaking"]["resident_bytes_peak"] - found["sound"]["resident_bytes_peak"] > 150 << 20
 
@@ -46,7 +46,7 @@ def test_threads_that_ask_for_nothing_are_idle(warehouse: str, monkeypatch: pyte
     )
     imported = script.replace("import icebench\n", "import icebench\nimport icebench.engine.runtime.local\n")
     slow = imported.replace("two.wait(10)", "two.wait(2)")
-    monkeypatch.setattr(fresh, "SCRIPTS", {"threads": (slow, table)})
+    monkeypatch.setattr(fresh_processes, "SCRIPTS", {"threads": (slow, table)})
     assert count_fresh(warehouse, "db") == {"threads": {"threads_idle": 1 if runner else 0}}
 
 

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from icebench.bench.cases.measured_revision import measure
-from icebench.bench.gate.recorded_revisions import Measured
+from icebench.bench.gate.decisions.history import Measured
+from icebench.bench.gate.revisions.measure import measure
 
 
 class Scripted:

@@ -1,0 +1,1 @@
+"""What counted work and measured times mean: values in, a verdict out, without clocks, files or chance."""
