@@ -245,7 +245,11 @@ def test_a_damaged_baseline_is_reported_with_its_place(pytester: pytest.Pytester
 
 
 @pytest.mark.parametrize("options", [(), ("--benchmark-disable",)])
-def test_benchmarks_carry_the_counts(pytester: pytest.Pytester, table: icebench.Table, options: Sequence[str]) -> None:
+def test_benchmarks_carry_the_counts(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, table: icebench.Table, options: Sequence[str]
+) -> None:
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):  # of this session; else nothing is measured
+        monkeypatch.delenv(name, raising=False)
     write(
         pytester,
         "def test_early(iceberg_gate, benchmark):\n"
