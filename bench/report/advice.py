@@ -15,7 +15,8 @@ from icebench.bench.advise.advice import Advice, Effect, Recommendation, storage
 from icebench.bench.advise.candidates import todays_layout
 from icebench.bench.advise.statements import icebench_commands, spark_statements
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
-from icebench.bench.report.console import height, opening_rows
+from icebench.bench.report.console import opening_rows
+from icebench.bench.report.line_counts import height
 from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from icebench.bench.report.profile import Place
 from icebench.bench.report.quantities import count, digits, duration, quantity

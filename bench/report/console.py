@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from icebench.bench.report.line_counts import height
 from icebench.bench.report.model import Cell, Comparison, Report, Section, Table, Tone
 from icebench.bench.report.remarks import Remark, Severity
 
@@ -77,11 +78,6 @@ def _fitting(parts: Sequence[RenderableType], console: Console, *, lines: int, r
         yield part
     more = f"{omitted} more remarks and findings, and all" if omitted else "All"
     yield Text(f"{more} tables: {rest}", style="dim")
-
-
-def height(console: Console, *parts: RenderableType) -> int:
-    """How many lines the parts take in this terminal."""
-    return sum(len(console.render_lines(part, pad=False)) for part in parts)
 
 
 def _without_details(table: Table) -> Table:

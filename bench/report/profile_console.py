@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 import icebench
-from icebench.bench.report.console import height
+from icebench.bench.report.line_counts import height
 from icebench.bench.report.profile import NOTHING, Place, age, bins, fix_commands, headline
 from icebench.bench.report.quantities import digits, quantity
 
