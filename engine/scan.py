@@ -231,15 +231,18 @@ class Scan:
         begin = reporting.clock()
         plan = scan.plan()
         seconds = reporting.clock() - begin
-        report = metrics_reports.ScanReport(
-            catalog_name=reporting.catalog_name,
-            table_name=scan.table_name or plan.metadata.location,
-            snapshot_id=None if plan.snapshot is None else plan.snapshot.snapshot_id,
-            filter=str(scan.predicate),
-            projected_field_names=tuple(field.name for field in self.schema.fields),
-            planning_seconds=seconds,
-            metrics=metrics_reports.scan_metrics(plan.counters, plan.size_in_bytes),
-        )
+
+        def report() -> metrics_reports.ScanReport:
+            return metrics_reports.ScanReport(
+                catalog_name=reporting.catalog_name,
+                table_name=scan.table_name or plan.metadata.location,
+                snapshot_id=None if plan.snapshot is None else plan.snapshot.snapshot_id,
+                filter=str(scan.predicate),
+                projected_field_names=tuple(field.name for field in self.schema.fields),
+                planning_seconds=seconds,
+                metrics=metrics_reports.scan_metrics(plan.counters, plan.size_in_bytes),
+            )
+
         reporting.send(report)
         return plan
 

@@ -19,6 +19,23 @@ def reported_commit(
     """Commit, and report how that ended; returns and raises what `commit` does."""
     begin = reporting.clock()
     outcome: Outcome = "failed"
+
+    def report() -> CommitReport:
+        attempts, snapshots = attempted()
+        last = snapshots[-1] if snapshots else None
+        counted = snapshots if outcome == "committed" else ()
+        return CommitReport(
+            catalog_name=reporting.catalog_name,
+            table_name=".".join(identifier),
+            outcome=outcome,
+            operation=None if last is None else last.operation,
+            snapshot_id=None if last is None else last.snapshot_id,
+            sequence_number=None if last is None else last.sequence_number,
+            total_seconds=reporting.clock() - begin,
+            attempts=attempts,
+            metrics={m.name: sum(each.count(m.source) or 0 for each in counted) for m in COMMIT_METRICS},
+        )
+
     try:
         state = commit()
         outcome = "committed"
@@ -29,20 +46,5 @@ def reported_commit(
         outcome = "conflict"
         raise
     finally:
-        attempts, snapshots = attempted()
-        last = snapshots[-1] if snapshots else None
-        counted = snapshots if outcome == "committed" else ()
-        reporting.send(
-            CommitReport(
-                catalog_name=reporting.catalog_name,
-                table_name=".".join(identifier),
-                outcome=outcome,
-                operation=None if last is None else last.operation,
-                snapshot_id=None if last is None else last.snapshot_id,
-                sequence_number=None if last is None else last.sequence_number,
-                total_seconds=reporting.clock() - begin,
-                attempts=attempts,
-                metrics={m.name: sum(each.count(m.source) or 0 for each in counted) for m in COMMIT_METRICS},
-            )
-        )
+        reporting.send(report)
     return state

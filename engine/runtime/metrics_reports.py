@@ -132,14 +132,14 @@ class Reporting:
     catalog_name: str | None = None
     clock: Callable[[], float] = time.perf_counter
 
-    def send(self, report: Report) -> None:
-        """Hand over a report; an error of the reporter is logged: what it reports has happened all the same."""
+    def send(self, make: Callable[[], Report]) -> None:
+        """Make a report and hand it over; an error in that is logged: what it reports has happened all the same."""
         try:
-            self.reporter.report(report)
-        except Exception:  # a metric is no reason for a commit to seem failed
+            self.reporter.report(make())
+        except Exception:  # a metric is no reason for a commit to seem failed, whose files would be deleted
             import logging  # local import: seldom needed
 
-            logging.getLogger("icebench").warning("a metrics reporter failed", exc_info=True)
+            logging.getLogger("icebench").warning("a metrics report failed", exc_info=True)
 
 
 def scan_metrics(counters: Mapping[str, int], size_in_bytes: int) -> dict[str, int]:

@@ -14,13 +14,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import icebench
+from icebench.engine.commit import reported_commit
 from icebench.engine.commit.committer import Conflicted, Identifier, Outcome, TableState, Unknown
 from icebench.engine.runtime.metrics_reports import CommitReport, MetricsReporter, Report, Reporting, ScanReport
 from icebench.engine.runtime.opentelemetry_reporter import OpenTelemetryReporter
 from icebench.engine.runtime.prometheus_reporter import PrometheusReporter
 from icebench.engine.spec.requirements import TableRequirement
 from icebench.engine.spec.updates import TableUpdate
-from icebench.errors import CommitConflict, CommitStateUnknown, StorageFailed, ValidationFailed
+from icebench.errors import CommitConflict, CommitStateUnknown, Invalid, StorageFailed, ValidationFailed
 
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.string())])
 TABLE = {"catalog": "lake", "table": "db.events"}
@@ -225,6 +226,23 @@ def test_an_error_of_a_reporter_does_not_reach_the_caller(tmp_path: Path, caplog
         assert table.scan().count() == 1
     assert [each.name for each in caplog.records] == ["icebench", "icebench"]
     assert "no space left" in caplog.text
+
+
+def test_a_report_that_cannot_be_made_leaves_the_commit(
+    table: icebench.Table, kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unmade:
+        name = "unmade"
+
+        @property
+        def source(self) -> str:
+            raise Invalid("no such count")
+
+    monkeypatch.setattr(reported_commit, "COMMIT_METRICS", (Unmade(),))
+    table.append(rows(1))
+    assert table.scan().to_arrow()["id"].to_pylist() == [1]
+    assert "no such count" in caplog.text
+    assert [type(report) for report in kept.reports] == [ScanReport]
 
 
 def test_prometheus_scrapes_what_was_done(tmp_path: Path) -> None:
