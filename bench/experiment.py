@@ -112,7 +112,7 @@ class Experiment:
         engines, measurements, and workloads or their parts.
 
         Raises:
-            ConfigError: A name is not known, or nothing has a scale.
+            ConfigError: A name is not known, nothing has a scale, or no workload has one of the engines.
         """
         values = copied(self.values)
         if scale is not None:
@@ -125,7 +125,8 @@ class Experiment:
             values["repetitions"] = repetitions
             for name in (*MEASUREMENTS, BUILD):
                 values.get(name, {}).pop("repetitions", None)
-        for key, names in self._sorted(only).items():
+        found = self._sorted(only)
+        for key, names in found.items():
             if key == "workload":
                 pairs = zip(_listed(values[key]), self.workloads, strict=True)
                 values[key] = [each for each, made in pairs if made.name in names]
@@ -135,6 +136,8 @@ class Experiment:
             else:
                 values[key] = names
         self._drop_what_is_left_out(values)
+        if "engines" in found:
+            values["workload"] = _workloads_of(found["engines"], _listed(values["workload"]))
         return parse_values(values)
 
     @staticmethod
@@ -384,6 +387,23 @@ def _spark(values: Definition) -> SparkDefinition:
     parsed = SparkDefinition(master=values.text("master", "local[2]"), conf=values.texts("conf"))
     values.done()
     return parsed
+
+
+def _workloads_of(engines: Sequence[str], workloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The workloads that some of the engines are measured on, with these engines.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    kept = []
+    for each in workloads:
+        if "engines" in each:
+            each["engines"] = [name for name in each["engines"] if name in engines]
+        if each.get("engines") != []:
+            kept.append(each)
+    if not kept:
+        raise ConfigError(f"no workload has engine {', '.join(engines)}", path="--only")
+    return kept
 
 
 def _listed(workload: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - a table or a list of tables, as TOML has it

@@ -284,6 +284,15 @@ def test_only_keeps_workloads_and_their_parts_too() -> None:
     assert kept.parts == ("wide",)
 
 
+def test_only_leaves_out_workloads_of_other_engines() -> None:
+    planning = load_experiment("planning")
+    own = planning.adjusted(only=["icebench"])
+    assert [each.name for each in own.workloads] == [each.name for each in planning.workloads]
+    assert "100 files" not in [each.name for each in planning.adjusted(only=["polars"]).workloads]
+    with pytest.raises(ConfigError, match="--only: no workload has engine pyiceberg"):
+        parse_values(one_of_files(engines=["icebench"])).adjusted(only=["pyiceberg"])
+
+
 def test_only_keeps_actions_of_maintenance() -> None:
     large = load_experiment("maintenance-large").adjusted(only=["zorder", "binpack", "icebench"])
     (kept,) = large.workloads
