@@ -8,10 +8,9 @@ from typing import Any
 
 import icebench
 from icebench.bench.maintenance.policy import Policy
+from icebench.bench.maintenance.reads import TAG, Reads
 from icebench.errors import Invalid
 
-TAG = "icebench.maintenance"
-"""The snapshot property that names the action."""
 _CLUSTERING = "icebench.clustering."
 _MOVED = 2
 """Each rewritten byte is read and written."""
@@ -24,11 +23,12 @@ class Candidate:
     Args:
         action: Its name in policies.
         why: Figures of the profile.
-        gain_bytes: Reads, opens included, or storage that it saves until the next pass.
+        gain_bytes: What readers have read in vain for lack of it, opens included, until the next commit; or storage
+            that it frees.
         work_bytes: That it reads and writes.
         call: The method of `table.maintenance`.
         arguments: For the call.
-        needs_gain: Whether it is only done if it saves more than it moves.
+        needs_gain: Whether it is only done if that is more than it moves.
     """
 
     action: str
@@ -54,10 +54,11 @@ def find_candidates(
     """
     finished = _actions_since_others(table)
     policy = replace(policy, actions=policy.actions - set(decided))
+    reads = Reads.of(table, policy, profile.profiled_at_ms)
     every = (
-        *_by_reasons(table, profile, policy),
-        *_delete_files(table, profile, policy),
-        *_clustering(table, profile, policy),
+        *_by_reasons(table, profile, reads),
+        *_delete_files(table, profile, policy, reads),
+        *_clustering(table, profile, policy, reads),
         *_orphans(table, policy),
         *_statistics(profile, policy),
     )
@@ -69,20 +70,25 @@ def find_candidates(
     return sorted(found, key=lambda each: -each.gain_per_byte)
 
 
-def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
+def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, reads: Reads) -> Iterator[Candidate]:
     """Candidates for the reasons in the profile."""
     manifests = profile.manifests.size_bytes
+    # The action, the bytes that it rewrites, and for how many commits its reason has been there.
     work = {
-        "small-files": ("compaction", profile.files.compaction_bytes),
-        "deletes": ("deletes", profile.deletes.data_bytes),
-        "dangling-deletes": ("dangling_deletes", manifests),
-        "manifests": ("manifests", manifests),
-        "snapshots": ("snapshots", manifests + profile.history.metadata_bytes),
+        "small-files": ("compaction", profile.files.compaction_bytes, profile.files.compaction_age),
+        "deletes": ("deletes", profile.deletes.data_bytes, reads.age_of_deletes),
+        "dangling-deletes": ("dangling_deletes", manifests, reads.age_of_deletes),
+        "manifests": ("manifests", manifests, profile.manifests.age),
+        "snapshots": (
+            "snapshots",
+            manifests + profile.history.metadata_bytes,
+            (1 + profile.history.expirable_snapshots) / 2,
+        ),
     }
     for reason in profile.reasons:
         if reason.key not in work:
             continue
-        action, size = work[reason.key]
+        action, size, age = work[reason.key]
         arguments = dict(reason.arguments)
         if reason.action == "rewrite_data_files" and action != "dangling_deletes":
             arguments.update(_arrangement(table))
@@ -91,14 +97,16 @@ def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, policy: P
         yield Candidate(
             action=action,
             why=f"{reason.statement}; {reason.gain}",
-            gain_bytes=once + (reason.cost_bytes - once) * policy.reads,
+            gain_bytes=once + reads.in_vain(reason.cost_bytes - once, age),
             work_bytes=_MOVED * size,
             call=reason.action,
             arguments=arguments,
         )
 
 
-def _delete_files(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
+def _delete_files(
+    table: icebench.Table, profile: icebench.TableProfile, policy: Policy, reads: Reads
+) -> Iterator[Candidate]:
     """Rewrites of delete files that leave the data files as they are."""
     deletes = profile.deletes
     vectors = table.metadata.format_version >= 3
@@ -122,7 +130,7 @@ def _delete_files(table: icebench.Table, profile: icebench.TableProfile, policy:
             action=action,
             why=f"{files:,} {action.replace('_', '-')[:-1]} files are opened with {deletes.data_files:,} data files; "
             f"about {files - fewer:,} would do",
-            gain_bytes=fewer * _open_cost(table) * policy.reads,
+            gain_bytes=reads.in_vain(fewer * _open_cost(table), kind.age),
             work_bytes=_MOVED * size + read,
             call=call,
             arguments={},
@@ -149,7 +157,9 @@ def _statistics(profile: icebench.TableProfile, policy: Policy) -> Iterator[Cand
         )
 
 
-def _clustering(table: icebench.Table, profile: icebench.TableProfile, policy: Policy) -> Iterator[Candidate]:
+def _clustering(
+    table: icebench.Table, profile: icebench.TableProfile, policy: Policy, reads: Reads
+) -> Iterator[Candidate]:
     if "clustering" not in policy.actions or not _is_declared(table):
         return
     plan = table.maintenance.cluster(dry_run=True)
@@ -163,7 +173,7 @@ def _clustering(table: icebench.Table, profile: icebench.TableProfile, policy: P
         action="clustering",
         why=f"{plan.rewritten_data_files:,} files overlap in {plan.merges:,} places: a key is in "
         f"{plan.depth_before:.1f} files, afterwards in about {plan.depth_after:.1f}",
-        gain_bytes=saved * policy.reads,
+        gain_bytes=reads.in_vain(saved, profile.files.age),
         work_bytes=_MOVED * plan.rewritten_bytes,
         call="cluster",
         arguments={},

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import icebench
-from icebench.bench.maintenance.decisions import TAG, Candidate, find_candidates
+from icebench.bench.maintenance.decisions import Candidate, find_candidates
 from icebench.bench.maintenance.policy import ACTIONS, Policy
+from icebench.bench.maintenance.reads import TAG
 from icebench.errors import CommitStateUnknown, EngineError
 
 _UNTAGGED = ("expire_snapshots", "remove_orphan_files", "compute_table_stats", "compute_partition_stats")

@@ -45,7 +45,8 @@ class Policy:
     """A policy; default_policy.toml explains the keys.
 
     Args:
-        reads: Reads of the whole table before the next pass.
+        reads: Reads of the whole table between two commits.
+        reads_per_day: Of the whole table; in place of `reads` if it is not None.
         budget: What a pass may use.
         storage: Where the client stands to the store.
         bytes_per_second: That a rewrite reads and writes.
@@ -55,6 +56,7 @@ class Policy:
     """
 
     reads: float
+    reads_per_day: float | None
     budget: Budget
     storage: Profile
     bytes_per_second: float
@@ -82,7 +84,8 @@ class Policy:
         root = Definition(values)
         budget, costs, actions, statistics = (root.table(key) for key in ("budget", "costs", "actions", "statistics"))
         found = cls(
-            reads=root.number("reads", 20, least=0),
+            reads=root.number("reads", 1, least=0),
+            reads_per_day=root.number("reads_per_day", least=0) if "reads_per_day" in values else None,
             budget=Budget(
                 size_bytes=budget.number("bytes", math.inf, least=0, infinite=True),
                 seconds=budget.number("seconds", math.inf, least=0, infinite=True),

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,13 @@ class Drawn:
     @property
     def deletes(self) -> list[DataFile]:
         return [e.data_file for c, e in self.entries if c == ManifestContent.DELETES]
+
+    def mean_age(self, files: Sequence[DataFile]) -> float:
+        """In commits, their own included, by the numbers of their entries."""
+        snapshot, paths = self.table.current_snapshot, {file.file_path for file in files}
+        assert snapshot is not None
+        numbers = [e.file_sequence_number or 0 for _, e in self.entries if e.data_file.file_path in paths]
+        return sum(snapshot.sequence_number + 1 - each for each in numbers) / max(1, len(numbers))
 
     def profile(self) -> TableProfile:
         subject = Subject(
@@ -167,8 +175,13 @@ def drawn_tables(draw: Draw) -> Drawn:
     known = [e.data_file for _, e in entries]
     for m in range(draw(st.integers(0, 3))):
         file = _delete_file(draw, f"memory://t/x{m}", known)
+        number = draw(st.integers(1, 3))
         entry = ManifestEntry(
-            status=EntryStatus.ADDED, snapshot_id=SNAPSHOT_ID, sequence_number=2, file_sequence_number=2, data_file=file
+            status=EntryStatus.ADDED,
+            snapshot_id=SNAPSHOT_ID,
+            sequence_number=2,
+            file_sequence_number=number,
+            data_file=file,
         )
         builder.add_manifest([entry], spec_id=file.spec_id, sequence_number=3)
         entries.append((ManifestContent.DELETES, entry))
@@ -248,6 +261,12 @@ def test_debts_of_compaction_and_deletes(drawn: Drawn) -> None:
     plan = table_scan(drawn.table, drawn.builder.store, runner=LocalRunner(1)).plan()
     files = list(planned_files(plan))
     groups = Selection(target_file_size_bytes=TARGET, output_spec_id=2).groups(files)
+    chosen = {file.file_path for group in groups for file in group.files}
+    sized = [f for f in drawn.data if not 0.75 * TARGET <= f.file_size_in_bytes <= 1.8 * TARGET]
+    assert profile.files.age == pytest.approx(drawn.mean_age(drawn.data))
+    assert profile.files.compaction_age == pytest.approx(
+        drawn.mean_age([file for file in sized if file.file_path in chosen])
+    )
     assert profile.files.compaction_files == sum(len(group.files) for group in groups)
     assert profile.files.compaction_bytes == sum(group.size_bytes for group in groups)
     assert profile.files.compaction_result_files == sum(max(1, -(-group.size_bytes // TARGET)) for group in groups)
@@ -266,6 +285,7 @@ def test_debts_of_compaction_and_deletes(drawn: Drawn) -> None:
             dangling_files=len(idle),
             dangling_records=sum(f.record_count for f in idle),
             dangling_bytes=sum(f.file_size_in_bytes for f in idle),
+            age=pytest.approx(drawn.mean_age([f for f in own if f.file_path in used])),
         )
     assert profile.deletes.data_files == sum(bool(f.deletes) for f in files)
     assert profile.deletes.data_bytes == sum(f.file_size_in_bytes or 0 for f in files if f.deletes)

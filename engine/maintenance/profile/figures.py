@@ -46,6 +46,8 @@ class FileFigures:
         compaction_files: Files that compaction with default options would rewrite.
         compaction_bytes: Their size.
         compaction_result_files: About how many files they would become.
+        age: For how many commits a file has been there, its own included, on average; 0 if there is none.
+        compaction_age: The same of those that compaction would rewrite for their size.
     """
 
     files: int
@@ -60,6 +62,8 @@ class FileFigures:
     compaction_files: int
     compaction_bytes: int
     compaction_result_files: int
+    age: float
+    compaction_age: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,8 @@ class DeleteKind:
         dangling_files: Those that apply to no data file.
         dangling_records: Their positions or keys.
         dangling_bytes: Their size.
+        age: For how many commits those that apply to a data file have been there, their own included, on average; 0 if
+            there are none.
     """
 
     files: int = 0
@@ -81,6 +87,7 @@ class DeleteKind:
     dangling_files: int = 0
     dangling_records: int = 0
     dangling_bytes: int = 0
+    age: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +189,7 @@ class ManifestFigures:
         live_entries: Entries of live files.
         deleted_entries: Entries of removed files, which plans decode and drop.
         target_manifests: Manifests of ``commit.manifest.target-size-bytes`` that would hold as much.
+        age: For how many commits a manifest has been there, its own included, on average; 0 if there is none.
         clustering: By partition field.
     """
 
@@ -192,6 +200,7 @@ class ManifestFigures:
     live_entries: int
     deleted_entries: int
     target_manifests: int
+    age: float
     clustering: tuple[ManifestClustering, ...]
 
 

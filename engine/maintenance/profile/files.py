@@ -6,6 +6,7 @@ import numpy as np
 
 from icebench.engine.codec.array_views import BoolArray, Int64Array
 from icebench.engine.maintenance.file_groups import Selection
+from icebench.engine.maintenance.profile.commits import Commits, mean
 from icebench.engine.maintenance.profile.figures import (
     AgeFigures,
     DeleteFigures,
@@ -54,10 +55,11 @@ def deleted_rows(files: LiveFiles) -> Int64Array:
     return np.minimum(sum_by(owner, positions[files.matches.indices], len(files)), files.records)
 
 
-def file_figures(files: LiveFiles, metadata: TableMetadata, deleted: Int64Array) -> FileFigures:
+def file_figures(files: LiveFiles, metadata: TableMetadata, deleted: Int64Array, commits: Commits) -> FileFigures:
     """File sizes, and what compaction with default options would rewrite."""
     sizes, selection = files.size_bytes, default_selection(metadata)
     small, large = sizes < selection.smallest, sizes > selection.largest
+    ages = commits.ages_of(files.data)
     chosen, result = _compaction(files, selection, small | large, is_heavy(files, deleted, selection))
     return FileFigures(
         files=len(files),
@@ -72,6 +74,8 @@ def file_figures(files: LiveFiles, metadata: TableMetadata, deleted: Int64Array)
         compaction_files=int(chosen.sum()),
         compaction_bytes=int(sizes[chosen].sum()),
         compaction_result_files=result,
+        age=mean(ages),
+        compaction_age=mean(ages[chosen & (small | large)]),
     )
 
 
@@ -99,7 +103,7 @@ def _compaction(
     return candidates & is_worth_it[groups], int(np.maximum(1, -(-size // target))[is_worth_it].sum())
 
 
-def delete_figures(files: LiveFiles, deleted: Int64Array, metadata: TableMetadata) -> DeleteFigures:
+def delete_figures(files: LiveFiles, deleted: Int64Array, metadata: TableMetadata, commits: Commits) -> DeleteFigures:
     """Figures of delete files by kind, and their load on data files."""
     contents = numbers_of(files.deletes, "content")
     count = len(contents)
@@ -110,6 +114,7 @@ def delete_figures(files: LiveFiles, deleted: Int64Array, metadata: TableMetadat
     used = np.bincount(files.matches.indices, minlength=count) > 0
     applied = np.diff(files.matches.offsets)
     equality = contents == FileContent.EQUALITY_DELETES
+    ages = commits.ages_of(files.deletes)
     targeted = _flags([find_delete_targets(e.columns).is_given[e.rows] for e in files.deletes])
 
     def kind(own: BoolArray) -> DeleteKind:
@@ -121,6 +126,7 @@ def delete_figures(files: LiveFiles, deleted: Int64Array, metadata: TableMetadat
             dangling_files=int(idle.sum()),
             dangling_records=int(records[idle].sum()),
             dangling_bytes=int(sizes[idle].sum()),
+            age=mean(ages[own & used]),
         )
 
     return DeleteFigures(

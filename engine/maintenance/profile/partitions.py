@@ -11,6 +11,7 @@ from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.columnar.scalars import from_arrow_array
 from icebench.engine.expressions.bounds import ColumnBounds
 from icebench.engine.expressions.vectors import Vector
+from icebench.engine.maintenance.profile.commits import Commits, mean
 from icebench.engine.maintenance.profile.figures import (
     ManifestClustering,
     ManifestFigures,
@@ -110,7 +111,7 @@ def partition_figures(files: LiveFiles, paths: PartitionPaths, smallest_bytes: i
     )
 
 
-def manifest_figures(files: LiveFiles, metadata: TableMetadata) -> ManifestFigures:
+def manifest_figures(files: LiveFiles, metadata: TableMetadata, commits: Commits) -> ManifestFigures:
     """Figures of manifests, and their clustering by each partition field."""
     sizes = np.array([m.manifest_length for m in files.manifests], np.int64)
     both = (*files.data, *files.deletes)
@@ -128,6 +129,7 @@ def manifest_figures(files: LiveFiles, metadata: TableMetadata) -> ManifestFigur
         live_entries=live,
         deleted_entries=sum(each.columns.count for each in both) - live,
         target_manifests=-(-int(sizes.sum()) // target),
+        age=mean(commits.ages_of_manifests(files.manifests)),
         clustering=tuple(each for each in clustering if each is not None),
     )
 

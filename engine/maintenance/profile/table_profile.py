@@ -7,6 +7,7 @@ from typing import Any
 
 from icebench.engine.display import count_text, html_bars, html_fold, html_table, printable, size_text, some_lines
 from icebench.engine.maintenance.profile.column_figures import column_figures
+from icebench.engine.maintenance.profile.commits import Commits
 from icebench.engine.maintenance.profile.figures import (
     AgeFigures,
     ColumnFigures,
@@ -174,14 +175,15 @@ def profile_table(
     files = load_live_files(manifests, source, runner, metadata)
     paths = PartitionPaths(files, metadata)
     deleted = deleted_rows(files)
-    data = file_figures(files, metadata, deleted)
+    commits = Commits.before(snapshot, metadata)
+    data = file_figures(files, metadata, deleted, commits)
     is_partitioned = any(not spec.is_unpartitioned for spec in metadata.partition_specs)
     examined = Examined(
         metadata=metadata,
         files=data,
-        deletes=delete_figures(files, deleted, metadata),
+        deletes=delete_figures(files, deleted, metadata, commits),
         partitions=partition_figures(files, paths, data.smallest_bytes) if is_partitioned else None,
-        manifests=manifest_figures(files, metadata),
+        manifests=manifest_figures(files, metadata, commits),
         columns=(),
         history=history_figures(metadata, subject.metadata_location, subject.store, now_ms),
     )

@@ -101,7 +101,7 @@ def test_a_failed_action_does_not_stop_the_others(tmp_path: Path, monkeypatch: p
     done = decide(table, EVERYTHING, execute=True)
     assert done["manifests"].decision == "failed"
     assert "another writer was there" in done["manifests"].why
-    assert (done["deletes"].decision, done["snapshots"].decision) == ("done", "done")
+    assert (done["compaction"].decision, done["snapshots"].decision) == ("done", "done")
 
 
 def with_delete_files(place: Path, version: int) -> icebench.Table:
