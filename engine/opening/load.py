@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from icebench.engine.catalog import catalog as rooms
 from icebench.engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
@@ -50,7 +50,26 @@ else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
 _OF_ALL = (TABLE_DEFAULT, TABLE_OVERRIDE, METRICS_REPORTER)
 
 
+@overload
+def load_catalog(address: str, **options: str | None) -> Catalog: ...
+
+
+@overload
 def load_catalog(
+    address: str,
+    *,
+    warehouse: str | None = None,
+    name: str | None = None,
+    token: str | Callable[[], str] | None = None,
+    credential: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    cache: ManifestCache | None = None,
+    verify: Verify = "warn",
+    **options: str | None,
+) -> Catalog: ...
+
+
+def load_catalog(  # type: ignore[misc] # an option may not be called `properties`, which the first form cannot say
     address: str,
     *,
     warehouse: str | None = None,

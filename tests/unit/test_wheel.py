@@ -1,5 +1,6 @@
 """The package that a wheel installs: `icebench`, with this tree's files in it, byte for byte."""
 
+import json
 import os
 import subprocess
 import sys
@@ -57,6 +58,49 @@ frame.where("a < 3").write.format("icebench").option("catalog", "wh").mode("appe
 assert icebench.load_catalog("wh").load_table("db.t").scan().count() == 21
 """
 
+TYPED = """
+from typing import assert_type
+
+import pyarrow as pa
+
+import icebench
+from icebench import col
+
+rows = pa.table({"a": [1, 2, 3]})
+catalog = icebench.load_catalog("lake", type="rest", **{"s3.endpoint": "http://localhost"})
+table = catalog.create_table("db.t", rows.schema, partition_spec=[("a", "bucket[4]")])
+assert_type(table, icebench.Table)
+table.append(rows)
+table.delete(col("a") == 1, "merge-on-read")
+table.update("a = 2", {"a": 4})
+table.upsert(rows, ["a"])
+table.overwrite(rows, "a > 1")
+with table.transaction() as transaction:
+    transaction.append(rows)
+table.update_schema(lambda schema: schema.add_column("b", icebench.STRING))
+scan = table.scan((col("a") > 1) & col("a").isin([1, 2]), columns=["a"], limit=3)
+assert_type(scan, icebench.Scan)
+assert_type(scan.count(), int)
+print(scan.to_arrow().num_rows, scan.explain(), scan.plan(), [batch.num_rows for batch in scan.to_batches()])
+print(table.schema().fields, table.spec, [snapshot.snapshot_id for snapshot in table.snapshots])
+assert_type(table.maintenance.profile(), icebench.TableProfile)
+print(table.maintenance.rewrite_data_files("sort", sort_order=["a"]), table.inspect.files().num_rows)
+try:
+    icebench.load_table("x")
+except icebench.errors.NotFound as error:
+    print(error)
+"""
+
+MISTYPED = """
+import icebench
+
+table = icebench.load_table(7)
+table.scan(filtre="a = 1")
+table.delete("a = 1", "merge")
+table.maintenance.rewrite_data_file()
+print(table.scan().count() + "rows")
+"""
+
 FIND = "import importlib.util; print(importlib.util.find_spec('{}') or '')"
 
 
@@ -85,6 +129,29 @@ def test_every_module_imports_by_one_name(wheel: Path, tmp_path: Path) -> None:
         archive.extractall(tmp_path)
     # No bytecode, which nobody would use again.
     call([sys.executable, "-B", "-c", IMPORT_ALL, str(tmp_path)], tmp_path)
+
+
+def test_pyright_knows_the_types_of_what_users_call(wheel: Path, tmp_path: Path) -> None:
+    """Each line of the second program is wrong."""
+    with ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    folder = tmp_path / "program"
+    folder.mkdir()
+    for name, text in (("typed", TYPED), ("mistyped", MISTYPED)):
+        (folder / f"{name}.py").write_text(text)
+    settings = {"extraPaths": [str(tmp_path / "site")], "typeCheckingMode": "standard"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    said = [(Path(each["file"]).name, each["range"]["start"]["line"], each["message"]) for each in found]
+    assert [each for each in said if each[0] == "typed.py"] == []
+    assert sorted({line for _, line, _ in said}) == [3, 4, 5, 6, 7], said
 
 
 @pytest.mark.parametrize("package", ["engine", "bench"])
