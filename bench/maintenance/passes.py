@@ -69,7 +69,7 @@ def run_pass(
     spent, tried = _Spent(), set[str]()
     while True:
         table.refresh()
-        for each in find_candidates(table, table.maintenance.profile(), policy, decided=tried):
+        for each in find_candidates(table, table.maintenance.profile(columns=False), policy, decided=tried):
             refusal = _refusal(each, policy, spent)
             tried.add(each.action)
             if refusal is not None or not execute:

@@ -125,7 +125,7 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
         states = []
         for batch in range(events.batches + 1):
             if isinstance(events, Refreshes):
-                _refresh(table, events, batch)
+                refresh(table, events, batch)
             else:
                 (_by_key if kind == "equality" else commit_by_position)(table, events, batch)
             if policy is not None and batch:
@@ -160,8 +160,8 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
     return found
 
 
-def _refresh(table: icebench.Table, refreshes: Refreshes, batch: int) -> None:
-    """Add rows, then delete: two commits, as two statements of SQL would make them."""
+def refresh(table: icebench.Table, refreshes: Refreshes, batch: int) -> None:
+    """Add the rows of a batch, then delete: two commits, as two statements of SQL would make them."""
     table.append(refreshes.added(batch))
     if batch:
         table.delete(refreshes.deleted(batch), mode="merge-on-read")

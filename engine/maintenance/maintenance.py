@@ -316,6 +316,7 @@ class Maintenance:
         self,
         *,
         snapshot_id: int | None = None,
+        columns: bool = True,
         deep: bool = False,
         sample_files: int = 0,
         counters: Counters | None = None,
@@ -328,6 +329,7 @@ class Maintenance:
 
         Args:
             snapshot_id: The snapshot; None means the current one.
+            columns: With figures of columns, and reasons by them, for which manifests are read twice.
             deep: Open every data file: storage by column, and files that are not as their manifest entries say. What is
                 wrong with a file is a figure (`FooterFigures.contradictions`), no error.
             sample_files: Read the sort keys of that many of the files that claim a sort order, and check the order.
@@ -342,7 +344,9 @@ class Maintenance:
         subject = self.subject
         if counters is not None:
             subject = replace(subject, store=CountingStore(subject.store, counters))
-        return profile_table(subject, snapshot, self.now_ms(), deep=deep, sample_files=sample_files)
+        return profile_table(
+            subject, snapshot, self.now_ms(), by_column=columns, deep=deep, sample_files=sample_files
+        )
 
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.

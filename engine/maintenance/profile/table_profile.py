@@ -160,9 +160,16 @@ class Subject:
 
 
 def profile_table(
-    subject: Subject, snapshot: Snapshot | None, now_ms: int, *, deep: bool = False, sample_files: int = 0
+    subject: Subject,
+    snapshot: Snapshot | None,
+    now_ms: int,
+    *,
+    by_column: bool = True,
+    deep: bool = False,
+    sample_files: int = 0,
 ) -> TableProfile:
-    """Profile a snapshot from its metadata and, if `deep`, from the footers of its data files.
+    """Profile a snapshot from its metadata and, if `deep`, from the footers of its data files; without figures of
+    columns unless `by_column`.
 
     Up to `sample_files` files with a recorded sort order are read, to check whether their rows are in that order.
 
@@ -191,11 +198,13 @@ def profile_table(
     ages = age_figures(files, metadata, now_ms)
     sort_orders = sort_order_figures(files, metadata)
     uncached = replace(source, cache=None)
-    distinct = distinct_values(metadata, snapshot)
-    columns = tuple(
-        replace(each, distinct_values=distinct[each.field_id]) if each.field_id in distinct else each
-        for each in column_figures(files, uncached, runner, metadata, paths)
-    )
+    columns: tuple[ColumnFigures, ...] = ()
+    if by_column:
+        distinct = distinct_values(metadata, snapshot)
+        columns = tuple(
+            replace(each, distinct_values=distinct[each.field_id]) if each.field_id in distinct else each
+            for each in column_figures(files, uncached, runner, metadata, paths)
+        )
     examined = replace(examined, columns=columns)
     return TableProfile(
         name=subject.name,
