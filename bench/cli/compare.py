@@ -9,16 +9,16 @@ from pathlib import Path
 import click
 
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.report import find_run, formats, print_form
 from icebench.bench.costs.costing import Costing
 from icebench.bench.costs.object_store import PROFILES
 from icebench.bench.definition import Definition
 from icebench.bench.errors import ConfigError
-from icebench.bench.execution.run_file import read_run
+from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.report.console import compared
 from icebench.bench.report.kept_runs import with_spread
 from icebench.bench.report.layout_comparison import compare_layouts
-from icebench.bench.report.model import Comparison
 from icebench.bench.report.run_comparison import PARTS, compare_runs, differences
 
 LINES = 25
@@ -38,6 +38,12 @@ LINES = 25
     help="Layouts: where the client stands to the object store; as in the run's definition by default.",
 )
 @click.option("--long", is_flag=True, help="All tables.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Runs: write a page that has both side by side.",
+)
 @formats
 @pass_context
 def compare(
@@ -48,6 +54,7 @@ def compare(
     force: tuple[str, ...],
     profile: str | None,
     long: bool,
+    html: Path | None,
     form: str | None,
 ) -> None:
     """Compare layouts within a run, the latest unless --run says otherwise; or a second run with a first.
@@ -56,11 +63,19 @@ def compare(
     """
     runs = [_run_of(context, name) for name in names]
     if of is None and len(runs) == 2 and all(runs):
-        made = of_runs([run for run in runs if run is not None], force, context.places.all_runs())
+        base, head = two_runs([run for run in runs if run is not None], force, context.places.all_runs())
+        made = compare_runs(base, head)
+        if html is not None:
+            from icebench.bench.report.html import render  # local import: matplotlib takes a second
+            from icebench.bench.report.runs_page import runs_report
+
+            write_whole(html, render(runs_report(base, head, made, names)))
+            context.terminal.out.print(str(html), markup=False, soft_wrap=True)
+            return
     elif any(runs):
         raise click.UsageError("either two runs, or names of layouts (of a run: --run)")
-    elif force:
-        raise click.UsageError("--force is for two runs")
+    elif force or html is not None:
+        raise click.UsageError(f"{'--force' if force else '--html'} is for two runs")
     else:
         path = context.places.latest_run() if of is None else find_run(context, of)
         run = with_spread(read_run(path), context.places.all_runs())
@@ -76,8 +91,8 @@ def compare(
         out.print(part)
 
 
-def of_runs(paths: Sequence[Path], force: Sequence[str], kept: Sequence[Path]) -> Comparison:
-    """The second run against the first; `kept` are the runs that show what processes differ by.
+def two_runs(paths: Sequence[Path], force: Sequence[str], kept: Sequence[Path]) -> tuple[Run, Run]:
+    """Two runs to compare, the second with the first; `kept` are the runs that show what processes differ by.
 
     Raises:
         ConfigError: They are not comparable, in something that is not to be ignored.
@@ -87,7 +102,7 @@ def of_runs(paths: Sequence[Path], force: Sequence[str], kept: Sequence[Path]) -
     if found:
         needed = " ".join(f"--force {part}" for part in dict.fromkeys(each.part for each in found))
         raise ConfigError(f"not comparable: {'; '.join(map(str, found))}. To compare all the same: {needed}")
-    return compare_runs(base, head)
+    return base, head
 
 
 def _run_of(context: Context, name: str) -> Path | None:

@@ -19,14 +19,14 @@ class Evidence:
     """The records of a report's cells, each once; what many of them share is kept once as well."""
 
     def __init__(self, report: Report) -> None:
-        found = {record.key: record for record in _records(report)}
+        found = {_key(record): record for record in _records(report)}
         self._places = {key: number for number, key in enumerate(found)}
         self._shared: dict[str, int] = {}
         self._cases = [self._case(record) for record in found.values()]
 
     def place(self, record: Record) -> int:
         """Which case of `data` it is."""
-        return self._places[record.key]
+        return self._places[_key(record)]
 
     def data(self) -> dict[str, Any]:
         """The cases, and the values to which their `places`, `names`, `counts` and `meaning` are indices."""
@@ -48,6 +48,11 @@ class Evidence:
 
     def _once(self, value: object) -> int:
         return self._shared.setdefault(json.dumps(value), len(self._shared))
+
+
+def _key(record: Record) -> tuple[object, ...]:
+    """A page of two runs has two records of a case."""
+    return (*record.key, record.samples)
 
 
 def _records(report: Report) -> Iterator[Record]:

@@ -53,8 +53,7 @@ def differences(base: Run, head: Run) -> tuple[Difference, ...]:
 
 def compare_runs(base: Run, head: Run) -> Comparison:
     """The cases that both runs have."""
-    before = {(r.workload, *r.key): r for r in base.records}
-    pairs = [(before[key], r) for r in head.records if (key := (r.workload, *r.key)) in before]
+    pairs = pairs_of(base, head)
     timed = [pair for pair in pairs if is_timed(pair[0])]
     groups: dict[tuple[str, str, str], list[tuple[Record, Record]]] = {}
     for pair in timed:
@@ -71,6 +70,12 @@ def compare_runs(base: Run, head: Run) -> Comparison:
         notes=(*_versions(base, head), _CAUTION),
         rows=tuple(_rows(timed)),
     )
+
+
+def pairs_of(base: Run, head: Run) -> list[tuple[Record, Record]]:
+    """The series that both runs have, in the order of the second."""
+    before = {(r.workload, *r.key): r for r in base.records}
+    return [(before[key], r) for r in head.records if (key := (r.workload, *r.key)) in before]
 
 
 def _of_definitions(base: Run, head: Run) -> Iterator[Difference]:
@@ -187,8 +192,8 @@ def _each(timed: Sequence[tuple[Record, Record]]) -> Table:
             plain(head.layout),
             plain(head.engine),
             plain(head.metric),
-            Cell(text=quantity(median(base), base.unit)),
-            Cell(text=quantity(median(head), head.unit)),
+            Cell(text=quantity(median(base), base.unit), record=base),
+            Cell(text=quantity(median(head), head.unit), record=head),
             Cell(text=times(median(head) / median(base)) if median(base) > 0 else "-"),
         )
         for base, head in timed

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from icebench.bench.execution.run_file import read_run
+from icebench.bench.report.remarks import is_timed
+from icebench.bench.report.run_comparison import pairs_of
 from tests.unit.bench.cli.test_main import exit_code, write_run
 
 
@@ -52,6 +56,27 @@ def test_two_runs_of_one_definition_are_compared(tmp_path: Path, capsys: pytest.
     assert "difference in time between the two runs is inconclusive" in out
     assert "share no rounds" in out
     assert len(out.splitlines()) <= 25
+
+
+def test_a_page_has_the_cases_of_both_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its own samples: those of the second run are other ones."""
+    run = write_run(tmp_path)
+    other = copied(run, "other", (run.stem, "other"), ('"wall":0.', '"wall":7.'))
+    assert exit_code("--results", tmp_path, "compare", run.stem, other, "--html", tmp_path / "two.html") == 0
+    assert capsys.readouterr().out.replace("\n", "") == str(tmp_path / "two.html")
+    text = (tmp_path / "two.html").read_text()
+    assert re.findall(r"<h1>(.*?)</h1>", text) == [f"other against {run.stem}"]
+    (evidence,) = re.findall(r'<script type="application/json" id="evidence">(.*?)</script>', text)
+    pairs = [pair for pair in pairs_of(*map(read_run, (run, run.with_stem("other")))) if is_timed(pair[0])]
+    cases = json.loads(evidence)["cases"]
+    assert len(cases) == len({(record.key, record.samples) for pair in pairs for record in pair}) > len(pairs)
+    assert text.count('data-case="') == 2 * len(pairs)
+
+
+def test_a_page_is_of_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path)
+    assert exit_code("--results", tmp_path, "compare", "--html", tmp_path / "two.html") == 2
+    assert "--html is for two runs" in capsys.readouterr().err
 
 
 def test_runs_that_are_not_comparable_are_refused_with_what_differs(
