@@ -18,6 +18,7 @@ import click
 import icebench
 from icebench.bench.advise.columns import apply_proposals, examine_columns
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.moments import Moment
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.maintenance.passes import Decision, run_pass
@@ -342,7 +343,9 @@ def rewrite_table_path(
 
 @maintain.command("expire-snapshots")
 @_of_table
-@click.option("--older-than", metavar="TIME", help="Snapshots from before; the table's own limit by default.")
+@click.option(
+    "--older-than", type=Moment(), metavar="TIME", help="Snapshots from before; the table's own limit by default."
+)
 @click.option("--retain-last", type=click.IntRange(min=1), help="Keep that many of each branch, whatever their age.")
 @click.option("--delete", is_flag=True, help="Do it: without this the snapshots are only listed.")
 @pass_context
@@ -350,11 +353,14 @@ def expire_snapshots(
     context: Context,
     *,
     table: icebench.Table,
-    older_than: str | None,
+    older_than: int | None,
     retain_last: int | None,
     delete: bool,
 ) -> int:
-    """Expire old snapshots and delete the files that only they need."""
+    """Expire old snapshots and delete the files that only they need.
+
+    TIME is "now", an age (7d, 12h, 30m), a date or an ISO timestamp, in UTC unless it has a zone.
+    """
     done = table.maintenance.expire_snapshots(older_than=older_than, retain_last=retain_last, dry_run=not delete)
     _print_result(context, done)
     _hint_at_delete(context, done.snapshot_ids, deletes=delete)
@@ -365,19 +371,20 @@ def expire_snapshots(
 
 @maintain.command("remove-orphan-files")
 @_of_table
-@click.option("--older-than", metavar="TIME", help="Files from before; three days ago by default.")
+@click.option("--older-than", type=Moment(), metavar="TIME", help="Files from before; three days ago by default.")
 @click.option("--delete", is_flag=True, help="Do it: without this the files are only listed.")
 @pass_context
 def remove_orphan_files(
     context: Context,
     *,
     table: icebench.Table,
-    older_than: str | None,
+    older_than: int | None,
     delete: bool,
 ) -> int:
     """Remove orphan files: files in the table's directories that no snapshot or metadata file refers to.
 
     A file that a writer is about to commit is an orphan until then: a TIME nearer than the longest write loses data.
+    TIME is "now", an age (7d, 12h, 30m), a date or an ISO timestamp, in UTC unless it has a zone.
     """
     done = table.maintenance.remove_orphan_files(older_than=older_than, dry_run=not delete)
     _print_result(context, done)

@@ -54,6 +54,10 @@ def report(
     made = build_report(found, results_file=str(path))
     if form is not None:
         print_form(context, form, comparison_of(made, found.records))
+        if output is not None:
+            write_report(context, made, path, output)
+        if charts is not None:
+            write_charts(made, charts)
         return
     if printing:
         print_report(context, made)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from icebench.engine.display import address_text
 from icebench.engine.inspect import entries, files, manifests, partitions
 from icebench.engine.inspect.contents import Contents
 from icebench.engine.inspect.history import history
@@ -35,6 +36,9 @@ class Inspector:
     metadata: TableMetadata
     metadata_location: str
     store: Store
+
+    def __repr__(self) -> str:
+        return f"Inspector({address_text(self.metadata_location)}: {', '.join(TABLES)})"
 
     def snapshots(self) -> pa.Table:
         """See `icebench.engine.inspect.snapshots`."""

@@ -12,6 +12,7 @@ from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.staging_context import now_ms
 from icebench.engine.commit.target import Target
+from icebench.engine.display import printable
 from icebench.engine.errors import Contradiction, Invalid
 from icebench.engine.expressions.predicate import Filter
 from icebench.engine.file_indexes.blob import IndexKind
@@ -108,6 +109,9 @@ class Maintenance:
     advance: Callable[[TableState], None]
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
     now_ms: Callable[[], int] = now_ms
+
+    def __repr__(self) -> str:
+        return f"Maintenance({printable(self.subject.name)})"
 
     @cached_property
     def table(self) -> Target:
@@ -344,9 +348,7 @@ class Maintenance:
         subject = self.subject
         if counters is not None:
             subject = replace(subject, store=CountingStore(subject.store, counters))
-        return profile_table(
-            subject, snapshot, self.now_ms(), by_column=columns, deep=deep, sample_files=sample_files
-        )
+        return profile_table(subject, snapshot, self.now_ms(), by_column=columns, deep=deep, sample_files=sample_files)
 
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.

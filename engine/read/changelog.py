@@ -23,6 +23,7 @@ from icebench.engine.columnar.projection import MissingValues, Projector
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.deletes.files import FileRead
 from icebench.engine.deletes.positions import Positions
+from icebench.engine.display import count_text, printable
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.plan.changes import SnapshotChanges, changes_of
 from icebench.engine.plan.scan import ScanPlan, TableScan
@@ -71,6 +72,15 @@ class ChangelogScan:
     compute_updates: bool = False
     counters: Counters = field(default_factory=Counters)
     to_frame: Callable[[Any, ChangelogScan], Any] | None = None
+
+    def __repr__(self) -> str:
+        said = [printable(self.scan.table_name or self.scan.metadata.location), count_text(len(self.span), "snapshot")]
+        if self.span:
+            said.append(f"{self.span[0].snapshot_id} to {self.span[-1].snapshot_id}")
+        said.append(f"filter: {printable(self.scan.predicate)}")
+        said += ["net changes"] if self.net_changes else []
+        said += ["with updates"] if self.compute_updates else []
+        return f"ChangelogScan({', '.join(said)})"
 
     def __post_init__(self) -> None:
         added = (*CHANGE_COLUMNS, ROW_ID) if self._has_lineage else CHANGE_COLUMNS

@@ -22,6 +22,7 @@ from icebench.engine.display import (
     size_text,
     some_lines,
 )
+from icebench.engine.inspect.inspector import TABLES
 from icebench.engine.plan.plan_text import BY_METRICS, BY_SUMMARY, NOT_LIVE, funnel
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.snapshots import Snapshot, instant_text
@@ -96,6 +97,16 @@ class TestTexts:
         assert plan.size_in_bytes == plan.files["file_size_in_bytes"][0].as_py()
         assert plan.record_count == 2
         html_of(scan)
+
+    def test_changelogs_and_what_hangs_on_a_table(self, table: icebench.Table) -> None:
+        first, *_, last = (snapshot.snapshot_id for snapshot in table.snapshots)
+        scan = table.changelog_scan(first, filter="id > 3", net_changes=True)
+        assert repr(scan).startswith("ChangelogScan(db.t, 2 snapshots, ")
+        assert repr(scan).endswith(f" to {last}, filter: id > 3, net changes)")
+        assert repr(table.changelog_scan(last, last)) == "ChangelogScan(db.t, 0 snapshots, filter: true)"
+        assert repr(table.maintenance) == "Maintenance(db.t)"
+        assert repr(table.inspect).endswith(".metadata.json: " + ", ".join(TABLES) + ")")
+        assert len(repr(table.inspect)) < 500
 
     def test_a_plan_is_a_funnel(self, table: icebench.Table) -> None:
         table.append(pa.table({"id": [30, 40], "day": [0, 1000], "name": ["a", "b"]}, table.scan().arrow_schema))

@@ -75,7 +75,7 @@ def test_a_renamed_table_and_one_by_its_file(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("given", [{"token": "t"}, {"credential": "a:b"}])
 def test_only_rest_catalogs_take_credentials(tmp_path: Path, given: dict[str, str]) -> None:
     with pytest.raises(Invalid, match="REST"):
-        icebench.load_catalog(str(tmp_path), **given)  # type: ignore[arg-type]
+        icebench.load_catalog(str(tmp_path), **given)
 
 
 def test_decimals_are_wide_unless_asked_for(tmp_path: Path) -> None:
