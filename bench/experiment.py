@@ -22,7 +22,7 @@ from icebench.bench.definition import DEFINITIONS, Definition, copied, one_of
 from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import MEASUREMENTS
-from icebench.bench.execution.pace import BUILD, Pace
+from icebench.bench.execution.pace import BUILD, FEWEST_REPETITIONS, Pace
 from icebench.bench.execution.spark_use import SparkDefinition
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
@@ -366,7 +366,7 @@ def _measured_layouts(own: Mapping[str, Definition], layouts: Sequence[Layout]) 
 
 def _pace(root: Definition, own: Mapping[str, Definition]) -> Pace:
     """How often each measurement runs: its own table's say, else the root's."""
-    usual = root.whole("repetitions", 5, least=1)
+    usual = root.whole("repetitions", FEWEST_REPETITIONS, least=1)
     usual_warmups = root.whole("warmups", 1, least=0)
     timed = {name: values for name, values in own.items() if MEASUREMENTS[name].timed}
     repetitions = {name: values.whole("repetitions", usual, least=1) for name, values in timed.items()}

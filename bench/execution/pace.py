@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+FEWEST_REPETITIONS = 6
+"""Fewer pairs than this cannot give an interval of 95% by the signed-rank test."""
 BUILD = "build"
 """The measurement of building tables, which takes seconds where others take milliseconds."""
 FEWEST_BUILDS = 2

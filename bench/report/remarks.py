@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from icebench.bench.execution.measurement import kind_of
-from icebench.bench.execution.pace import BUILD
+from icebench.bench.execution.pace import BUILD, FEWEST_REPETITIONS
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Failure, Record, Skipped
 from icebench.bench.report.compare import median, spread
@@ -15,9 +15,6 @@ from icebench.bench.report.quantities import count, listed
 
 NOISY = 0.15
 """An interquartile range above this share of the median makes a figure doubtful."""
-
-FEWEST_REPETITIONS = 6
-"""Fewer pairs than this cannot give an interval of 95% by the signed-rank test."""
 
 SHOWN = 5
 WRONG = "WrongAnswer"
@@ -118,7 +115,9 @@ def is_noisy(record: Record) -> bool:
 def _of_samples(records: Iterable[Record]) -> Iterator[Remark]:
     """Timings that scatter too much, and too few samples for an interval of 95 %."""
     timed = [r for r in records if is_timed(r) and median(r) > 0]
-    noisy = sorted((r for r in timed if is_noisy(r)), key=lambda r: -spread(r))
+    # A case is named once, whichever of its metrics scatters most.
+    worst = {r.key[:-1]: r for r in sorted((r for r in timed if is_noisy(r)), key=spread)}
+    noisy = sorted(worst.values(), key=lambda r: -spread(r))
     if noisy:
         shown = [f"{r.engine} {r.measurement} {r.case} on {r.layout} ({spread(r):.0%})" for r in noisy[:SHOWN]]
         more = f", and {len(noisy) - SHOWN} more" if len(noisy) > SHOWN else ""

@@ -72,7 +72,7 @@ def test_what_is_not_said_has_a_default() -> None:
         ("monthly", 61, {"format-version": "2"})
     ]
     assert found.options["deletes"].fractions == (0.01,)
-    assert (found.pace.repetitions["planning"], found.pace.warmups["planning"]) == (5, 1)
+    assert (found.pace.repetitions["planning"], found.pace.warmups["planning"]) == (6, 1)
     assert found.pace.case_seconds == math.inf
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from icebench.bench.records.record import Skipped
+from icebench.bench.report.compare import spread
 from icebench.bench.report.remarks import INTERRUPTED, UNCOMMITTED, Severity, remarks_of
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, record, sample_run
 
@@ -61,6 +62,15 @@ def test_many_noisy_cases_are_reported_in_one_remark() -> None:
     assert remark.severity is Severity.WARNING
     assert "In 8 cases" in remark.text
     assert remark.text.endswith(", and 3 more.")
+
+
+def test_a_case_is_named_once_by_its_noisiest_metric() -> None:
+    wall = record("planning", "all", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    cpu = record("planning", "all", "cpu_cold", "s", [1.0, 1.0, 2.0, 2.0, 4.0, 4.0])
+    (remark,) = remarks_of(sample_run(records=(wall, cpu), skipped=(), environment=CLEAN))
+    assert "In 1 case " in remark.text
+    assert remark.text.count(" all on ") == 1
+    assert f"({max(spread(wall), spread(cpu)):.0%})" in remark.text
 
 
 def test_one_reason_of_an_engine_is_one_remark() -> None:
