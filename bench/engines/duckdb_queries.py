@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from icebench.bench.engines.duckdb_rows import fetched_rows
 from icebench.bench.engines.engine import TookTooLong
 
 
@@ -20,11 +21,11 @@ class DuckDbQueries:
         self, tables: duckdb.DuckDBPyConnection, query: str, names: Sequence[str], seconds: float | None = None
     ) -> list[tuple[Any, ...]]:
         if seconds is None:
-            return tables.execute(query).fetchall()
+            return fetched_rows(tables.execute(query))
         patience = Timer(seconds, tables.interrupt)
         patience.start()
         try:
-            return tables.execute(query).fetchall()
+            return fetched_rows(tables.execute(query))
         except duckdb.InterruptException as error:
             raise TookTooLong(seconds) from error
         finally:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from icebench.bench.definition import Definition
+from icebench.bench.definition import Definition, typed
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import ANY, Asked, MeasurementKind, Metric, Race, SectionText
 from icebench.bench.workloads.dsdgen import TPCDS_QUERIES
@@ -62,10 +62,11 @@ class _Kind(MeasurementKind):
 
     def parse(self, values: Definition) -> QueryOptions:
         texts = values.texts("sql")
-        for name, text in _of_file(values).items():
-            if name in texts:
-                raise ConfigError(f"two queries are named {name!r}", path=values.at("file"))
-            texts[name] = text
+        for at, path in values.items("files", []):
+            for name, text in _of_file(typed(path, str, "a file", at), at):
+                if name in texts:
+                    raise ConfigError(f"two queries are named {name!r}", path=at)
+                texts[name] = text
         return QueryOptions(
             numbers=_numbers(values),
             texts=texts,
@@ -89,35 +90,28 @@ def _numbers(values: Definition) -> tuple[int, ...]:
     return numbers
 
 
-def _of_file(values: Definition) -> dict[str, str]:
-    """The queries of the file that a definition names, if any: statements with semicolons between, each named by a line
-    ``-- name: NAME`` before it or else by its number."""
-    if "file" not in values.keys():  # noqa: SIM118 - no mapping
-        return {}
-    path, at = values.text("file"), values.at("file")
+def _of_file(path: str, at: str) -> Iterator[tuple[str, str]]:
+    """Names and texts of the queries of a file: statements with semicolons between, each named by a line
+    ``-- name: NAME`` before it or else by its number. `at` is where the definition names the file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}", path=at) from error
-    found: dict[str, str] = {}
-    for number, statement in enumerate(_statements(text, at), 1):
-        named = _NAME.search(statement)
-        name = named[1] if named else f"query {number}"
-        if name in found:
-            raise ConfigError(f"two queries of {path} are named {name!r}", path=at)
-        found[name] = statement
-    if not found:
+    statements = list(_statements(text, at))
+    if not statements:
         raise ConfigError(f"{path} has no query", path=at)
-    return found
+    for number, statement in enumerate(statements, 1):
+        named = _NAME.search(statement)
+        yield named[1] if named else f"query {number}", statement
 
 
-def _statements(text: str, path: str) -> Iterator[str]:
+def _statements(text: str, at: str) -> Iterator[str]:
     import sqlglot  # local import: who lists measurements need not wait for it
 
     try:
         tokens = sqlglot.tokenize(text, read="duckdb")
     except sqlglot.errors.SqlglotError as error:
-        raise ConfigError(f"not SQL of DuckDB: {str(error).splitlines()[0]}", path=path) from error
+        raise ConfigError(f"not SQL of DuckDB: {str(error).splitlines()[0]}", path=at) from error
     begin, has_any = 0, False
     for token in tokens:
         if token.token_type is sqlglot.TokenType.SEMICOLON:

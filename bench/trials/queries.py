@@ -167,7 +167,7 @@ def chosen_queries(workload: Workload, numbers: Sequence[int], texts: Mapping[st
     if not of_tpcds and numbers:
         raise ConfigError("are queries of TPC-DS, which these tables are not", path=f"{NAME}.numbers")
     if not of_tpcds and not own:
-        raise ConfigError("must give queries: as a file, or in a table 'sql'", path=NAME)
+        raise ConfigError("must give queries: files, or a table 'sql'", path=NAME)
     found = own
     if of_tpcds and (numbers or not own):
         by_number = tpcds_queries()

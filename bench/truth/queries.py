@@ -13,6 +13,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from icebench.bench.engines.duckdb_rows import fetched_rows
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.truth.query_answers import RankedRows
 from icebench.bench.truth.sql import NoTruth, identifier, quoted
@@ -144,8 +145,11 @@ class Query:
         )
 
     def _hidden_key(self, rows: exp.Query, what: exp.Expr, place: int) -> int:
-        """Add a key of ORDER BY to the columns; gives its place."""
+        """Add a key of ORDER BY to the columns, unless they must stay what they are; gives its place."""
         if not isinstance(rows, exp.Select) or rows.args.get("distinct") is not None:
+            for shown, select in enumerate(rows.selects):
+                if select.unalias() == what:
+                    return shown
             raise ConfigError(f"ORDER BY {what.sql('duckdb')} is not among its columns", path=self.name)
         exact = f"round(cast({what.sql('duckdb')} as double), 6)" if isinstance(what, exp.Binary) else what.copy()
         rows.select(exp.alias_(exact, f"key_{place}"), copy=False, dialect="duckdb")
@@ -200,7 +204,7 @@ class ReferenceAnswers:
         """
         try:
             width = len(self._connection.execute(f"DESCRIBE {query.unlimited.text}").fetchall())
-            rows = self._connection.execute(query.ranked(width)).fetchall()
+            rows = fetched_rows(self._connection.execute(query.ranked(width)))
         except self._duckdb.IOException as error:
             raise DatasetFailed(_line(error)) from error
         except self._duckdb.Error as error:
