@@ -72,10 +72,11 @@ class Query:
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
-        """The tables that it reads, in lower case and sorted."""
+        """The tables that it reads, in lower case and sorted; with their schema where the query names one."""
         own = {each.alias.lower() for each in self._parsed.find_all(exp.CTE)}
-        named = {each.name.lower() for each in self._parsed.find_all(exp.Table)}
-        return tuple(sorted(named - own))
+        named = (each for each in self._parsed.find_all(exp.Table) if each.name)  # functions have none
+        found = {".".join(part for part in (each.db, each.name) if part).lower() for each in named}
+        return tuple(sorted(found - own))
 
     @cached_property
     def columns(self) -> frozenset[str] | None:

@@ -35,6 +35,7 @@ def test_tables_and_columns_that_a_query_reads() -> None:
     assert query("select s.* from sales s").columns is None
     assert unknown_tables([found], ["people"]) == {"mine": ("sales",)}
     assert unknown_tables([found], ["People", "sales"]) == {}
+    assert query("select * from db.people, range(3)").tables == ("db.people",)
 
 
 @pytest.mark.parametrize(
