@@ -36,8 +36,15 @@ def run_of(spark: SparkSession, folder: Path, workload: dict[str, Any], queries:
     return run_experiment(parse_values(values), where=where).run
 
 
-def test_four_engines_answer_queries_of_tpcds(spark: SparkSession, tmp_path: Path) -> None:
-    run = run_of(spark, tmp_path, {"kind": "tpcds-tables", "scale": 0.01}, {"numbers": [26, 76, 98]})
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of TPC-DS are made once."""
+    return tmp_path_factory.mktemp("tpcds")
+
+
+@pytest.mark.slow
+def test_four_engines_answer_queries_of_tpcds(spark: SparkSession, folder: Path) -> None:
+    run = run_of(spark, folder, {"kind": "tpcds-tables", "scale": 0.01}, {"numbers": [26, 76, 98]})
     assert not run.failures
     assert not run.skipped
     rows = {(m.case.filter, m.case.engine): m.evidence.counters["rows_returned"] for m in run.measured}
@@ -49,12 +56,11 @@ def test_four_engines_answer_queries_of_tpcds(spark: SparkSession, tmp_path: Pat
     assert [row[0].text for row in section.tables[0].rows] == list(ENGINES)
 
 
-def test_a_wrong_answer_on_spark_is_noticed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_a_wrong_answer_on_spark_is_noticed(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = IcebergJava.answer
     monkeypatch.setattr(IcebergJava, "answer", lambda *args: [*answer(*args)[1:], answer(*args)[-1]])
-    run = run_of(spark, tmp_path, {"kind": "tpcds-tables", "scale": 0.01}, {"numbers": [26]})
+    run = run_of(spark, folder, {"kind": "tpcds-tables", "scale": 0.01}, {"numbers": [26]})
     assert [(failure.engine, failure.kind) for failure in run.failures] == [("iceberg-java", "WrongAnswer")]
 
 
