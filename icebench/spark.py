@@ -1,5 +1,5 @@
-"""Tables on Spark: ``format("icebench")`` for a session."""
+"""Tables on Spark: ``format("icebench")`` and views for a session."""
 
-from icebench.engine.spark_source import register
+from icebench.engine.spark_source import register, register_views
 
-__all__ = ["register"]
+__all__ = ["register", "register_views"]

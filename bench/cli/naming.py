@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from icebench.engine.errors import NotFound, NotInCatalog, without_secrets
 
 _CATALOG = "The catalog that names it: an address, or a name of .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI."
 _NAME = "Which of the catalogs that share an SQL database."
+_NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<table>.+)", re.DOTALL)
 WORDS = "PLACE | CATALOG NAMESPACE.TABLE"
 
 
@@ -29,6 +31,12 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of a command that opens its table with `open_table`: --catalog-name, too, which no command sees."""
     named = click.option("--catalog-name", metavar="NAME", help=_NAME, expose_value=False, callback=_remember_name)
     return catalog_options(named(command))
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """The name in queries and the table of ``NAME=TABLE``; of a table alone the name is empty."""
+    named = _NAMED.fullmatch(text)
+    return ("", text) if named is None else (named["name"], named["table"])
 
 
 def table_argument(

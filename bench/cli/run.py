@@ -12,7 +12,7 @@ import click
 
 import icebench
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import catalog_options
+from icebench.bench.cli.naming import catalog_options, split_name
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import Interruption, say_on_terminal
@@ -31,6 +31,7 @@ LONG_SECONDS, LARGE_BYTES = 60 * 60, 10e9
 VERDICT_LINES = 19
 """With what is said of files after it, the last screen has 25."""
 TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
+QUERY_ENGINES = ("icebench", "icebench-spark", "iceberg-java", "duckdb")
 
 
 @click.command("run")
@@ -40,10 +41,12 @@ TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
     "tables",
     multiple=True,
     metavar="PATH",
-    help="Measure this table instead: its directory or a metadata.json. Repeatable: tables are compared.",
+    help="Measure this table instead: its directory or a metadata.json. Repeatable: tables are compared. With "
+    "--queries: [NAME=]PATH, the name that queries call it, by default its own.",
 )
 @catalog_options
 @click.option("--filter", "filters", multiple=True, metavar="SQL", help="With --table: a filter to plan. Repeatable.")
+@click.option("--queries", metavar="FILE.sql", help="With --table: queries over all of them, in DuckDB's SQL.")
 @click.option("--relocate", multiple=True, metavar="OLD=NEW", help="With --table: where its files are now. Repeatable.")
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="Another scale factor of the workload.")
 @click.option("--repetitions", type=click.IntRange(FEWEST, MOST), help="How often each timed case runs.")
@@ -63,6 +66,7 @@ def run(
     catalog: str | None,
     warehouse: str | None,
     filters: tuple[str, ...],
+    queries: str | None,
     relocate: tuple[str, ...],
     scale: float | None,
     repetitions: int | None,
@@ -81,6 +85,7 @@ def run(
         "--catalog": catalog and without_secrets(catalog),
         "--warehouse": warehouse,
         "--filter": filters,
+        "--queries": queries,
         "--relocate": relocate,
         "--scale": scale,
         "--repetitions": repetitions,
@@ -100,12 +105,11 @@ def run(
     if tables:
         if experiment is not None or scale is not None:
             raise click.UsageError("--table measures a table as it is: no experiment, no --scale")
-        found = [{"path": path} for path in tables]
-        if catalog is not None:
-            found = [_in_catalog(catalog, name, warehouse) for name in tables]
-        chosen = of_tables(found, filters, relocate)
-    elif filters or relocate or catalog or warehouse:
-        raise click.UsageError("--filter, --relocate, --catalog and --warehouse need --table")
+        chosen = _of_options(
+            tables, catalog=catalog, warehouse=warehouse, filters=filters, queries=queries, relocate=relocate
+        )
+    elif filters or queries or relocate or catalog or warehouse:
+        raise click.UsageError("--filter, --queries, --relocate, --catalog and --warehouse need --table")
     else:
         chosen = load_experiment(experiment or "default")
     chosen = chosen.adjusted(scale=scale, repetitions=repetitions, only=only)
@@ -120,9 +124,27 @@ def run(
     confirm(context, needed, yes=yes)
     with _stoppable(context, asked) as where:
         finished = run_experiment(chosen, where=where)
-    if tables and not filters:
+    if tables and not (filters or queries):
         _say_filters(context, finished)
     return _conclude(context, finished, output)
+
+
+def _of_options(
+    tables: Sequence[str],
+    *,
+    catalog: str | None,
+    warehouse: str | None,
+    filters: Sequence[str],
+    queries: str | None,
+    relocate: Sequence[str],
+) -> Experiment:
+    if filters and queries:
+        raise click.UsageError("--filter is of scans, --queries of SQL: give one of them")
+    named = [split_name(text) if queries else ("", text) for text in tables]
+    found = [{"path": path} if catalog is None else _in_catalog(catalog, path, warehouse) for _, path in named]
+    if queries is None:
+        return of_tables(found, filters, relocate)
+    return of_queries(dict(zip(_names(named), found, strict=True)), queries, relocate)
 
 
 def _say_filters(context: Context, finished: Finished) -> None:
@@ -182,6 +204,48 @@ def of_tables(
         "spark": {"master": "local[*]"},
     }
     return parse_values(values)
+
+
+def of_queries(tables: Mapping[str, Mapping[str, str]], file: str, relocate: Sequence[str] = ()) -> Experiment:
+    """The experiment that measures queries over tables, as the command line names them.
+
+    Args:
+        tables: By the name in queries, the keys of a definition of each.
+        file: SQL.
+        relocate: OLD=NEW, two prefixes of locations.
+
+    Raises:
+        ConfigError: `relocate` is not OLD=NEW, or the file cannot be read.
+    """
+    moved = dict(_pair(text) for text in relocate)
+    values: dict[str, Any] = {
+        "name": Path(file).stem,
+        "description": f"Queries of {file} over {', '.join(tables)}",
+        "engines": list(QUERY_ENGINES),
+        "workload": {
+            "kind": "tables",
+            "table": [{"name": name, **each, "relocate": moved} for name, each in tables.items()],
+        },
+        "queries": {"files": [str(Path(file).resolve())]},
+        "spark": {"master": "local[*]"},
+    }
+    return parse_values(values)
+
+
+def _names(named: Sequence[tuple[str, str]]) -> list[str]:
+    """The name of each table in queries: that which is given, or the last part of its own."""
+    found = [name or own_name(path) for name, path in named]
+    if twice := next((name for name in found if [each.lower() for each in found].count(name.lower()) > 1), None):
+        raise ConfigError(f"two tables are {twice!r}: name one with NAME=PATH", path="--table")
+    return found
+
+
+def own_name(path: str) -> str:
+    """The last part of a table's name, given as its directory, a metadata file in it, or a name in a catalog."""
+    parts = [part for part in path.rstrip("/").split("/") if part]
+    if parts[-1].endswith(".metadata.json") and len(parts) > 2:
+        parts = parts[:-2]
+    return parts[-1].rpartition(".")[2]
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
@@ -11,11 +10,10 @@ import duckdb
 import icebench
 from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import open_table, table_options
+from icebench.bench.cli.naming import open_table, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
 from icebench.bench.errors import ConfigError
 
-_NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<table>.+)", re.DOTALL)
 # The query sees the tables and nothing else of this machine.
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -72,9 +70,9 @@ def _register(
     """Make each table a view of the connection."""
     taken: dict[str, str] = {}
     for given in tables:
-        named = _NAMED.fullmatch(given)
-        table, _ = open_table((given if named is None else named["table"],), catalog, warehouse)
-        name = table.name.rpartition(".")[2] if named is None else named["name"]
+        name, place = split_name(given)
+        table, _ = open_table((place,), catalog, warehouse)
+        name = name or table.name.rpartition(".")[2]
         if name.lower() in taken:
             both = f"{taken[name.lower()]} and {given} are both {name!r}"
             raise ConfigError(f"{both}; name one with NAME=TABLE", path="TABLE")

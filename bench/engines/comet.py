@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from pyspark.sql import DataFrame, SparkSession
+
 from icebench.bench.engines.checksum import Checksum
 from icebench.bench.engines.engine import Ability, EngineMissing
 from icebench.bench.engines.iceberg_java import IcebergJava, JavaFilter, JavaTable
@@ -65,14 +67,27 @@ class Comet(IcebergJava):
     """
 
     name = "comet"
-    abilities = frozenset({Ability.SCAN})
+    abilities = frozenset({Ability.SCAN, Ability.QUERY})
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context)
+        self._seen: set[str] = set()
         self.version = f"{COMET.rpartition(':')[2]} (Iceberg {self.version})"
 
     def checksum(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> Checksum:
-        plan = cast("Any", self.frame(handle, columns, filter))._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
-        if _NATIVE not in plan:
-            raise EngineFailed("comet leaves this scan to Spark, which iceberg-java measures")
+        _refuse_without_comet(self.frame(handle, columns, filter), "this scan")
         return super().checksum(handle, columns, filter)
+
+    def answer(
+        self, tables: SparkSession, query: str, names: Sequence[str], seconds: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        if query not in self._seen:
+            _refuse_without_comet(tables.sql(query), "all scans of this query")
+            self._seen.add(query)
+        return super().answer(tables, query, names, seconds)
+
+
+def _refuse_without_comet(frame: DataFrame, what: str) -> None:
+    plan = cast("Any", frame)._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
+    if _NATIVE not in plan:
+        raise EngineFailed(f"comet leaves {what} to Spark, which iceberg-java measures")

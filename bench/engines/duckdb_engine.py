@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from icebench.bench.engines.access import LOCAL, Access
 from icebench.bench.engines.arrow_scan import ArrowScans
+from icebench.bench.engines.duckdb_queries import DuckDbQueries
 from icebench.bench.engines.engine import Ability, EngineMissing, Plan
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.s3_jars import S3_SCHEMES
@@ -36,11 +37,11 @@ class DuckDbTable:
     location: str
 
 
-class DuckDb(ArrowScans[DuckDbTable, str | None]):
+class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
     """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query."""
 
     name = "duckdb"
-    abilities = frozenset({Ability.SCAN, Ability.WRITE})
+    abilities = frozenset({Ability.SCAN, Ability.WRITE, Ability.QUERY})
     writes_tables = False
 
     def __init__(self, context: EngineContext) -> None:
@@ -65,6 +66,17 @@ class DuckDb(ArrowScans[DuckDbTable, str | None]):
 
     def batches(self, handle: DuckDbTable, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
         return reader(handle.connection, handle.location, columns, filter)
+
+    def open_tables(self, locations: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+        """Views of ``iceberg_scan``, which reads a table's metadata in every query."""
+        accesses = {location: self._access(location) for location in locations.values()}
+        first = next(iter(accesses.values()), LOCAL)
+        if any(each != first for each in accesses.values()):
+            raise EngineMissing("duckdb is given tables of one store, by one set of keys")
+        connection = connected(first)
+        for name, location in locations.items():
+            connection.execute(f"CREATE VIEW {identifier(name)} AS FROM iceberg_scan({_quoted(location)})")
+        return connection
 
     def take_rows(self, rows: pa.Table) -> pa.Table:
         return rows
@@ -128,6 +140,11 @@ def reader(
     where = f" WHERE {filter}" if filter else ""
     query = f"SELECT {names} FROM iceberg_scan({_quoted(location)}){where}"  # noqa: S608 - the user's own filter on own files
     return connection.execute(query).to_arrow_reader(_BATCH_ROWS)
+
+
+def identifier(name: str) -> str:
+    """A name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _quoted(text: str) -> str:

@@ -21,6 +21,9 @@ committing
 writing
     From rows in memory, in the form in which the engine takes them, and an open empty table, to a snapshot with them;
     or, of engines that write no tables, to a Parquet file.
+querying
+    From the text of a query over open tables to the last row of its answer in the memory of this process: parsing,
+    planning of the query and of every scan, and reading are included. Metadata files were read before.
 """
 
 from __future__ import annotations
@@ -54,10 +57,19 @@ class Ability(Enum):
     COMMIT = "committing files that are described"
     MAINTAIN = "maintenance of tables"
     WRITE = "writing rows"
+    QUERY = "answering queries"
 
 
 class EngineMissing(Exception):
     """The engine is not installed or cannot work here. It is reported as skipped, with this reason."""
+
+
+class TookTooLong(Exception):
+    """There was no answer within the time that was given; the message has it."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"gave no answer within {seconds:g} s")
+        self.seconds = seconds
 
 
 class Plan:
@@ -192,6 +204,42 @@ class Maintaining(Protocol):
         """Do that to all of a table in a directory catalog: rewrite its data files to a target size, by
         `icebench.bench.layouts.actions.KEYS`; rewrite its manifests by partition; expire all snapshots but the current
         one, with their files; delete orphan files of more than three days. Timed, with opening the table."""
+        ...
+
+
+class Querying(Protocol):
+    """What an engine with `Ability.QUERY` offers besides."""
+
+    name: str
+    dialect: str
+    """Of its SQL: ``duckdb`` or ``spark``."""
+
+    def open_tables(self, locations: Mapping[str, str]) -> Any:  # noqa: ANN401 - its own
+        """The tables of these metadata files, by the names that queries call them. Not timed.
+
+        Raises:
+            EngineMissing: The engine cannot open one of them.
+        """
+        ...
+
+    def answer(
+        self,
+        tables: Any,  # noqa: ANN401 - its own
+        query: str,
+        names: Sequence[str],
+        seconds: float | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a query's answer in their order; times with a zone have it. Timed.
+
+        Args:
+            tables: Of `open_tables`.
+            query: One query in the engine's dialect.
+            names: The tables that it reads.
+            seconds: When to give up; None waits.
+
+        Raises:
+            TookTooLong: There was no answer by then.
+        """
         ...
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import icebench
 from icebench.bench.engines.arrow_scan import ArrowScans
-from icebench.bench.engines.engine import Ability, CommittedFile, Plan, normalised
+from icebench.bench.engines.engine import Ability, CommittedFile, EngineMissing, Plan, normalised
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.layouts.actions import KEYS, Action
 
@@ -30,8 +31,9 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
     """`icebench.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
 
     name = "icebench"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE, Ability.QUERY})
     writes_tables = True
+    dialect = "duckdb"
     maintains = frozenset(get_args(Action))
 
     def __init__(self, context: EngineContext) -> None:
@@ -65,6 +67,28 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
         for _ in handle.scan(filter=filter, columns=columns, counters=counters).to_batches():
             pass
         return counters.as_dict()
+
+    def open_tables(self, locations: Mapping[str, str]) -> Any:  # noqa: ANN401 - DuckDB's connection
+        """Views of `Scan.to_duckdb`, which are planned in every query."""
+        try:
+            connection = import_module("duckdb").connect()
+        except ImportError as error:
+            raise EngineMissing("its scans are queried by DuckDB: pip install 'icebench[peers]'") from error
+        for name, location in locations.items():
+            self.open(location).scan().to_duckdb(connection).create_view(name)
+        return connection
+
+    def answer(
+        self,
+        tables: Any,  # noqa: ANN401 - DuckDB's connection
+        query: str,
+        names: Sequence[str],
+        seconds: float | None = None,
+    ) -> list[tuple[Any, ...]]:
+        # local import: a package that planning and scans need not have
+        from icebench.bench.engines.duckdb_queries import DuckDbQueries
+
+        return DuckDbQueries().answer(tables, query, names, seconds)
 
     def take_files(self, files: Sequence[icebench.DataFile], metadata_location: str) -> pa.Table:
         """Files by column, as `Table.add_files` takes them."""

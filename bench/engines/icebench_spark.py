@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 import icebench
 from icebench.bench.engines.engine import Ability, Plan
 from icebench.bench.engines.icebench import maintain
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.spark_queries import spark_rows, views_session
 from icebench.bench.engines.spark_scan import SparkScans
 from icebench.bench.engines.spark_storage import give_access
 from icebench.bench.layouts.actions import Action
+
+
+@dataclass(frozen=True)
+class OpenTables:
+    """Tables by name, and a session for their views."""
+
+    session: SparkSession
+    tables: Mapping[str, icebench.Table]
 
 
 class IcebenchSpark(SparkScans[icebench.Table, str | None]):
@@ -22,7 +33,8 @@ class IcebenchSpark(SparkScans[icebench.Table, str | None]):
     rewrites of data files on executors."""
 
     name = "icebench-spark"
-    abilities = frozenset({Ability.SCAN, Ability.MAINTAIN})
+    abilities = frozenset({Ability.SCAN, Ability.MAINTAIN, Ability.QUERY})
+    dialect = "spark"
     maintains: frozenset[Action] = frozenset({"binpack", "sort", "zorder"})
 
     def __init__(self, context: EngineContext) -> None:
@@ -41,6 +53,18 @@ class IcebenchSpark(SparkScans[icebench.Table, str | None]):
 
     def plan(self, handle: icebench.Table, filter: str | None) -> Plan:
         raise AssertionError("planning is not among the abilities")
+
+    def open_tables(self, locations: Mapping[str, str]) -> OpenTables:
+        tables = {name: self.open(location) for name, location in locations.items()}
+        return OpenTables(views_session(self._spark), tables)
+
+    def answer(
+        self, tables: OpenTables, query: str, names: Sequence[str], seconds: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        """A view has a finished plan; as other engines plan in every query, so are views made in every query."""
+        for name in names:
+            tables.tables[name].scan().to_spark(tables.session).createOrReplaceTempView(name)
+        return spark_rows(tables.session, query, seconds)
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         maintain(warehouse, name, action, target_bytes, self._spark)

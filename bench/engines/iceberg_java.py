@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -18,6 +18,7 @@ import icebench
 from icebench.bench.engines.engine import Ability, EngineMissing, Plan, normalised
 from icebench.bench.engines.java_functions import JavaFunctions
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.spark_queries import spark_rows, views_session
 from icebench.bench.engines.spark_scan import SparkScans
 from icebench.bench.engines.spark_storage import give_access
 from icebench.bench.layouts.actions import KEYS, Action
@@ -72,8 +73,9 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     """
 
     name = "iceberg-java"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE, Ability.QUERY})
     writes_tables = True
+    dialect = "spark"
     maintains = frozenset(get_args(Action))
 
     def __init__(self, context: EngineContext) -> None:
@@ -118,6 +120,19 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         found = handle.table.newScan().filter(filter.expression).planFiles()
         tasks = self._iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)
         return Plan(lambda: self._paths(tasks), lambda: _counters(found, handle.reports))
+
+    def open_tables(self, locations: Mapping[str, str]) -> SparkSession:
+        """A session with a view of each table, which is planned in every query."""
+        session = views_session(self._spark)
+        for name, location in locations.items():
+            give_access(self._spark, self._access(location))
+            session.read.format("iceberg").load(location).createOrReplaceTempView(name)
+        return session
+
+    def answer(
+        self, tables: SparkSession, query: str, names: Sequence[str], seconds: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        return spark_rows(tables, query, seconds)
 
     def rewrite_manifests(self, location: str) -> str:
         """Write every data manifest of a directory catalog's table again, with the same files in the same order, and

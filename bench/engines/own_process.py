@@ -10,18 +10,18 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, cast
 
 from icebench.bench.engines.access import Access
 from icebench.bench.engines.checksum import Checksum
-from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, Plan
+from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, Plan, Querying, TookTooLong
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.errors import BenchError, EngineFailed
 from icebench.bench.spark_session import SparkSettings, spark_session
@@ -44,10 +44,13 @@ class _Failure:
 
     is_missing: bool
     text: str
+    seconds: float | None = None
+    """Where it took too long: what was given."""
 
 
 class OwnProcess:
-    """An engine that scans, in a process of its own. It ends with this process, and when nothing refers to it.
+    """An engine that scans and may answer queries, in a process of its own. It ends with this process, and when nothing
+    refers to it.
 
     Args:
         factory: ``module:class`` of the engine, which is given an `EngineContext`.
@@ -58,8 +61,6 @@ class OwnProcess:
         EngineMissing: It is not installed or cannot work here.
         EngineFailed: The process ended.
     """
-
-    abilities = frozenset({Ability.SCAN})
 
     def __init__(self, factory: str, context: EngineContext, settings: SparkSettings | None = None) -> None:
         self._access = context.access
@@ -75,12 +76,12 @@ class OwnProcess:
         self._dropped: list[int] = []
         self.name: str
         self.version: str
-        self.name, self.version = self._ask("make", factory, settings)
+        self.abilities: frozenset[Ability]
+        self.dialect: str
+        self.name, self.version, self.abilities, self.dialect = self._ask("make", factory, settings)
 
     def open(self, metadata_location: str) -> Remote:
-        # The other process may work in another directory.
-        location = metadata_location if "://" in metadata_location else str(Path(metadata_location).absolute())
-        return self._kept(self._ask("open", location, self._access(metadata_location)))
+        return self._kept(self._ask("open", _absolute(metadata_location), self._access(metadata_location)))
 
     def compile(self, handle: Remote, filter: str | None) -> Remote:
         return self._kept(self._ask("compile", handle.number, filter))
@@ -94,6 +95,16 @@ class OwnProcess:
     def checksum(self, handle: Remote, columns: Sequence[str], filter: Remote) -> Checksum:
         found: Checksum = self._ask("checksum", handle.number, list(columns), filter.number)
         return found
+
+    def open_tables(self, locations: Mapping[str, str]) -> Remote:
+        there = {name: (_absolute(location), self._access(location)) for name, location in locations.items()}
+        return self._kept(self._ask("open_tables", there))
+
+    def answer(
+        self, tables: Remote, query: str, names: Sequence[str], seconds: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._ask("answer", tables.number, query, list(names), seconds)
+        return rows
 
     def kept(self) -> int:
         """How many handles and compiled filters are kept there."""
@@ -114,8 +125,15 @@ class OwnProcess:
             code = self.process.wait(_ENDING_SECONDS)
             raise EngineFailed(f"the engine's process ended with exit code {code}") from error
         if isinstance(answer, _Failure):
+            if answer.seconds is not None:
+                raise TookTooLong(answer.seconds)
             raise (EngineMissing if answer.is_missing else EngineFailed)(answer.text)
         return answer
+
+
+def _absolute(location: str) -> str:
+    """A location for the other process, which may work in another directory."""
+    return location if "://" in location else str(Path(location).absolute())
 
 
 def _end(connection: Connection, process: subprocess.Popen[bytes]) -> None:
@@ -136,12 +154,13 @@ class _Served:
         self._kept: dict[int, Any] = {}
         self._next = 0
 
-    def make(self, factory: str, settings: SparkSettings | None) -> tuple[str, str]:
+    def make(self, factory: str, settings: SparkSettings | None) -> tuple[str, str, frozenset[Ability], str]:
         make: Callable[[EngineContext], AnyEngine] = resolve_name(factory)
         self._engine = make(
             EngineContext(spark=partial(spark_session, settings or SparkSettings()), access=self._accesses.__getitem__)
         )
-        return self._engine.name, self._engine.version
+        served = self._engine.abilities & {Ability.SCAN, Ability.QUERY}
+        return self._engine.name, self._engine.version, served, getattr(self._engine, "dialect", "")
 
     def open(self, metadata_location: str, access: Access) -> int:
         self._accesses[metadata_location] = access
@@ -155,6 +174,17 @@ class _Served:
 
     def checksum(self, handle: int, columns: list[str], filter: int) -> Checksum:
         return self._engine.checksum(self._kept[handle], columns, self._kept[filter])
+
+    def open_tables(self, tables: Mapping[str, tuple[str, Access]]) -> int:
+        self._accesses.update(tables.values())
+        return self._keep(self._querying.open_tables({name: location for name, (location, _) in tables.items()}))
+
+    def answer(self, tables: int, query: str, names: list[str], seconds: float | None) -> list[tuple[Any, ...]]:
+        return self._querying.answer(self._kept[tables], query, names, seconds)
+
+    @property
+    def _querying(self) -> Querying:
+        return cast("Querying", self._engine)
 
     def kept(self) -> int:
         return len(self._kept)
@@ -184,6 +214,8 @@ def serve(connection: Connection) -> None:
             answer = _Failure(True, f"{error.name or error} is not installed: pip install 'icebench[peers]'")
         except EngineMissing as error:
             answer = _Failure(True, str(error))
+        except TookTooLong as error:
+            answer = _Failure(False, str(error), error.seconds)
         except BenchError as error:
             answer = _Failure(question == "make", str(error))
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is its answer

@@ -72,6 +72,7 @@ class SectionText:
         added: Title of the tables of what cases add, for one with the metric's own title in it, and what that is a
             share of.
         against_own: Whether each table of what is timed is followed by one of ratios to this project's engine.
+        summary: ``module:function`` that makes the first tables from the section's records; empty without.
     """
 
     title: str
@@ -80,6 +81,7 @@ class SectionText:
     case: str = "Case"
     added: tuple[str, str] = ("", "")
     against_own: bool = False
+    summary: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,6 +227,7 @@ MEASUREMENTS: Registry[MeasurementKind] = Registry(
         "commits": f"{_OWN}.commits:KIND",
         "maintenance": f"{_OWN}.maintenance:KIND",
         "reading": f"{_OWN}.reading:KIND",
+        "queries": f"{_OWN}.queries:KIND",
     },
     MeasurementKind,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from icebench.bench.engines.engine import AnyEngine, EngineMissing
+from icebench.bench.engines.engine import AnyEngine, EngineMissing, TookTooLong
 from icebench.bench.execution.trial import Recording
 from icebench.bench.records.case import Case
 
@@ -52,8 +52,8 @@ def try_each(
 ) -> dict[str, R]:
     """What `attempt` gives for every engine, without those for which it raised; their errors are recorded.
 
-    An engine that cannot reach the table's store skips it. A filter that some engines refuse is one of their limits,
-    and a case that they skip. A filter that all refuse is a failure.
+    An engine that cannot reach the table's store skips it, and so does one that takes too long. A filter that some
+    engines refuse is one of their limits, and a case that they skip. A filter that all refuse is a failure.
     """
     results: dict[str, R] = {}
     refused: dict[str, FilterRefused] = {}
@@ -62,7 +62,7 @@ def try_each(
             results[name] = attempt(engine)
         except FilterRefused as error:
             refused[name] = error
-        except EngineMissing as error:
+        except (EngineMissing, TookTooLong) as error:
             recorder.skip(case.of(name), str(error))
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the run reports it and goes on
             recorder.fail(case.of(name), error)

@@ -54,6 +54,7 @@ def _section(key: str, of: SectionText, records: Records) -> Section:
         explanation=of.explanation + (_FLOOR if FLOOR in records.engines else ""),
         charts=tuple(_dots(found, metric) for metric, found in (*drawn, (_AGED, aged)) if found),
         tables=(
+            *(resolve_name(of.summary)(records) if of.summary else ()),
             *([tables.left_behind(aged)] if aged else []),
             *(table for metric in of.metrics for table in _tables(records, metric, of)),
             *tables.lookups(records),

@@ -1,4 +1,4 @@
-"""Filters of a run, checked before an engine is started or a table is built."""
+"""Filters and queries of a run, checked before an engine is started or a table is built."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import Experiment
 from icebench.bench.runs.table_locations import location_of
-from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload
+from icebench.bench.trials.queries import chosen_queries
+from icebench.bench.workloads.definitions import RowsWorkload, TablesWorkload, TableWorkload, TpcdsTablesWorkload
 
 
 def check_filters(experiment: Experiment) -> None:
-    """Refuse tables that are not there, and filters that do not fit the columns. No data file is opened.
+    """Refuse tables that are not there, filters that do not fit the columns, and queries of other tables. No data file
+    is opened.
 
     Raises:
-        ConfigError: A filter cannot be parsed, or is of another column or type; or a table has no snapshot.
+        ConfigError: A filter cannot be parsed, or is of another column or type; a query is none, or reads a table that
+            is not there; or a table has no snapshot.
         EngineError: A table cannot be opened.
     """
     for workload in experiment.workloads:
@@ -29,10 +32,14 @@ def check_filters(experiment: Experiment) -> None:
                     _check(name, text, rows)
             case TableWorkload():
                 table = _opened(workload)
-                if table.current_snapshot is None:
-                    raise ConfigError("the table has no snapshot: there is nothing to measure", path=workload.path)
                 for name, text in experiment.filters.items():
                     _check(name, text, table)
+            case TablesWorkload() | TpcdsTablesWorkload() if "queries" in experiment.measurements:
+                for own in workload.existing:
+                    _opened(own)
+                options = experiment.options["queries"]
+                for query in chosen_queries(workload, options.numbers, options.texts):
+                    _ = query.limit, query.offset
 
 
 def _opened(workload: TableWorkload) -> icebench.Table:
@@ -40,7 +47,11 @@ def _opened(workload: TableWorkload) -> icebench.Table:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run says it
         location = location_of(workload, access)
-        return icebench.load_table(location, relocate=workload.relocate or None, properties=access(location).options)
+        options = access(location).options
+        table = icebench.load_table(location, relocate=workload.relocate or None, properties=options)
+    if table.current_snapshot is None:
+        raise ConfigError("the table has no snapshot: there is nothing to measure", path=workload.path)
+    return table
 
 
 def _check(name: str, text: str, rows: icebench.Table | pa.Table) -> None:

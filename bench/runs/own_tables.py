@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import icebench
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.errors import ConfigError
 from icebench.bench.runs.table_locations import location_of
+from icebench.bench.trials.queries import Database
 from icebench.bench.trials.subject import Subject
 from icebench.bench.truth.bounds import choose_filters
 from icebench.bench.truth.filters import filter_columns
 from icebench.bench.truth.manifests import DATA, FileEntry, live_files
 from icebench.bench.truth.metadata import TableJson, load_table_json
+from icebench.bench.truth.queries import Query, ReferenceAnswers
 from icebench.bench.truth.rewrite import relocated, without_deletes
-from icebench.bench.workloads.definitions import TableWorkload
+from icebench.bench.truth.rows import GroundTruth
+from icebench.bench.workloads.definitions import TablesWorkload, TableWorkload
 
 DELETES = "deletes"
 """The case of a table's own deletes."""
@@ -56,6 +60,40 @@ def own_tables(
         if seen.count(name) > 1:
             name = f"{name} ({seen.count(name)})"
         yield _subject(table, name, filters, folder / str(ordinal), access)
+
+
+def own_database(workload: TablesWorkload, folder: Path, access: TableAccess) -> Database:
+    """Tables that queries join; the right answers are those over their live rows, read file by file.
+
+    Args:
+        workload: Which tables.
+        folder: Where rewritten metadata goes, and a database with the rows.
+        access: Learns what opens the files of those in catalogs.
+
+    Raises:
+        ConfigError: No table there, or it has no snapshot.
+        DatasetFailed: The metadata or a manifest is damaged.
+        EngineError: A catalog does not have a table.
+    """
+    pairs = workload.tables.items()
+    tables = {name: _at_home(each, folder / str(number), access) for number, (name, each) in enumerate(pairs)}
+    return Database(
+        workload=workload,
+        locations={name: table.location for name, table in tables.items()},
+        answers=partial(_answers_of_tables, tables, folder),
+    )
+
+
+def _answers_of_tables(tables: Mapping[str, TableJson], folder: Path, queries: Sequence[Query]) -> ReferenceAnswers:
+    """Of the columns that some query may read."""
+    found = ReferenceAnswers(folder)
+    for name, table in tables.items():
+        if any(name in query.tables for query in queries):
+            asked = [query.columns for query in queries if name in query.tables]
+            columns = [column.name for column in table.columns]
+            wanted = [c for c in columns if any(own is None or c.lower() in own for own in asked)] or columns[:1]
+            found.add_rows(name, GroundTruth(table, live_files(table)).batches(wanted))
+    return found
 
 
 def _at_home(workload: TableWorkload, folder: Path, access: TableAccess) -> TableJson:

@@ -20,7 +20,7 @@ from icebench.bench.execution.trial import Measurement
 from icebench.bench.experiment import Experiment
 from icebench.bench.progress import Progress
 from icebench.bench.records.case import Case
-from icebench.bench.runs.own_tables import own_tables
+from icebench.bench.runs.own_tables import own_database, own_tables
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.datasets import Dataset, DatasetRequest, find_or_build
 from icebench.bench.tables.table_builder import TableBuild, is_distributed
@@ -29,7 +29,7 @@ from icebench.bench.trials.subject import Subject
 from icebench.bench.truth.filters import filter_columns
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.oracle import Oracle
-from icebench.bench.workloads.definitions import RowsWorkload, TableWorkload, Workload
+from icebench.bench.workloads.definitions import RowsWorkload, TablesWorkload, TableWorkload, Workload
 from icebench.bench.workloads.reading_files import DELETE_KINDS
 
 
@@ -72,15 +72,20 @@ class Preparation:
                         found += self._of_table(workload, table)
                 case TableWorkload():
                     tables.append(workload)
+                case TablesWorkload():
+                    found += self._made(workload, own_database(workload, self._folder(), self.access), None)
                 case _:
                     for subject in workload.subjects():
                         found += self._made(workload, subject, None)
         if tables:
-            self.cache.mkdir(parents=True, exist_ok=True)
-            folder = Path(self.resources.enter_context(TemporaryDirectory(prefix="table-", dir=self.cache)))
-            for table in own_tables(tables, self.experiment.filters, folder, self.access):
+            for table in own_tables(tables, self.experiment.filters, self._folder(), self.access):
                 found += self._of_table(tables[0], table)
         return found
+
+    def _folder(self) -> Path:
+        """A new directory for metadata of tables that exist, until the end of the run."""
+        self.cache.mkdir(parents=True, exist_ok=True)
+        return Path(self.resources.enter_context(TemporaryDirectory(prefix="table-", dir=self.cache)))
 
     def _of_table(self, workload: Workload, table: Subject) -> Iterator[Measurement]:
         if table.building is not None:

@@ -41,7 +41,7 @@ from icebench.bench.runs.preparation import Preparation
 from icebench.bench.runs.table_locations import location_of
 from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.bench.truth.rows import GroundTruth, truth_at
-from icebench.bench.workloads.definitions import WORKLOADS, TableWorkload
+from icebench.bench.workloads.definitions import WORKLOADS, Workload
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The directory whose git revision a run records."""
@@ -170,7 +170,7 @@ class _Attempt:
         self._process = process
         self._where = where
         self._access = TableAccess()
-        files = None if all(isinstance(each, TableWorkload) for each in experiment.workloads) else where.cache
+        files = None if all(each.existing for each in experiment.workloads) else where.cache
         self._spark = SparkUse(
             experiment.spark,
             where.cache / "iceberg_java",
@@ -320,9 +320,9 @@ def extensions_of(experiment: Experiment) -> list[str]:
     return sorted({package for package in used if package is not None})
 
 
-def is_on_s3(workload: object, access: TableAccess) -> bool:
-    """Whether a workload is a table on S3; raises EngineError where its catalog does not have it."""
-    return isinstance(workload, TableWorkload) and scheme_of(location_of(workload, access)) in S3_SCHEMES
+def is_on_s3(workload: Workload, access: TableAccess) -> bool:
+    """Whether a workload has a table on S3; raises EngineError where its catalog does not have it."""
+    return any(scheme_of(location_of(table, access)) in S3_SCHEMES for table in workload.existing)
 
 
 def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from icebench.bench.truth.manifests import DATA, EQUALITY_DELETES, POSITION_DELE
 from icebench.bench.truth.metadata import Column, Read, TableJson, load_table_json
 from icebench.bench.truth.oracle import Answer
 from icebench.bench.truth.second_opinion import SecondOpinion
-from icebench.bench.truth.sql import NoTruth, Sql, quoted, top_level
+from icebench.bench.truth.sql import NoTruth, Sql, identifier, quoted, top_level
 
 _TYPES = {
     "boolean": "BOOLEAN",
@@ -146,6 +146,23 @@ class GroundTruth:
             query = f"SELECT {shown} FROM live WHERE {condition}"  # noqa: S608 - the user's filter on own files
             found[path] = self._sql.checksum(query, columns)
         return Answer(found or {"no file": empty_checksum(columns)})
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The live rows, of these columns; at least one batch. Raises as `matching` does."""
+        asked = [self._column(name) for name in columns]
+        names = {column.name: f"c{column.field_id}" for column in asked}
+        shown = ", ".join(f"{own} AS {identifier(name)}" for name, own in names.items())
+        for number, file in enumerate(self.files.values()):
+            self._load_live(file, asked)
+            reader = self._sql.arrow(f"SELECT {shown} FROM live")  # noqa: S608 - own names
+            if not number:
+                yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+            yield from reader
+        if not self.files:
+            if any(self._type(column) is None for column in asked):
+                raise NoTruth("a nested column without files has no type here")
+            typed = ", ".join(f"CAST(NULL AS {self._type(column)}) AS {identifier(column.name)}" for column in asked)
+            yield pa.RecordBatch.from_pylist([], schema=self._sql.arrow(f"SELECT {typed} LIMIT 0").schema)
 
     @staticmethod
     def _condition(filter: str, columns: Iterable[Column]) -> str:

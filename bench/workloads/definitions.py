@@ -28,7 +28,7 @@ from icebench.bench.workloads.wide import Wide
 from icebench.engine.errors import without_secrets
 
 DEFAULT_SEED = 1
-TPCDS = "tpcds"
+TPCDS, TPCDS_TABLES = "tpcds", "tpcds-tables"
 EVENTS, REFRESHES = "events", "refreshes"
 WRITERS = ("icebench", "iceberg-java")
 ACTIONS = get_args(Action)
@@ -38,6 +38,9 @@ PARTS = ("integers", "decimals", "deletes", "wide", "large")
 _VALUES = 2_880_404 * 24
 """Of store_sales at scale 1."""
 _MAINTAINED_ROWS = 1_000_000
+_OF_ALL_TABLES = 3.0
+"""Values of all tables of TPC-DS, as a share of those of store_sales."""
+DATABASE_FILES = 4
 
 
 class Workload:
@@ -68,6 +71,11 @@ class Workload:
     def tables_made(self, layouts: int) -> int:
         """How many tables are made of it in that many layouts, raw files among them."""
         return 0
+
+    @property
+    def existing(self) -> tuple[TableWorkload, ...]:
+        """The tables of it that nobody here makes."""
+        return ()
 
     def subjects(self) -> Iterator[object]:
         """What measurements are given. Those of rows and of tables that exist are made by the run, one a layout."""
@@ -175,6 +183,10 @@ class TableWorkload(Workload):
     warehouse: str | None = None
     name: str = "table"
 
+    @property
+    def existing(self) -> tuple[TableWorkload, ...]:
+        return (self,)
+
     @classmethod
     def parse(cls, values: Definition) -> TableWorkload:
         given, relocate = values.keys(), values.texts("relocate")
@@ -188,6 +200,63 @@ class TableWorkload(Workload):
                 f"the address has a secret, which a run's file would show; {advice}", path=values.at("catalog")
             )
         return cls(path=path or "", relocate=relocate, catalog=catalog, table=table, warehouse=warehouse)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesWorkload(Workload):
+    """Tables that exist and that queries join, by the names that queries call them, in lower case."""
+
+    gives: ClassVar[Gives] = Gives.DATABASE
+
+    kind: str = "tables"
+
+    tables: Mapping[str, TableWorkload]
+    name: str = "tables"
+
+    @property
+    def existing(self) -> tuple[TableWorkload, ...]:
+        return tuple(self.tables.values())
+
+    @classmethod
+    def parse(cls, values: Definition) -> TablesWorkload:
+        found: dict[str, TableWorkload] = {}
+        for table in values.tables("table"):
+            name = table.text("name").lower()
+            if name in found:
+                raise ConfigError(f"two tables are named {name!r}", path=table.at("name"))
+            found[name] = TableWorkload.parse(table)
+            table.done()
+        if not found:
+            raise ConfigError("must have at least one table", path=values.at("table"))
+        return cls(tables=found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpcdsTablesWorkload(Workload):
+    """All tables of TPC-DS as dsdgen makes them, in up to `files` data files each."""
+
+    gives: ClassVar[Gives] = Gives.DATABASE
+
+    kind: str = TPCDS_TABLES
+
+    scale: float
+    files: int
+    name: str = "TPC-DS"
+    known_bytes: ClassVar[bool] = False
+
+    @property
+    def size(self) -> float:
+        return _OF_ALL_TABLES * self.scale
+
+    def tables_made(self, layouts: int) -> int:
+        return 1
+
+    @classmethod
+    def parse(cls, values: Definition) -> TpcdsTablesWorkload:
+        return cls(
+            scale=values.number("scale", least=0, above=True),
+            files=values.whole("files", DATABASE_FILES, least=1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -463,6 +532,10 @@ WORKLOADS: Registry[WorkloadEntry] = Registry(
         "wide": WorkloadEntry(description="a table of many columns of mixed and nested types", parse=_wide),
         "log": WorkloadEntry(description="a log of web requests", parse=_log),
         "table": WorkloadEntry(description="a table that exists", parse=TableWorkload.parse),
+        "tables": WorkloadEntry(description="tables that exist, which queries join", parse=TablesWorkload.parse),
+        TPCDS_TABLES: WorkloadEntry(
+            description="all 24 tables of TPC-DS as DuckDB's dsdgen makes them", parse=TpcdsTablesWorkload.parse
+        ),
         "described-files": WorkloadEntry(
             description="files that manifests describe and that do not exist, by the million",
             parse=DescribedWorkload.parse,

@@ -1,6 +1,7 @@
-"""Real TPC-DS rows in an Iceberg table that Iceberg Java wrote: the input for judging a table nobody here made.
+"""The rows and queries of TPC-DS, both of DuckDB's extension `tpcds`.
 
-DuckDB's dsdgen makes the rows, Spark with Iceberg's Java runtime writes and deletes them (merge-on-read, format
+`write_store_sales` gives them in an Iceberg table that Iceberg Java wrote: the input for judging a table nobody here
+made. DuckDB's dsdgen makes the rows, Spark with Iceberg's Java runtime writes and deletes them (merge-on-read, format
 version 2, so that deletes are position-delete files). Nothing of this package's engine takes part.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icebench.bench.errors import ConfigError
 from icebench.bench.workloads.sales_calendar import date_key
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLE = "tpcds.store_sales"
+DSDGEN_TABLES = (
+    "call_center", "catalog_page", "catalog_returns", "catalog_sales", "customer", "customer_address",
+    "customer_demographics", "date_dim", "household_demographics", "income_band", "inventory", "item", "promotion",
+    "reason", "ship_mode", "store", "store_returns", "store_sales", "time_dim", "warehouse", "web_page", "web_returns",
+    "web_sales", "web_site",
+)  # fmt: skip
+TPCDS_QUERIES = range(1, 100)
+"""Their numbers."""
 GENERATE, WRITE, DELETE = "generating with dsdgen", "writing with Iceberg Java", "deleting with Iceberg Java"
 """The steps, in order, as they are passed to `progress`."""
 
@@ -75,15 +84,40 @@ def write_store_sales(
     return DsdgenTable(path=warehouse.joinpath(*TABLE.split(".")), rows=live, deleted_rows=rows - live)
 
 
-def _generate(target: Path, scale: float) -> None:
+def tpcds_queries() -> dict[int, str]:
+    """The queries by number, in DuckDB's SQL. Raises as `tpcds_database`."""
+    with tpcds_database() as connection:
+        return dict(connection.execute("SELECT query_nr, query FROM tpcds_queries()").fetchall())
+
+
+def tpcds_database(path: Path | None = None) -> Any:  # noqa: ANN401 - DuckDB's connection, of a package that need not be
+    """A database of DuckDB with its extension `tpcds`, which comes from its package: nothing is downloaded.
+
+    Args:
+        path: Its file; None for one in memory.
+
+    Raises:
+        ConfigError: DuckDB or the extension is not installed.
+    """
     try:
         import duckdb  # local import: the command line must work where it is missing
+
+        folder = files("duckdb_extension_tpcds")
     except ImportError as error:
         raise ConfigError("dsdgen is DuckDB's: pip install 'icebench[peers]'") from error
-    connection = duckdb.connect()
-    extension = files("duckdb_extension_tpcds") / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
+    connection = duckdb.connect() if path is None else duckdb.connect(str(path))
+    extension = folder / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
     connection.execute(f"LOAD '{extension}'")
-    connection.execute(f"CALL dsdgen(sf = {float(scale)})")
+    return connection
+
+
+def write_parquet(connection: Any, table: str, target: Path) -> None:  # noqa: ANN401 - as above
+    """Write a table of a database to a Parquet file."""
     quoted = str(target).replace("'", "''")
-    connection.execute(f"COPY store_sales TO '{quoted}' (FORMAT parquet)")
-    connection.close()
+    connection.execute(f"COPY {table} TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
+
+
+def _generate(target: Path, scale: float) -> None:
+    with tpcds_database() as connection:
+        connection.execute(f"CALL dsdgen(sf = {float(scale)})")
+        write_parquet(connection, "store_sales", target)

@@ -11,5 +11,6 @@ class Gives(Enum):
     DESCRIBED_FILES = "files that are described and do not exist"
     CELLS = "small tables that differ in one thing each"
     HISTORIES = "a table after batches of changes"
+    DATABASE = "tables that queries join"
     WORN_TABLES = "tables that need maintenance"
     OTHER = "something else"

@@ -28,7 +28,7 @@ def test_the_page_runs_as_it_is_written(spark: SparkSession, tmp_path: Path) -> 
     table, clicks, _ = (catalog.create_table(f"db.{name}", ROWS.schema) for name in ("events", "clicks", "copy"))
     for each in (table, clicks):
         each.append(ROWS)
-    names = {"icebench": icebench, "spark": spark, "table": table, "token": "t", "key": "k"}
+    names = {"icebench": icebench, "spark": spark, "catalog": catalog, "table": table, "token": "t", "key": "k"}
     # Spark's processes have working directories of their own.
     page = PAGE.read_text().replace("sqlite:///wh", f"sqlite:///{tmp_path}/wh")
     page = page.replace('"wh"', f'"{tmp_path}/wh"').replace('"cp"', f'"{tmp_path}/cp"')
@@ -39,6 +39,8 @@ def test_the_page_runs_as_it_is_written(spark: SparkSession, tmp_path: Path) -> 
             stream.processAllAvailable()
         finally:
             stream.stop()
+    for view in ("events", "clicks", "copy"):
+        spark.catalog.dropTempView(view)
     # What is written last are rows of that user as they were.
     others = catalog.load_table("db.events").scan("user_id <> 7")
     assert sorted(set(others.to_arrow()["country"].to_pylist())) == ["DE", "XX"]

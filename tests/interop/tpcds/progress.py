@@ -22,6 +22,7 @@ from pathlib import Path
 
 import icebench
 from icebench import engine
+from icebench.bench.truth import queries as bench_queries
 
 ENGINES = ("duckdb", "spark")
 
@@ -31,7 +32,8 @@ def directory() -> Path:
     """Where the campaign of this code is kept."""
     code = hashlib.sha256()
     here = Path(__file__).parent
-    for path in sorted([*Path(engine.__file__).parent.rglob("*.py"), here / "histories.py", here / "queries.py"]):
+    others = [here / "histories.py", here / "queries.py", Path(bench_queries.__file__)]
+    for path in sorted([*Path(engine.__file__).parent.rglob("*.py"), *others]):
         code.update(path.read_bytes())
     home = os.environ.get("ICEBENCH_TPCDS") or Path(tempfile.gettempdir()) / "icebench-tpcds"
     return Path(home) / code.hexdigest()[:12]

@@ -17,10 +17,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import icebench
-from tests.interop.tpcds.answers import Row
+from icebench.bench.truth.queries import Query
+from icebench.bench.truth.query_answers import Row
 from tests.interop.tpcds.histories import FORMATS, HISTORIES, write_table
 from tests.interop.tpcds.progress import ENGINES, Progress, kept_table
-from tests.interop.tpcds.queries import TABLES, Query, Reference
+from tests.interop.tpcds.queries import TABLES, Reference
 
 SMALL, FULL = 0.01, 0.1
 """The scale of the usual run and that of the campaign."""
@@ -50,7 +51,7 @@ def ask_duckdb(tables: Iterable[icebench.Table]) -> Ask:
         patience = Timer(PATIENCE_SECONDS, views.interrupt)
         patience.start()
         try:
-            return views.execute(query.duckdb).fetchall()
+            return views.execute(query.in_dialect("duckdb")).fetchall()
         except duckdb.InterruptException:
             pass
         finally:
@@ -58,7 +59,7 @@ def ask_duckdb(tables: Iterable[icebench.Table]) -> Ask:
         for name in query.tables:
             rows = by_name[name].scan().to_batches()  # noqa: F841 - DuckDB's source
             copies.execute(f"CREATE TABLE IF NOT EXISTS {name} AS FROM rows")
-        return copies.execute(query.duckdb).fetchall()
+        return copies.execute(query.in_dialect("duckdb")).fetchall()
 
     return ask
 
@@ -77,7 +78,7 @@ def ask_spark(spark: SparkSession, tables: Iterable[icebench.Table], catalog: Pa
         frame.createOrReplaceTempView(name)
         views.append((name, frame))
     try:
-        yield lambda query: [tuple(row) for row in spark.sql(query.spark).collect()]
+        yield lambda query: [tuple(row) for row in spark.sql(query.in_dialect("spark")).collect()]
     finally:
         for name, frame in views:
             frame.unpersist()
@@ -105,7 +106,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tables(warehouse: Path) -> list[icebench.Table]:
     source = reference(SMALL)
     catalog = icebench.load_catalog(str(warehouse))
-    needed = sorted(frozenset.union(*(source.queries[number].tables for number in SOME)))
+    needed = sorted({name for number in SOME for name in source.queries[number].tables})
     histories = {name: "short" if name in EVENTFUL else "plain" for name in needed}
     return [
         write_table(catalog, name, source.rows(name), history=history, file_format="parquet")
@@ -115,7 +116,7 @@ def tables(warehouse: Path) -> list[icebench.Table]:
 
 def wrong(ask: Ask) -> dict[int, str]:
     source = reference(SMALL)
-    found = {number: source.answer(number).difference(ask(source.queries[number])) for number in SOME}
+    found = {number: source.answer(number).fault_of(ask(source.queries[number])) for number in SOME}
     return {number: difference for number, difference in found.items() if difference is not None}
 
 
@@ -152,6 +153,6 @@ def test_all_answers(request: pytest.FixtureRequest, file_format: str, history: 
     with asking(request, name, tables, progress.warehouse) as ask:
         for number, query in source.queries.items():
             if number not in progress.right:
-                progress.record(number, source.answer(number).difference(ask(query)))
+                progress.record(number, source.answer(number).fault_of(ask(query)))
     assert progress.wrong == {}
     assert len(progress.right) == 99

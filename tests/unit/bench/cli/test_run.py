@@ -9,7 +9,7 @@ from rich.console import Console
 
 from icebench.bench.cli import run as command
 from icebench.bench.cli.context import Context
-from icebench.bench.cli.run import arguments, confirm, of_tables
+from icebench.bench.cli.run import arguments, confirm, of_queries, of_tables, own_name
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.errors import ConfigError, EngineFailed
 from icebench.bench.execution.interruption import Interruption
@@ -21,7 +21,7 @@ from icebench.bench.runs import run as runs
 from icebench.bench.runs.estimate import Estimate
 from icebench.bench.runs.further_process import launch
 from icebench.bench.runs.run import Finished, Surroundings
-from icebench.bench.workloads.definitions import TableWorkload
+from icebench.bench.workloads.definitions import TablesWorkload, TableWorkload
 from tests.unit.bench.cli.test_main import exit_code, write_run
 from tests.unit.bench.report.sample_run import sample_run
 
@@ -37,6 +37,40 @@ def test_the_command_line_says_which_tables() -> None:
     assert found.name == "t"
     with pytest.raises(ConfigError, match="--relocate: 'nonsense' is not OLD=NEW"):
         of_tables([{"path": "t"}], [], ["nonsense"])
+
+
+def test_the_command_line_says_which_tables_queries_join(tmp_path: Path) -> None:
+    file = tmp_path / "my.sql"
+    file.write_text("select * from events join people using (id)")
+    found = of_queries({"events": {"path": "wh/db/events"}, "people": {"path": "t"}}, str(file), ["s3://old=/new"])
+    assert found.workloads == (
+        TablesWorkload(
+            tables={
+                "events": TableWorkload(path="wh/db/events", relocate={"s3://old": "/new"}),
+                "people": TableWorkload(path="t", relocate={"s3://old": "/new"}),
+            }
+        ),
+    )
+    assert (found.name, found.measurements) == ("my", ("queries",))
+    assert list(found.options["queries"].texts) == ["query 1"]
+
+
+def test_a_table_is_called_by_the_last_part_of_its_name() -> None:
+    places = ("wh/db/events/", "/wh/db/events/metadata/v3.metadata.json", "db.events", "s3://bucket/db.events")
+    assert [own_name(place) for place in places] == ["events"] * 4
+
+
+def test_queries_are_given_with_tables_of_different_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my.sql"
+    file.write_text("select 1")
+    assert exit_code("run", "--queries", file) == 2
+    assert "--queries, --relocate, --catalog and --warehouse need --table" in capsys.readouterr().err
+    assert exit_code("run", "--table", "t", "--queries", file, "--filter", "id = 1") == 2
+    assert "give one of them" in capsys.readouterr().err
+    assert exit_code("run", "--table", "a/events", "--table", "b/EVENTS", "--queries", file) == 2
+    assert "two tables are 'events': name one with NAME=PATH" in capsys.readouterr().err
+    assert exit_code("run", "--table", "t", "--queries", tmp_path / "none.sql") == 2
+    assert "none.sql cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("failed", [False, True])

@@ -1,0 +1,127 @@
+"""Queries: SQL over several tables, from its text to the last row of the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from icebench.bench.definition import Definition, typed
+from icebench.bench.errors import ConfigError
+from icebench.bench.execution.measurement import ANY, Asked, MeasurementKind, Metric, Race, SectionText
+from icebench.bench.workloads.dsdgen import TPCDS_QUERIES
+from icebench.bench.workloads.gives import Gives
+
+if TYPE_CHECKING:
+    from icebench.bench.workloads.definitions import Workload
+
+_SECONDS = 60.0
+_NAME = re.compile(r"^\s*--\s*name:\s*(\S.*?)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    """What is asked.
+
+    Args:
+        numbers: Queries of TPC-DS; none for all of them where no others are given.
+        texts: Further queries by name, in DuckDB's SQL.
+        seconds: An engine that has no answer by then skips a query.
+    """
+
+    numbers: tuple[int, ...]
+    texts: Mapping[str, str]
+    seconds: float
+
+
+class _Kind(MeasurementKind):
+    name = "queries"
+    description = "SQL over several tables, from its text to the last row of the answer"
+    suits = frozenset({Gives.DATABASE})
+    made_by = "icebench.bench.trials.queries:measurements"
+    seconds = 1.0
+    series: ClassVar = {ANY: ("query_time", "query_cpu", "query_memory")}
+    section = SectionText(
+        title="Queries",
+        explanation=(
+            "From the text of a query to the last row of its answer: parsing, planning of the query and of every scan, "
+            "and reading. Tables were open, their manifests may be in memory. The engine icebench is DuckDB over this "
+            "project's scans, icebench-spark is Spark SQL over them. Every answer was first seen to be that of DuckDB "
+            "over the raw rows: the same rows, in the order that is asked for."
+        ),
+        metrics=(
+            Metric(name="query_time", title="Time of a query", caption="Time of a query: median and interval."),
+            Metric(name="query_cpu", title="Processor time of a query", folded=True),
+        ),
+        case="Query",
+        summary="icebench.bench.report.power:power_tables",
+    )
+    races = (Race(what="Answering queries", metric="query_time"),)
+
+    def parse(self, values: Definition) -> QueryOptions:
+        texts = values.texts("sql")
+        for at, path in values.items("files", []):
+            for name, text in _of_file(typed(path, str, "a file", at), at):
+                if name in texts:
+                    raise ConfigError(f"two queries are named {name!r}", path=at)
+                texts[name] = text
+        return QueryOptions(
+            numbers=_numbers(values),
+            texts=texts,
+            seconds=values.number("seconds", _SECONDS, least=0, above=True),
+        )
+
+    def cases(self, workload: Workload, asked: Asked) -> int:
+        options: QueryOptions = asked.options
+        own = len(options.numbers) + len(options.texts)
+        return len(asked.engines) * (own or len(TPCDS_QUERIES))
+
+
+def _numbers(values: Definition) -> tuple[int, ...]:
+    numbers = values.wholes("numbers")
+    for index, number in enumerate(numbers):
+        path = f"{values.at('numbers')}[{index}]"
+        if number not in TPCDS_QUERIES:
+            raise ConfigError(f"TPC-DS has no query {number}, but 1 to {TPCDS_QUERIES[-1]}", path=path)
+        if number in numbers[:index]:
+            raise ConfigError(f"query {number} is listed twice", path=path)
+    return numbers
+
+
+def _of_file(path: str, at: str) -> Iterator[tuple[str, str]]:
+    """Names and texts of the queries of a file: statements with semicolons between, each named by a line
+    ``-- name: NAME`` before it or else by its number. `at` is where the definition names the file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", path=at) from error
+    statements = list(_statements(text, at))
+    if not statements:
+        raise ConfigError(f"{path} has no query", path=at)
+    for number, statement in enumerate(statements, 1):
+        named = _NAME.search(statement)
+        yield named[1] if named else f"query {number}", statement
+
+
+def _statements(text: str, at: str) -> Iterator[str]:
+    import sqlglot  # local import: who lists measurements need not wait for it
+
+    try:
+        tokens = sqlglot.tokenize(text, read="duckdb")
+    except sqlglot.errors.SqlglotError as error:
+        raise ConfigError(f"not SQL of DuckDB: {str(error).splitlines()[0]}", path=at) from error
+    begin, has_any = 0, False
+    for token in tokens:
+        if token.token_type is sqlglot.TokenType.SEMICOLON:
+            if has_any:
+                yield text[begin : token.start].strip()
+            begin, has_any = token.end + 1, False
+        else:
+            has_any = True
+    if has_any:
+        yield text[begin:].strip()
+
+
+KIND = _Kind()

@@ -1,0 +1,179 @@
+"""Queries over several tables: every answer is checked, then timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from icebench.bench.engines.engine import Ability, Querying
+from icebench.bench.errors import BenchError, ConfigError, WrongAnswer
+from icebench.bench.execution.context import Context
+from icebench.bench.execution.opened import try_each
+from icebench.bench.execution.trial import Bench, Measurement, Trial
+from icebench.bench.records.case import Case, Evidence
+from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.tpcds_tables import find_or_build
+from icebench.bench.truth.queries import Query, ReferenceAnswers, unknown_tables
+from icebench.bench.truth.query_answers import RankedRows
+from icebench.bench.truth.sql import NoTruth
+from icebench.bench.workloads.definitions import TablesWorkload, TpcdsTablesWorkload, Workload
+from icebench.bench.workloads.dsdgen import DSDGEN_TABLES, TPCDS_QUERIES, tpcds_queries
+
+NAME = "queries"
+GENERATED, FOUND = "dsdgen", "as they are"
+"""Layouts of tables."""
+_SHOWN = 400
+"""Characters of a fault, which has values of rows."""
+
+Answers = Callable[[Sequence[Query]], ReferenceAnswers]
+"""Gives what knows the right answers to these queries; may raise NoTruth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """Tables under the names that queries call them.
+
+    Args:
+        workload: Which.
+        locations: Name -> metadata file.
+        answers: Gives what knows the right answers.
+    """
+
+    workload: Workload
+    locations: Mapping[str, str]
+    answers: Answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queries:
+    """Queries over the same tables.
+
+    Args:
+        case: Of all of them, whatever the query and engine.
+        locations: Name -> metadata file of each table.
+        queries: What is asked.
+        answers: Gives what knows the right answers.
+        seconds: An engine that has no answer by then skips a query.
+    """
+
+    case: Case
+    locations: Mapping[str, str]
+    queries: Sequence[Query]
+    answers: Answers
+    seconds: float
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        every = replace(self.case, filter="*")
+        engines = bench.able(every, Ability.QUERY)
+        opened = try_each(engines, lambda engine: _querying(engine).open_tables(self.locations), bench.recorder, every)
+        try:
+            answers = self.answers(self.queries)
+        except NoTruth as reason:
+            bench.recorder.skip(every, f"the right answers are not known: {reason}")
+            return
+        for done, query in enumerate(self.queries):
+            case = replace(self.case, filter=query.name, cache="warm")
+            bench.progress(self.case.measurement, f"{query.name}, checking answers", done, len(self.queries))
+            try:
+                right = answers.answer(query)
+            except BenchError as error:
+                bench.recorder.fail(case.of("oracle"), error)
+                continue
+            found = try_each(
+                {name: engines[name] for name in opened},
+                lambda engine: self._answered(_querying(engine), opened[engine.name], query, self.seconds),  # noqa: B023
+                bench.recorder,
+                case,
+            )
+            for name, rows in found.items():
+                if self._is_right(bench, case.of(name), right, rows):
+                    yield self._trial(case.of(name), _querying(engines[name]), opened[name], query, len(rows))
+
+    def _answered(
+        self, engine: Querying, tables: object, query: Query, seconds: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        return engine.answer(tables, query.in_dialect(engine.dialect), query.tables, seconds)
+
+    @staticmethod
+    def _is_right(bench: Bench, case: Case, right: RankedRows, rows: Sequence[tuple[Any, ...]]) -> bool:
+        try:
+            fault = right.fault_of(rows)
+        except NoTruth as reason:
+            bench.recorder.skip(case, str(reason))
+            return False
+        if fault is not None:
+            cut = fault if len(fault) <= _SHOWN else f"{fault[:_SHOWN]} ..."
+            bench.recorder.fail(case, WrongAnswer(f"answers wrongly: {cut}"))
+        return fault is None
+
+    def _trial(self, case: Case, engine: Querying, tables: object, query: Query, rows: int) -> Trial:
+        text = query.in_dialect(engine.dialect)
+
+        def prepare() -> Callable[[], object]:
+            return partial(engine.answer, tables, text, query.tables)
+
+        evidence = Evidence(counters={"rows_returned": rows}, detail={"SQL": " ".join(query.text.split())})
+        return Trial(case=case, evidence=evidence, prepare=prepare)
+
+
+def _querying(engine: object) -> Querying:
+    return cast("Querying", engine)
+
+
+def measurements(subject: object, context: Context) -> Iterator[Measurement]:
+    """The queries of a definition over the tables of a workload, made if they have to be."""
+    if isinstance(subject, TpcdsTablesWorkload):
+        made = find_or_build(subject.scale, subject.files, DatasetCache(context.cache), context.progress)
+        spilled = Path(context.resources.enter_context(TemporaryDirectory(prefix="answers-", dir=context.cache)))
+        subject = Database(
+            workload=subject, locations=made.locations, answers=partial(_answers_of_files, made.raw, spilled)
+        )
+    assert isinstance(subject, Database)
+    options = context.options
+    layout = GENERATED if isinstance(subject.workload, TpcdsTablesWorkload) else FOUND
+    yield Queries(
+        case=Case(workload=subject.workload.name, layout=layout, measurement=NAME),
+        locations=subject.locations,
+        queries=chosen_queries(subject.workload, options.numbers, options.texts),
+        answers=subject.answers,
+        seconds=options.seconds,
+    )
+
+
+def _answers_of_files(files: Mapping[str, Path], folder: Path, _: Sequence[Query]) -> ReferenceAnswers:
+    found = ReferenceAnswers(folder)
+    for name, path in files.items():
+        found.add_files(name, [path])
+    return found
+
+
+def chosen_queries(workload: Workload, numbers: Sequence[int], texts: Mapping[str, str]) -> list[Query]:
+    """The queries that a definition asks of a workload: those of TPC-DS, in the order of its list, then the others.
+
+    Args:
+        workload: Whose tables they read.
+        numbers: Of TPC-DS; none for all of them, unless there are others.
+        texts: Others by name.
+
+    Raises:
+        ConfigError: There are none, they are not of these tables, or one is not one query; or DuckDB is not installed.
+    """
+    own = [Query(name, text) for name, text in texts.items()]
+    of_tpcds = isinstance(workload, TpcdsTablesWorkload)
+    if not of_tpcds and numbers:
+        raise ConfigError("are queries of TPC-DS, which these tables are not", path=f"{NAME}.numbers")
+    if not of_tpcds and not own:
+        raise ConfigError("must give queries: files, or a table 'sql'", path=NAME)
+    found = own
+    if of_tpcds and (numbers or not own):
+        by_number = tpcds_queries()
+        found = [Query(f"q{number:02}", by_number[number]) for number in numbers or TPCDS_QUERIES] + own
+    known = workload.tables if isinstance(workload, TablesWorkload) else DSDGEN_TABLES
+    for name, tables in unknown_tables(found, known).items():
+        reads = f"reads {', '.join(tables)}; there are: {', '.join(known)}"
+        raise ConfigError(reads, path=f"{NAME}.sql.{name}")
+    return found

@@ -1,0 +1,225 @@
+"""Queries in DuckDB's SQL, in the dialects of engines, and DuckDB's own answers to them over plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from icebench.bench.engines.duckdb_rows import fetched_rows
+from icebench.bench.errors import ConfigError, DatasetFailed
+from icebench.bench.truth.query_answers import RankedRows
+from icebench.bench.truth.sql import NoTruth, identifier, quoted
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query, by its text in DuckDB's SQL.
+
+    Raises, from every property:
+        ConfigError: It is not one query, or has a LIMIT that is not a number.
+    """
+
+    name: str
+    text: str
+
+    @cached_property
+    def _parsed(self) -> exp.Query:
+        try:
+            found = [each for each in sqlglot.parse(self.text, read="duckdb") if each is not None]
+        except sqlglot.errors.SqlglotError as error:
+            raise ConfigError(f"not SQL of DuckDB: {str(error).splitlines()[0]}", path=self.name) from error
+        if len(found) != 1 or not isinstance(found[0], exp.Query):
+            raise ConfigError("is not one query", path=self.name)
+        return found[0]
+
+    @property
+    def unlimited(self) -> Query:
+        """The query without its outer LIMIT and OFFSET."""
+        return Query(self.name, self._without_limit().sql("duckdb"))
+
+    def _without_limit(self) -> exp.Query:
+        query = self._parsed.copy()
+        query.set("limit", None)
+        query.set("offset", None)
+        return query
+
+    @property
+    def limit(self) -> int | None:
+        """At most how many rows it gives; None without LIMIT."""
+        return self._count("limit")
+
+    @property
+    def offset(self) -> int:
+        """How many rows it leaves out at the start."""
+        return self._count("offset") or 0
+
+    def _count(self, clause: str) -> int | None:
+        found = self._parsed.args.get(clause)
+        if found is None:
+            return None
+        number = found.args.get("expression")
+        if not (isinstance(number, exp.Literal) and number.is_int):
+            raise ConfigError(f"its {clause.upper()} is not a number", path=self.name)
+        return int(number.name)
+
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that it reads, in lower case and sorted; with their schema where the query names one."""
+        own = {each.alias.lower() for each in self._parsed.find_all(exp.CTE)}
+        named = (each for each in self._parsed.find_all(exp.Table) if each.name)  # functions have none
+        found = {".".join(part for part in (each.db, each.name) if part).lower() for each in named}
+        return tuple(sorted(found - own))
+
+    @cached_property
+    def columns(self) -> frozenset[str] | None:
+        """The names of all columns that it may read, in lower case; None for all of its tables."""
+        for star in self._parsed.find_all(exp.Star):
+            if not isinstance(star.parent, exp.Count):
+                return None
+        return frozenset(each.name.lower() for each in self._parsed.find_all(exp.Column))
+
+    def in_dialect(self, dialect: str) -> str:
+        """Its text for an engine.
+
+        In Spark's dialect it has DuckDB's arithmetic, which divides and averages decimals as doubles, and rounds a
+        double's own value, not the shortest text for it (1.025 is less than that).
+
+        Args:
+            dialect: ``duckdb`` or ``spark``.
+        """
+        if dialect == "duckdb":
+            return self.text
+        query = self._parsed.copy()
+        for rounded in query.find_all(exp.Round):
+            if rounded.args.get("decimals") is not None:
+                factor = f"1e{rounded.args['decimals'].name}"
+                rounded.replace(sqlglot.parse_one(f"round(({rounded.this.sql()}) * {factor}) / {factor}"))
+        for division in query.find_all(exp.Div):
+            division.set("this", exp.cast(division.this, "double"))
+            division.set("expression", exp.cast(division.expression, "double"))
+        for average in query.find_all(exp.Avg):
+            average.set("this", exp.cast(average.this, "double"))
+        return query.sql(dialect)
+
+    def ranked(self, width: int) -> str:
+        """The query without its LIMIT, of `width` columns, with a last one: the rank of each row by ORDER BY, where
+        rows may be equal.
+
+        Of a double that is computed, an engine's order of additions decides the last digits, and so whether the keys
+        behind it decide: it is rounded, and they are left out.
+
+        Raises:
+            ConfigError: Of rows that are distinct or united, a key of ORDER BY is not among the columns.
+        """
+        rows = self._without_limit()
+        order = rows.args.get("order")
+        rows.set("order", None)
+        names = [select.unnest().output_name for select in rows.selects]
+        keys: list[int] = []
+        for number, key in enumerate([] if order is None else order.expressions):
+            what = key.this
+            if isinstance(what, exp.Literal) and what.is_int:
+                place = int(what.name) - 1
+            elif isinstance(what, exp.Column) and what.name in names:
+                place = names.index(what.name)
+            else:
+                place = self._hidden_key(rows, what, width + sum(place >= width for place in keys))
+            keys.append(place)
+            key.set("this", exp.column(f"c{place}"))
+            if order is not None and isinstance(what, exp.Binary):
+                order.set("expressions", order.expressions[: number + 1])
+                break
+        columns = [f"c{place}" for place in range(width)]
+        hidden = [f"c{place}" for place in sorted(keys) if place >= width]
+        over = "" if order is None else order.sql("duckdb")
+        return (
+            f"select {', '.join(columns)}, rank() over ({over}) "  # noqa: S608 - the user's own query
+            f"from ({rows.sql('duckdb')}) as answer({', '.join(columns + hidden)})"
+        )
+
+    def _hidden_key(self, rows: exp.Query, what: exp.Expr, place: int) -> int:
+        """Add a key of ORDER BY to the columns, unless they must stay what they are; gives its place."""
+        if not isinstance(rows, exp.Select) or rows.args.get("distinct") is not None:
+            for shown, select in enumerate(rows.selects):
+                if select.unalias() == what:
+                    return shown
+            raise ConfigError(f"ORDER BY {what.sql('duckdb')} is not among its columns", path=self.name)
+        exact = f"round(cast({what.sql('duckdb')} as double), 6)" if isinstance(what, exp.Binary) else what.copy()
+        rows.select(exp.alias_(exact, f"key_{place}"), copy=False, dialect="duckdb")
+        return place
+
+
+class ReferenceAnswers:
+    """DuckDB's answers over rows that no engine under test has read.
+
+    Args:
+        folder: Where DuckDB keeps what does not fit into memory; None for a database in memory.
+
+    Raises:
+        NoTruth: DuckDB is not installed.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        try:
+            self._duckdb: Any = import_module("duckdb")
+        except ImportError as error:
+            raise NoTruth("the right answers are DuckDB's: pip install 'icebench[peers]'") from error
+        settings = {"autoinstall_known_extensions": "false"}
+        if folder is None:
+            self._connection = self._duckdb.connect(config=settings)
+        else:
+            settings["temp_directory"] = str(folder / "spilled")
+            self._connection = self._duckdb.connect(str(folder / "rows.duckdb"), config=settings)
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def add_files(self, name: str, paths: Iterable[Path]) -> None:
+        """Let queries find the rows of Parquet files under a name."""
+        listed = ", ".join(quoted(str(path)) for path in paths)
+        self._connection.execute(f"CREATE VIEW {identifier(name)} AS FROM read_parquet([{listed}])")
+
+    def add_rows(self, name: str, rows: Iterable[pa.RecordBatch]) -> None:
+        """Copy rows into a table of that name; at least one batch, perhaps without rows."""
+        created = False
+        for batch in rows:
+            self._connection.register("batch", pa.Table.from_batches([batch]))
+            insert = f"INSERT INTO {identifier(name)}" if created else f"CREATE TABLE {identifier(name)} AS"
+            self._connection.execute(f"{insert} FROM batch")
+            self._connection.unregister("batch")
+            created = True
+        assert created, name
+
+    def answer(self, query: Query) -> RankedRows:
+        """The right rows.
+
+        Raises:
+            ConfigError: DuckDB does not take the query, or `Query.ranked` does not.
+            DatasetFailed: A file is missing or damaged.
+        """
+        try:
+            width = len(self._connection.execute(f"DESCRIBE {query.unlimited.text}").fetchall())
+            rows = fetched_rows(self._connection.execute(query.ranked(width)))
+        except self._duckdb.IOException as error:
+            raise DatasetFailed(_line(error)) from error
+        except self._duckdb.Error as error:
+            raise ConfigError(_line(error), path=query.name) from error
+        ranked = sorted(((row[-1], row[:-1]) for row in rows), key=lambda ranked: ranked[0])
+        return RankedRows(tuple(ranked), query.offset, query.limit)
+
+
+def unknown_tables(queries: Sequence[Query], known: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """The name of each query that reads tables that are not known -> their names."""
+    there = {name.lower() for name in known}
+    found = {query.name: tuple(name for name in query.tables if name not in there) for query in queries}
+    return {name: tables for name, tables in found.items() if tables}
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,86 @@
+"""The table of power results."""
+
+from __future__ import annotations
+
+from icebench.bench.records.record import Record
+from icebench.bench.report.compare import Records
+from icebench.bench.report.model import Table
+from icebench.bench.report.power import power_tables
+
+ROUNDS = (1.0, 1.02, 0.98, 1.01, 0.99, 1.0)
+
+
+def record(engine: str, query: str, seconds: float, *, rounds: int = len(ROUNDS), layout: str = "l") -> Record:
+    return Record(
+        workload="w",
+        layout=layout,
+        engine=engine,
+        engine_version="1",
+        measurement="queries",
+        case=query,
+        metric="query_time",
+        unit="s",
+        samples=tuple(seconds * each for each in ROUNDS[:rounds]),
+    )
+
+
+def cells(table: Table) -> dict[str, list[str]]:
+    """Texts by engine."""
+    return {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+
+
+def test_ratios_are_of_the_means_and_of_the_sums() -> None:
+    records = Records(
+        (
+            record("icebench", "q1", 1.0),
+            record("icebench", "q2", 8.0),
+            record("iceberg-java", "q1", 2.0),
+            record("iceberg-java", "q2", 4.0),
+        )
+    )
+    (table,) = power_tables(records)
+    assert table.title == "Power: all queries, in times of iceberg-java"
+    found = cells(table)
+    # The ratios are 0.5 and 2; the sums 9 and 6.
+    assert found["icebench"] == ["2 of 2", "1.00x", "1.50x", "2.83 s", "9 s"]
+    assert found["iceberg-java"] == ["2 of 2", "1", "1", "2.83 s", "6 s"]
+    (detail,) = {row[3].detail for row in table.rows if row[0].text == "icebench"}
+    low, high = (float(end.rstrip("x")) for end in detail.strip("[]").split(", "))
+    assert low < 1.5 < high
+
+
+def test_queries_that_an_engine_lacks_are_left_out_of_its_ratio() -> None:
+    records = Records(
+        (
+            record("icebench", "q1", 1.0),
+            record("icebench", "q2", 3.0),
+            record("duckdb", "q1", 0.5),
+            record("polars", "q2", 3.0),
+            record("polars", "q3", 1.0),
+        )
+    )
+    (table,) = power_tables(records)
+    found = cells(table)
+    assert table.title.endswith("in times of icebench")
+    assert found["duckdb"][:3] == ["1 of 3", "0.50x", "0.50x"]
+    assert found["polars"][:3] == ["2 of 3", "1.00x", "1.00x"]
+    # There is no query that all have.
+    assert {tuple(each[3:]) for each in found.values()} == {("-", "-")}
+
+
+def test_sums_are_of_rounds_that_all_queries_have() -> None:
+    records = Records(
+        (
+            record("iceberg-java", "q1", 1.0),
+            record("iceberg-java", "q2", 1.0, rounds=1),
+            record("icebench", "q1", 3.0),
+            record("icebench", "q2", 1.0, rounds=2),
+        )
+    )
+    (table,) = power_tables(records)
+    assert cells(table)["icebench"][2] == "2x"
+
+
+def test_one_engine_or_one_query_has_no_power() -> None:
+    assert not list(power_tables(Records((record("a", "q1", 1.0), record("a", "q2", 1.0)))))
+    assert not list(power_tables(Records((record("a", "q1", 1.0), record("b", "q1", 1.0)))))
