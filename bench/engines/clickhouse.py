@@ -23,7 +23,7 @@ def clickhouse(context: EngineContext) -> OwnProcess:
 
 @dataclass(frozen=True)
 class ClickHouseTable:
-    """The table function of one metadata file; ClickHouse keeps what it read of it by itself."""
+    """The table function of one metadata file; what ClickHouse keeps of it is in caches of its session."""
 
     function: str
 
@@ -41,6 +41,10 @@ class ClickHouse:
         os.chdir("/")
         self._session: Any = import_module("chdb.session").Session()  # a package without types
         self.version = str(self._session.query("select version()", "TSV")).strip()
+
+    def forget(self) -> None:
+        for cache in ("ICEBERG METADATA", "PARQUET METADATA"):
+            self._answer(f"SYSTEM DROP {cache} CACHE", "Null")
 
     def open(self, metadata_location: str) -> ClickHouseTable:
         scheme = self._access(metadata_location).scheme

@@ -37,7 +37,8 @@ class DuckDbTable:
 
 
 class DuckDb(ArrowScans[DuckDbTable, str | None]):
-    """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query."""
+    """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query. Each query
+    reads the metadata tree; the database keeps what was read of data files, until `forget`."""
 
     name = "duckdb"
     abilities = frozenset({Ability.SCAN, Ability.WRITE})
@@ -47,6 +48,11 @@ class DuckDb(ArrowScans[DuckDbTable, str | None]):
         self.version = duckdb.__version__
         self._access = context.access
         self._opened = [(LOCAL, connected())]
+
+    def forget(self) -> None:
+        for _, connection in self._opened:
+            for value in ("false", "true"):  # switched off, the cache is emptied
+                connection.execute(f"SET enable_external_file_cache={value}")
 
     def open(self, metadata_location: str) -> DuckDbTable:
         # iceberg_scan reads metadata.json in every query; there is no handle to keep it in.

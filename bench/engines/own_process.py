@@ -21,7 +21,7 @@ from typing import Any
 
 from icebench.bench.engines.access import Access
 from icebench.bench.engines.checksum import Checksum
-from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, Plan
+from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, Forgetting, Plan
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.errors import BenchError, EngineFailed
 from icebench.bench.spark_session import SparkSettings, spark_session
@@ -76,6 +76,9 @@ class OwnProcess:
         self.name: str
         self.version: str
         self.name, self.version = self._ask("make", factory, settings)
+
+    def forget(self) -> None:
+        self._ask("forget")
 
     def open(self, metadata_location: str) -> Remote:
         # The other process may work in another directory.
@@ -142,6 +145,10 @@ class _Served:
             EngineContext(spark=partial(spark_session, settings or SparkSettings()), access=self._accesses.__getitem__)
         )
         return self._engine.name, self._engine.version
+
+    def forget(self) -> None:
+        if isinstance(self._engine, Forgetting):
+            self._engine.forget()
 
     def open(self, metadata_location: str, access: Access) -> int:
         self._accesses[metadata_location] = access

@@ -13,6 +13,7 @@ import polars as pl
 import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg, and measures that
 import pyarrow as pa
 import sqlglot
+from polars.io.iceberg._cache import reset_metadata_file_cache
 from sqlglot import exp
 
 from icebench.bench.engines.checksum import Checksum, checksum_of
@@ -22,14 +23,14 @@ from icebench.bench.engines.registry import EngineContext
 
 @dataclass(frozen=True)
 class PolarsTable:
-    """A lazy frame of the whole table; Polars plans it anew at every `collect`."""
+    """A lazy frame of the whole table."""
 
     rows: pl.LazyFrame
 
 
 class Polars:
-    """Polars in this process, with all its threads, streaming. It keeps the bytes of manifests (64 MB, its default) for
-    the life of the process, so its scans plan from memory.
+    """Polars in this process, with all its threads, streaming. It keeps the bytes of metadata files (64 MB, its
+    default) for the life of the process, until `forget`; a lazy frame keeps what it planned.
 
     Polars shows no list of planned files. `plan` asks it to explain the query: it then plans the scan, and the
     explanation says how many files there are.
@@ -42,6 +43,9 @@ class Polars:
     def __init__(self, context: EngineContext) -> None:
         self._access = context.access
         self.version = f"{version('polars')} (polars-iceberg {version('polars-iceberg')})"
+
+    def forget(self) -> None:
+        reset_metadata_file_cache()
 
     def open(self, metadata_location: str) -> PolarsTable:
         location = metadata_location if "://" in metadata_location else f"file://{metadata_location}"

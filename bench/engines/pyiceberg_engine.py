@@ -21,7 +21,7 @@ from icebench.bench.engines.registry import EngineContext
 
 
 class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
-    """PyIceberg's `StaticTable`. Its cache of decoded manifest lists is the process's own, so `open` clears it."""
+    """PyIceberg's `StaticTable`. Its cache of manifests is the process's own, so `forget` clears it."""
 
     name = "pyiceberg"
     abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.WRITE})
@@ -31,8 +31,10 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
         self.version = version("pyiceberg")
         self._access = context.access
 
-    def open(self, metadata_location: str) -> StaticTable:
+    def forget(self) -> None:
         clear_manifest_cache()
+
+    def open(self, metadata_location: str) -> StaticTable:
         return StaticTable.from_metadata(metadata_location, self._access(metadata_location).in_pyiceberg_names)
 
     def compile(self, handle: StaticTable, filter: str | None) -> BooleanExpression:

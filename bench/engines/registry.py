@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_OWN_HANDLE = "the table has its metadata.json and decoded manifests"
+_SPARK_RELATION = "Spark's relation has metadata.json; each scan reads the manifests, as their cache is off by default"
 _ALL_DELETES = ("vectors", "positions", "equality")
 
 
@@ -36,13 +38,15 @@ class EngineContext:
 @dataclass(frozen=True, kw_only=True)
 class EngineEntry:
     """A known engine. `factory` is ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
-    `needs_spark` says whether it starts a session, `own_process` whether it works in a process of its own
+    `keeps` says what an engine keeps between the scans of one handle, and that it has none where a query names the
+    metadata file; `needs_spark` says whether it starts a session, `own_process` whether it works in a process of its own
     (`icebench.bench.engines.own_process`), `plans` whether it shows which files it plans, `deletes` which kinds of
     deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`."""
 
     name: str
     factory: str
     description: str
+    keeps: str = ""
     needs_spark: bool = False
     own_process: bool = False
     plans: bool = False
@@ -54,18 +58,21 @@ _OWN = (
         name="icebench",
         factory="icebench.bench.engines.icebench:Icebench",
         description="this project's engine: planning, and scans as Arrow batches",
+        keeps=_OWN_HANDLE,
         plans=True,
     ),
     EngineEntry(
         name="icebench-spark",
         factory="icebench.bench.engines.icebench_spark:IcebenchSpark",
         description="this project's engine on Spark: its plan, Spark's own Parquet reader",
+        keeps=_OWN_HANDLE,
         needs_spark=True,
     ),
     EngineEntry(
         name="pyiceberg",
         factory="icebench.bench.engines.pyiceberg_engine:PyIceberg",
         description="PyIceberg: planning, and scans as Arrow batches",
+        keeps="the table has its metadata.json; manifest list and manifests are read in each scan",
         plans=True,
         deletes=("vectors", "positions"),
     ),
@@ -73,6 +80,7 @@ _OWN = (
         name="iceberg-java",
         factory="icebench.bench.engines.iceberg_java:IcebergJava",
         description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
+        keeps=_SPARK_RELATION,
         needs_spark=True,
         plans=True,
     ),
@@ -80,6 +88,7 @@ _OWN = (
         name="duckdb",
         factory="icebench.bench.engines.duckdb_engine:DuckDb",
         description="DuckDB's Iceberg extension: scans",
+        keeps="no handle, as each query reads the metadata tree; the database keeps what was read of data files",
         # Version 1.5 takes minutes for two million rows with a hundred files of equality deletes.
         deletes=("vectors", "positions"),
     ),
@@ -87,12 +96,14 @@ _OWN = (
         name="polars",
         factory="icebench.bench.engines.polars_engine:Polars",
         description="Polars' Rust reader: scans",
+        keeps="the lazy frame has the files that its last query planned; the process keeps metadata files",
         deletes=("positions",),
     ),
     EngineEntry(
         name="clickhouse",
         factory="icebench.bench.engines.clickhouse:clickhouse",
         description="ClickHouse's Iceberg reader, through chDB: scans",
+        keeps="no handle, as each query names the metadata file; the session keeps metadata files and Parquet footers",
         deletes=("positions", "equality"),  # 26.9 refuses deletion vectors
         own_process=True,
     ),
@@ -100,6 +111,7 @@ _OWN = (
         name="comet",
         factory="icebench.bench.engines.comet:comet",
         description="Iceberg Java on Spark with DataFusion Comet, which scans in Rust",
+        keeps=_SPARK_RELATION,
         needs_spark=True,
         own_process=True,
     ),

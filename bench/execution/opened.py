@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from icebench.bench.engines.engine import AnyEngine, EngineMissing
+from icebench.bench.engines.engine import AnyEngine, EngineMissing, Forgetting
 from icebench.bench.execution.trial import Recording
 from icebench.bench.records.case import Case
 
@@ -42,8 +42,14 @@ class Opened:
                 raise
             raise FilterRefused(f"{engine.name} does not take the filter: {error}") from error
 
+    def forget(self) -> None:
+        """Empty what the engine caches of tables besides its handles."""
+        if isinstance(self.engine, Forgetting):
+            self.engine.forget()
+
     def afresh(self) -> Opened:
-        """The same table and filter with a new handle, which has nothing cached."""
+        """The same table and filter with a new handle; nothing of the table is cached but its metadata."""
+        self.forget()
         return Opened(self.engine, self.location, self.engine.open(self.location), self.filter)
 
 

@@ -223,7 +223,13 @@ def _cold(opened: Opened) -> Callable[[], object]:
 
 
 def _warm(opened: Opened) -> Callable[[], object]:
-    return lambda: opened.engine.plan(opened.handle, opened.filter)
+    """With all that the plan just before leaves in the handle and in the engine, whose caches cold cases empty."""
+
+    def plan() -> object:
+        return opened.engine.plan(opened.handle, opened.filter)
+
+    plan()
+    return plan
 
 
 def measurements(subject: object, context: Context) -> Iterator[Measurement]:

@@ -170,7 +170,7 @@ def test_another_baseline_is_held_against() -> None:
 
 def test_every_form_of_a_report_says_whose_time_a_query_takes() -> None:
     report = build_report(run_of(QUERIES, BUILDS), results_file="r")
-    said, text = "What each layout costs with icebench", StringIO()
+    said, text = "What each layout costs with icebench, by cold reads", StringIO()
     out = Console(file=text, width=120)
     for part in (*renderables(report), *verdict(report, out, lines=25)):
         out.print(part)
