@@ -14,6 +14,7 @@ from icebench.bench.engines.access import LOCAL, Access
 from icebench.bench.engines.arrow_scan import ArrowScans
 from icebench.bench.engines.engine import Ability, EngineMissing, Plan
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import IN_BATCHES, TABLE, Script, select
 from icebench.bench.s3_jars import S3_SCHEMES
 
 _BATCH_ROWS = 1 << 17
@@ -26,6 +27,32 @@ _SECRET = {
 _ENDPOINT, _VIRTUAL = "s3.endpoint", "s3.force-virtual-addressing"
 _TUNING = ("s3.connect-timeout", "s3.request-timeout", "s3.retry.num-retries", "s3.anonymous")
 """Anonymous is who gives no keys."""
+
+
+def source_of(location: str) -> str:
+    """What a query selects from: the table of a metadata file."""
+    return f"iceberg_scan({_quoted(location)})"
+
+
+SCRIPTS = {
+    "scan": Script(
+        setup="""
+import importlib
+import pathlib
+
+import duckdb
+
+connection = duckdb.connect()
+for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):  # in place of INSTALL, which downloads
+    folder = pathlib.Path(importlib.import_module(package).__file__).parent
+    connection.execute(f"LOAD '{next(folder.rglob('*.duckdb_extension'))}'")
+SQL = {sql}
+""",
+        forget="\n".join(f'connection.execute("set enable_external_file_cache = {v}")' for v in ("false", "true")),
+        run=IN_BATCHES.replace("{query}", f"connection.execute(SQL).to_arrow_reader({_BATCH_ROWS})"),
+        source=source_of,
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -68,6 +95,10 @@ class DuckDb(ArrowScans[DuckDbTable, str | None]):
 
     def plan(self, handle: DuckDbTable, filter: str | None) -> Plan:
         raise AssertionError("planning is not among the abilities")
+
+    def query(self, handle: DuckDbTable, columns: Sequence[str] | None, filter: str | None) -> str:
+        assert columns is not None
+        return select(columns, TABLE, filter)
 
     def batches(self, handle: DuckDbTable, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
         return reader(handle.connection, handle.location, columns, filter)
@@ -130,10 +161,7 @@ def reader(
     connection: duckdb.DuckDBPyConnection, location: str, columns: Sequence[str] | None, filter: str | None = None
 ) -> pa.RecordBatchReader:
     """The rows of a table that the filter keeps; None keeps all columns, or all rows."""
-    names = "*" if columns is None else ", ".join(f'"{column}"' for column in columns)
-    where = f" WHERE {filter}" if filter else ""
-    query = f"SELECT {names} FROM iceberg_scan({_quoted(location)}){where}"  # noqa: S608 - the user's own filter on own files
-    return connection.execute(query).to_arrow_reader(_BATCH_ROWS)
+    return connection.execute(select(columns, source_of(location), filter)).to_arrow_reader(_BATCH_ROWS)
 
 
 def _quoted(text: str) -> str:

@@ -217,6 +217,16 @@ class Forgetting(Protocol):
         ...
 
 
+@runtime_checkable
+class Quotable(Protocol):
+    """An engine that can say what it is asked in its own words."""
+
+    def query(self, handle: Any, columns: Sequence[str] | None, filter: str | None) -> str:  # noqa: ANN401 - its own
+        """What `Engine.scan` runs for these columns and this text of a filter, or `Engine.plan` where `columns` is
+        None: an expression in Python of `table`, or SQL that selects from ``TABLE``. Not run, not timed."""
+        ...
+
+
 class FilesReader(Protocol):
     """An engine that can say what a table says of its files."""
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from icebench.bench.engines.access import Access
 from icebench.bench.engines.checksum import Checksum
-from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, Forgetting, Plan
+from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, Forgetting, Plan, Quotable
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.errors import BenchError, EngineFailed
 from icebench.bench.spark_session import SparkSettings, spark_session
@@ -91,6 +91,10 @@ class OwnProcess:
     def plan(self, handle: Remote, filter: Remote) -> Plan:
         raise AssertionError("planning is not among the abilities")
 
+    def query(self, handle: Remote, columns: Sequence[str] | None, filter: str | None) -> str:
+        text: str = self._ask("query", handle.number, None if columns is None else list(columns), filter)
+        return text
+
     def scan(self, handle: Remote, columns: Sequence[str], filter: Remote) -> None:
         self._ask("scan", handle.number, list(columns), filter.number)
 
@@ -156,6 +160,9 @@ class _Served:
 
     def compile(self, handle: int, filter: str | None) -> int:
         return self._keep(self._engine.compile(self._kept[handle], filter))
+
+    def query(self, handle: int, columns: list[str] | None, filter: str | None) -> str:
+        return self._engine.query(self._kept[handle], columns, filter) if isinstance(self._engine, Quotable) else ""
 
     def scan(self, handle: int, columns: list[str], filter: int) -> None:
         self._engine.scan(self._kept[handle], columns, self._kept[filter])

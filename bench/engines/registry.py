@@ -37,16 +37,28 @@ class EngineContext:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineEntry:
-    """A known engine. `factory` is ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
-    `keeps` says what an engine keeps between the scans of one handle, and that it has none where a query names the
-    metadata file; `needs_spark` says whether it starts a session, `own_process` whether it works in a process of its own
-    (`icebench.bench.engines.own_process`), `plans` whether it shows which files it plans, `deletes` which kinds of
-    deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`."""
+    """A known engine.
+
+    Args:
+        name: In definitions and records.
+        factory: ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
+        description: One line, for lists.
+        keeps: What it keeps of a table between the scans of one handle; that it has none, where a query names the
+            metadata file.
+        scripts: ``module:SCRIPTS``: its `icebench.bench.engines.script.Script` of a ``scan`` and of a ``plan``.
+        spark_conf: ``module:function``: what it changes in the settings of a Spark session of its own.
+        needs_spark: Whether it starts a session.
+        own_process: Whether it works in a process of its own (`icebench.bench.engines.own_process`).
+        plans: Whether it shows which files it plans.
+        deletes: Which kinds of deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`.
+    """
 
     name: str
     factory: str
     description: str
     keeps: str = ""
+    scripts: str = ""
+    spark_conf: str = ""
     needs_spark: bool = False
     own_process: bool = False
     plans: bool = False
@@ -57,6 +69,7 @@ _OWN = (
     EngineEntry(
         name="icebench",
         factory="icebench.bench.engines.icebench:Icebench",
+        scripts="icebench.bench.engines.icebench:SCRIPTS",
         description="this project's engine: planning, and scans as Arrow batches",
         keeps=_OWN_HANDLE,
         plans=True,
@@ -64,6 +77,7 @@ _OWN = (
     EngineEntry(
         name="icebench-spark",
         factory="icebench.bench.engines.icebench_spark:IcebenchSpark",
+        scripts="icebench.bench.engines.icebench_spark:SCRIPTS",
         description="this project's engine on Spark: its plan, Spark's own Parquet reader",
         keeps=_OWN_HANDLE,
         needs_spark=True,
@@ -71,6 +85,7 @@ _OWN = (
     EngineEntry(
         name="pyiceberg",
         factory="icebench.bench.engines.pyiceberg_engine:PyIceberg",
+        scripts="icebench.bench.engines.pyiceberg_engine:SCRIPTS",
         description="PyIceberg: planning, and scans as Arrow batches",
         keeps="the table has its metadata.json; manifest list and manifests are read in each scan",
         plans=True,
@@ -79,6 +94,7 @@ _OWN = (
     EngineEntry(
         name="iceberg-java",
         factory="icebench.bench.engines.iceberg_java:IcebergJava",
+        scripts="icebench.bench.engines.iceberg_java:SCRIPTS",
         description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
         keeps=_SPARK_RELATION,
         needs_spark=True,
@@ -87,6 +103,7 @@ _OWN = (
     EngineEntry(
         name="duckdb",
         factory="icebench.bench.engines.duckdb_engine:DuckDb",
+        scripts="icebench.bench.engines.duckdb_engine:SCRIPTS",
         description="DuckDB's Iceberg extension: scans",
         keeps="no handle, as each query reads the metadata tree; the database keeps what was read of data files",
         # Version 1.5 takes minutes for two million rows with a hundred files of equality deletes.
@@ -95,6 +112,7 @@ _OWN = (
     EngineEntry(
         name="polars",
         factory="icebench.bench.engines.polars_engine:Polars",
+        scripts="icebench.bench.engines.polars_engine:SCRIPTS",
         description="Polars' Rust reader: scans",
         keeps="the lazy frame has the files that its last query planned; the process keeps metadata files",
         deletes=("positions",),
@@ -102,6 +120,7 @@ _OWN = (
     EngineEntry(
         name="clickhouse",
         factory="icebench.bench.engines.clickhouse:clickhouse",
+        scripts="icebench.bench.engines.clickhouse:SCRIPTS",
         description="ClickHouse's Iceberg reader, through chDB: scans",
         keeps="no handle, as each query names the metadata file; the session keeps metadata files and Parquet footers",
         deletes=("positions", "equality"),  # 26.9 refuses deletion vectors
@@ -110,6 +129,8 @@ _OWN = (
     EngineEntry(
         name="comet",
         factory="icebench.bench.engines.comet:comet",
+        scripts="icebench.bench.engines.comet:SCRIPTS",
+        spark_conf="icebench.bench.engines.comet:with_comet",
         description="Iceberg Java on Spark with DataFusion Comet, which scans in Rust",
         keeps=_SPARK_RELATION,
         needs_spark=True,

@@ -77,6 +77,7 @@ def _record(measured: Measured, metric: str, unit: str, values: Mapping[tuple[in
         measurement=case.measurement,
         case=case.label,
         cache=case.cache,
+        query=evidence.query,
         metric=metric,
         unit=unit,
         samples=tuple(float(value) for value in values.values()),

@@ -19,8 +19,8 @@ class Record:
     what names stand for; `cache` is the case's. The metrics are named in ``docs/design/measuring.md``. `places` has the
     process and round of each sample: two records of one workload are compared in the pairs that both have. `summary` is
     derived from the samples by `icebench.bench.statistics`; `counters` are exact, never clocks; `checksum` identifies
-    the rows that were delivered, equal for every engine that is right; `spread` is what is known of processes of the
-    machine.
+    the rows that were delivered, equal for every engine that is right; `query` is the case's, in the engine's own
+    words; `spread` is what is known of processes of the machine.
     """
 
     workload: str
@@ -37,6 +37,7 @@ class Record:
     counters: Mapping[str, int] = field(default_factory=dict)
     checksum: str | None = None
     cache: str = "none"
+    query: str = ""
     detail: Mapping[str, str] = field(default_factory=dict)
     spread: ProcessSpread = ASSUMED
 

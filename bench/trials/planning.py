@@ -174,7 +174,8 @@ class Planning:
         if Ability.PLAN in engine.abilities and seconds < bench.pace.case_seconds:
             self._check_cold(bench, opened)
         found = self.truth.check(plan, engine, None if text is None else case.filter)
-        evidence = replace(found, detail={"filter": text or ""})
+        query, table = opened.quoted(None, text)
+        evidence = replace(found, detail={"filter": text or ""}, query=query, table=table)
         cold = Trial(
             case=replace(case, cache="cold", engine=engine.name),
             evidence=evidence,

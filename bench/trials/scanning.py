@@ -167,11 +167,14 @@ class Scanning:
         text = self.filters[case.filter]
         held = base is not None and case.configuration != self.base and self.base is not None
         detail = {"columns": ", ".join(self.columns)[:1000], **({} if text is None else {"filter": text})}
+        query, table = opened.quoted(self.columns, text)
         evidence = Evidence(
             counters=counters,
             checksum=checksum.text,
             detail={**detail, **(_kept(case.engine) if is_warm else {})},
             base=replace(case, configuration=self.base or "") if held else None,
+            query=query,
+            table=table,
         )
         return Trial(case=case, evidence=evidence, prepare=partial(_warm if is_warm else _cold, opened, self.columns))
 

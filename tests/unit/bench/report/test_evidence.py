@@ -35,7 +35,7 @@ def test_a_figure_has_its_samples_in_its_unit_with_their_places_counters_and_mea
         counters={"files_planned": 3},
         detail={"filter": "x"},
     )
-    first = replace(first, places=tuple((n // 4, n % 4) for n in range(7)))
+    first = replace(first, query='select "a" from TABLE where x', places=tuple((n // 4, n % 4) for n in range(7)))
     single = record("filtered", "g", "scan_time_cold", "s", [2.5], detail={"filter": ""})
     evidence = Evidence(report_of(report, Cell(text="-"), *(Cell(text="", record=r) for r in (first, single, first))))
     data = evidence.data()
@@ -48,9 +48,10 @@ def test_a_figure_has_its_samples_in_its_unit_with_their_places_counters_and_mea
         ["files planned"],
         [3],
         "filter: x",
+        'select "a" from TABLE where x',
     ]
     assert (other_unit, others, none) == ("s", [2.5], [])
-    assert data["shared"][further[-1]] == "filter: none"
+    assert [data["shared"][i] for i in further[-2:]] == ["filter: none", ""]
 
 
 def test_every_time_of_a_comparison_opens_and_what_cases_share_is_kept_once(report: Report) -> None:
