@@ -138,12 +138,13 @@ class Asked:
     options: Any = None
 
 
-def races_of_scans(what: str, between: Literal["engines", "layouts", "base"] = "engines") -> tuple[Race, Race]:
-    """The race of cold scans and that of warm ones."""
-    cold, warm = (
-        Race(what=f"{what} ({cache})", metric=names[0], between=between) for cache, names in SCAN_SERIES.items()
+def races_of_scans(what: str, between: Literal["engines", "layouts", "base"] = "engines") -> tuple[Race, ...]:
+    """The race of cold scans and that of warm ones; ``{}`` in the words stands for which."""
+    said = {cache: what.format(cache) for cache in SCAN_SERIES}
+    return tuple(
+        Race(what=said[cache][0].upper() + said[cache][1:], metric=names[0], between=between)
+        for cache, names in SCAN_SERIES.items()
     )
-    return cold, warm
 
 
 class MeasurementKind:

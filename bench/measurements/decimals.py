@@ -44,8 +44,8 @@ class _Kind(MeasurementKind):
         case="Scan",
     )
     races = (
-        *races_of_scans("A full scan of decimals", "layouts"),
-        *races_of_scans("Scanning the decimal columns"),
+        *races_of_scans("A {} full scan of decimals", "layouts"),
+        *races_of_scans("{} scanning of the decimal columns"),
     )
 
     def parse(self, values: Definition) -> tuple[str, ...]:

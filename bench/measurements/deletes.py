@@ -51,7 +51,7 @@ class _Kind(MeasurementKind):
         case="Deleted",
         added=("{}: what deletes add", "the same scan without deletes"),
     )
-    races = races_of_scans("Deletes", "base")
+    races = races_of_scans("Deletes in {} scans", "base")
 
     def parse(self, values: Definition) -> DeleteDefinition:
         made: DeleteDefinition = resolve_name("icebench.bench.tables.delete_variants:DeleteDefinition").parse(values)

@@ -54,7 +54,7 @@ class _Kind(MeasurementKind):
         ),
         case="Filter",
     )
-    races = races_of_scans("Reading under filters")
+    races = races_of_scans("{} reading under filters")
     rows_counter = "rows_returned"
 
     def parse(self, values: Definition) -> FilteredReads:

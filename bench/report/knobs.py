@@ -20,11 +20,11 @@ from icebench.bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
 from icebench.bench.statistics.designs import Term, terms_of
 
 _METRICS = (
-    ("filtered", "scan_time_cold", "Filtered read, cold"),
-    ("filtered", "scan_time_warm", "Filtered read, warm"),
+    ("filtered", "scan_time_cold", "Cold filtered read"),
+    ("filtered", "scan_time_warm", "Warm filtered read"),
     ("planning", "latency_cold", "Cold plan"),
-    ("decimals", "scan_time_cold", "Full scan, cold"),
-    ("decimals", "scan_time_warm", "Full scan, warm"),
+    ("decimals", "scan_time_cold", "Cold full scan"),
+    ("decimals", "scan_time_warm", "Warm full scan"),
     ("build", "build_cpu_seconds", "Build"),
     ("build", "build_bytes_on_disk", "Size"),
 )
