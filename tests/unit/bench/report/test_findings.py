@@ -88,7 +88,8 @@ def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
         for engine, seconds in (("first", 3.0), ("second", 1.0), ("third", 2.0))
     )
     assert statements(records) == [
-        "Cold scanning of the decimal columns is fastest with second; third takes 2x as long and first takes 3x as long."
+        "Cold scanning of the decimal columns is fastest with second; third takes 2x as long and first takes 3x as "
+        "long."
     ]
 
 

@@ -62,6 +62,7 @@ def test_the_next_snapshot_leaves_out_what_an_earlier_one_removed(
     assert removed, "the snapshot that removes a file says so"
     NEXT[then](table)
     found = manifest_list(load_table_json(table.metadata_location))
+    assert table.current_snapshot is not None
     own = {m["manifest_path"] for m in found if m["added_snapshot_id"] == table.current_snapshot.snapshot_id}
     assert set(leftovers_of(table)) <= own
     assert not {m["manifest_path"] for m in found} & set(removed)

@@ -312,7 +312,9 @@ class CachingEngine(ScriptedEngine):
 
 def test_a_cold_scan_opens_the_table_and_a_warm_one_has_all_that_is_cached(writer: RunWriter) -> None:
     clock = Clock()
-    few = {(table, text): [] for table in TABLES for text in ("x < 9", "x < 5")}
+    few: dict[tuple[str, str | None], Sequence[str] | Exception] = {
+        (table, text): [] for table in TABLES for text in ("x < 9", "x < 5")
+    }
     made = recorded(writer, clock, CachingEngine("one", clock, plans=few, rows=TABLES), pace=pace_of(6))
     case = replace(WHOLE.case, measurement="filtered")
     filters = {"few": "x < 9", "fewer": "x < 5"}
