@@ -28,7 +28,8 @@ ARROW: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
 
 
 def answer(engine: str, columns: Sequence[str], text: str, query: str) -> list[object]:
-    """The checksum of the query's rows as the program's own names give them, and the number that the program prints."""
+    """The checksum of the query's rows as the program's own names give them, empty of a plan, and the number that the
+    program prints."""
     names: dict[str, Any] = {}
     said = StringIO()
     with redirect_stdout(said):
@@ -36,10 +37,13 @@ def answer(engine: str, columns: Sequence[str], text: str, query: str) -> list[o
     *times, last = said.getvalue().splitlines()
     assert len(times) == 5
     assert all(time.endswith(" ms") for time in times)
+    number = int(last.split()[0].replace(",", ""))
+    if last.endswith("files"):
+        return ["", number]
     kind = "pyspark" if "spark" in names else engine
     found = ARROW.get(kind, lambda names, query: eval(query, dict(names)))(names, query)
     batches = found.to_batches() if isinstance(found, pa.Table) else found
-    return [checksum_of(batches, columns).encode(), int(last.split()[0].replace(",", ""))]
+    return [checksum_of(batches, columns).encode(), number]
 
 
 if __name__ == "__main__":

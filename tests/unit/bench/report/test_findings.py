@@ -87,10 +87,8 @@ def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
         record("decimals", "scan", "scan_time_cold", "s", [seconds * w for w in DRIFT], engine=engine)
         for engine, seconds in (("first", 3.0), ("second", 1.0), ("third", 2.0))
     )
-    assert statements(records) == [
-        "Cold scanning of the decimal columns is fastest with second; third takes 2x as long and first takes 3x as "
-        "long."
-    ]
+    what = "Cold scanning of the decimal columns"
+    assert statements(records) == [f"{what} is fastest with second; third takes 2x as long and first takes 3x as long."]
 
 
 def test_the_mean_of_ratios_is_geometric() -> None:
