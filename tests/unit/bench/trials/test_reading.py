@@ -66,4 +66,7 @@ def test_everything_is_measured_and_reported(tmp_path: Path) -> None:
     assert {"wide tables", "decimals against integers", "position deletes, random"} <= added
     report = build_report(result.run, results_file="x")
     (section,) = [s for s in report.sections if s.key == "reading"]
-    assert [t.title for t in section.tables][:2] == ["Time of the scan: what is added", "Time of the scan"]
+    assert [t.title for t in section.tables][:2] == [
+        "Time of the scan, cold: what is added",
+        "Time of the scan, cold",
+    ]
