@@ -65,7 +65,7 @@ class Quoted:
 
 def program(script: Script, quoted: Quoted, conf: Mapping[str, str]) -> str:
     """The program, which runs the query `REPEATED` times and prints what each took; `conf` is of a Spark session."""
-    location, opened = quoted.location, script.open or "None"
+    location = quoted.location
     source = "" if script.source is None else script.source(location)
     values = {
         "{sql}": f'"""{quoted.query.replace(f" from {TABLE}", f" from {source}", 1)}"""',
@@ -79,37 +79,36 @@ def program(script: Script, quoted: Quoted, conf: Mapping[str, str]) -> str:
             text = text.replace(name, value)
         return text.strip()
 
-    is_warm = quoted.cache == "warm"
-    keeps = is_warm or quoted.is_plan
-    before = [line for line in (script.forget, f"table = {opened}" if keeps else "") if line and not is_warm]
-    return "\n".join(
-        [
-            *(f"# {line}".rstrip() for line in quoted.title.splitlines()),
-            "import time",
-            *([""] if script.setup.startswith("\n") else []),
-            filled(script.setup),
-            *(["", f"TABLE = {literal(location)}"] if script.source is None else []),
-            *([filled(script.after)] if script.after else []),
-            "",
-            "",
-            "def query(table):",
-            "    rows = None",
-            indent(filled(script.run), "    "),
-            "    return rows",
-            "",
-            "",
-            *([f"table = {opened}", "query(table)"] if is_warm else []),
-            f"for _ in range({REPEATED}):",
-            *(indent(line, "    ") for line in before),
-            "    start = time.perf_counter()",
-            f"    rows = query({'table' if keeps else opened})",
-            '    print(f"{1000 * (time.perf_counter() - start):.2f} ms")',
-            *([] if keeps else [f"table = {opened}"]),
-            *([] if script.rows == "rows" else [f"rows = {filled(script.rows)}"]),
-            f'print(f"{{rows:,}} {"files" if quoted.is_plan else "rows"}")',
-            "",
-        ]
-    )
+    is_warm, is_counted = quoted.cache == "warm", script.rows == "rows"
+    opening = [f"table = {script.open}"] if script.open else []
+    keeps = bool(opening) and (is_warm or quoted.is_plan)
+    parameter = "table" if opening else ""
+    argument = "table" if keeps else script.open
+    forget = [] if is_warm or not script.forget else script.forget.splitlines()
+    lines = [
+        *(f"# {line}".rstrip() for line in quoted.title.splitlines()),
+        "import time",
+        filled(script.setup),
+        *(["", f"TABLE = {literal(location)}"] if script.source is None else []),
+        *([filled(script.after)] if script.after else []),
+        "",
+        "",
+        f"def query({parameter}):",
+        indent(filled(script.run), "    "),
+        *(["    return rows"] if is_counted else []),
+        "",
+        "",
+        *([*opening, f"query({parameter})"] if is_warm else []),
+        f"for _ in range({REPEATED}):",
+        *(f"    {line}" for line in (*forget, *(opening if keeps and not is_warm else ()))),
+        "    start = time.perf_counter()",
+        f"    {'rows = ' if is_counted else ''}query({argument})",
+        '    print(f"{1000 * (time.perf_counter() - start):.2f} ms")',
+        *([] if keeps else opening),
+        *([] if is_counted else [f"rows = {filled(script.rows)}"]),
+        f'print(f"{{rows:,}} {"files" if quoted.is_plan else "rows"}")',
+    ]
+    return "\n".join([*lines, ""])
 
 
 def call(what: str, /, **arguments: object) -> str:

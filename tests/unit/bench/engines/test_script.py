@@ -32,7 +32,6 @@ TABLE = "/t"
 
 
 def query(table):
-    rows = None
     rows = table.x
     return rows
 
