@@ -15,6 +15,7 @@ from icebench.bench.engines.engine import Ability, EngineMissing
 from icebench.bench.engines.iceberg_java import IcebergJava, JavaFilter, JavaTable
 from icebench.bench.engines.own_process import OwnProcess
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import ON_SPARK
 from icebench.bench.errors import EngineFailed
 from icebench.bench.setup_jars import IVY_HOME, JarMissing, cached_jar, fetch, is_cached
 from icebench.bench.spark_session import SparkSettings
@@ -57,6 +58,9 @@ def with_comet(settings: SparkSettings) -> SparkSettings:
         "spark.memory.offHeap.size": "2g",
     }
     return replace(settings, extra=tuple(sorted({**dict(settings.extra), **own}.items())))
+
+
+SCRIPTS = {"scan": ON_SPARK}
 
 
 class Comet(IcebergJava):

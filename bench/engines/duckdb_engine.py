@@ -15,6 +15,7 @@ from icebench.bench.engines.arrow_scan import ArrowScans
 from icebench.bench.engines.duckdb_queries import DuckDbQueries
 from icebench.bench.engines.engine import Ability, EngineMissing, Plan
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import IN_BATCHES, TABLE, Script, select
 from icebench.bench.s3_jars import S3_SCHEMES
 
 _BATCH_ROWS = 1 << 17
@@ -29,6 +30,32 @@ _TUNING = ("s3.connect-timeout", "s3.request-timeout", "s3.retry.num-retries", "
 """Anonymous is who gives no keys."""
 
 
+def source_of(location: str) -> str:
+    """What a query selects from: the table of a metadata file."""
+    return f"iceberg_scan({_quoted(location)})"
+
+
+SCRIPTS = {
+    "scan": Script(
+        setup="""
+import importlib
+import pathlib
+
+import duckdb
+
+connection = duckdb.connect()
+for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):  # in place of INSTALL, which downloads
+    folder = pathlib.Path(importlib.import_module(package).__file__).parent
+    connection.execute(f"LOAD '{next(folder.rglob('*.duckdb_extension'))}'")
+SQL = {sql}
+""",
+        forget="\n".join(f'connection.execute("set enable_external_file_cache = {v}")' for v in ("false", "true")),
+        run=IN_BATCHES.replace("{query}", f"connection.execute(SQL).to_arrow_reader({_BATCH_ROWS})"),
+        source=source_of,
+    )
+}
+
+
 @dataclass(frozen=True)
 class DuckDbTable:
     """A metadata file, and a database that opens the table's files."""
@@ -38,7 +65,8 @@ class DuckDbTable:
 
 
 class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
-    """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query."""
+    """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query. Each query
+    reads the metadata tree; the database keeps what was read of data files, until `forget`."""
 
     name = "duckdb"
     abilities = frozenset({Ability.SCAN, Ability.WRITE, Ability.QUERY})
@@ -48,6 +76,11 @@ class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
         self.version = duckdb.__version__
         self._access = context.access
         self._opened = [(LOCAL, connected())]
+
+    def forget(self) -> None:
+        for _, connection in self._opened:
+            for value in ("false", "true"):  # switched off, the cache is emptied
+                connection.execute(f"SET enable_external_file_cache={value}")
 
     def open(self, metadata_location: str) -> DuckDbTable:
         # iceberg_scan reads metadata.json in every query; there is no handle to keep it in.
@@ -63,6 +96,10 @@ class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
 
     def plan(self, handle: DuckDbTable, filter: str | None) -> Plan:
         raise AssertionError("planning is not among the abilities")
+
+    def query(self, handle: DuckDbTable, columns: Sequence[str] | None, filter: str | None) -> str:
+        assert columns is not None
+        return select(columns, TABLE, filter)
 
     def batches(self, handle: DuckDbTable, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
         return reader(handle.connection, handle.location, columns, filter)
@@ -136,10 +173,7 @@ def reader(
     connection: duckdb.DuckDBPyConnection, location: str, columns: Sequence[str] | None, filter: str | None = None
 ) -> pa.RecordBatchReader:
     """The rows of a table that the filter keeps; None keeps all columns, or all rows."""
-    names = "*" if columns is None else ", ".join(f'"{column}"' for column in columns)
-    where = f" WHERE {filter}" if filter else ""
-    query = f"SELECT {names} FROM iceberg_scan({_quoted(location)}){where}"  # noqa: S608 - the user's own filter on own files
-    return connection.execute(query).to_arrow_reader(_BATCH_ROWS)
+    return connection.execute(select(columns, source_of(location), filter)).to_arrow_reader(_BATCH_ROWS)
 
 
 def identifier(name: str) -> str:

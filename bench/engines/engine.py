@@ -5,14 +5,17 @@ The timed regions are the same for every engine, so that a figure of one means w
 planning
     From an opened table to the complete list of data files (with their deletes and residuals) in memory.
     `Engine.open` comes before, untimed: it reads metadata.json and nothing below it. The first `plan` of a fresh handle
-    is *cold*: no manifest of the table is in any cache of the process, though the operating system's page cache is warm
-    and the code is. A second `plan` of the same handle is *warm* and may use whatever the engine keeps by default.
+    is *cold*: no manifest of the table is in any cache of the process (`Forgetting`), though the operating system's
+    page cache is warm and the code is. A `plan` right after another of the same handle is *warm* and may use whatever
+    the engine keeps by default.
     Parsing the filter's text is not included (engines hand their parsers very different machinery: Spark's analyzer
     takes tens of milliseconds), nor is converting the list to paths for comparison.
 scanning
-    From an opened table to the last value of the asked columns delivered: Arrow engines iterate over record batches and
-    drop each, Spark engines write to Spark's ``noop`` sink. Planning and the application of deletes are included.
-    Nothing is counted or summed inside the timed region.
+    To the last value of the asked columns delivered: Arrow engines iterate over record batches and drop each, Spark
+    engines write to Spark's ``noop`` sink. Planning and the application of deletes are included. Nothing is counted or
+    summed inside the timed region. A *cold* scan begins with the name of metadata.json, as a user's query does:
+    `Engine.open` is timed, and nothing of the table is in any cache of the engine. A *warm* one begins with a handle
+    that delivered the same rows just before.
 maintenance
     From the name of a table to the last commit, and the last file deleted.
 committing
@@ -106,7 +109,8 @@ class Engine(Protocol[Handle, Filter]):
     abilities: frozenset[Ability]
 
     def open(self, metadata_location: str) -> Handle:
-        """A fresh handle of the table at that metadata.json, with nothing of the table cached but its metadata."""
+        """A fresh handle of the table at that metadata.json, with nothing of the table cached in it but its metadata.
+        Timed as part of a cold scan, and not with a plan."""
         ...
 
     def compile(self, handle: Handle, filter: str | None) -> Filter:
@@ -249,6 +253,25 @@ class Counting(Protocol):
 
     def count_scan(self, handle: Any, columns: Sequence[str], filter: Any) -> Mapping[str, int]:  # noqa: ANN401 - its own
         """Scan as `Engine.scan` does, and give the work counters of planning, reading and storage. Not timed."""
+        ...
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """An engine that caches of tables what outlives its handles: for the process, or for its session."""
+
+    def forget(self) -> None:
+        """Empty those caches, so that the next scan or plan of a new handle is cold. Not timed."""
+        ...
+
+
+@runtime_checkable
+class Quotable(Protocol):
+    """An engine that can say what it is asked in its own words."""
+
+    def query(self, handle: Any, columns: Sequence[str] | None, filter: str | None) -> str:  # noqa: ANN401 - its own
+        """What `Engine.scan` runs for these columns and this text of a filter, or `Engine.plan` where `columns` is
+        None: an expression in Python of `table`, or SQL that selects from ``TABLE``. Not run, not timed."""
         ...
 
 

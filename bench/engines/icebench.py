@@ -15,6 +15,7 @@ import icebench
 from icebench.bench.engines.arrow_scan import ArrowScans
 from icebench.bench.engines.engine import Ability, CommittedFile, EngineMissing, Plan, normalised
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import IN_BATCHES, Script, call
 from icebench.bench.layouts.actions import KEYS, Action
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ _BOUNDS = pa.map_(pa.int32(), pa.binary())
 _FILES_AT_ONCE = 1_000
 _COMPARED_MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
 _COMPARED = ["file_path", "record_count", "file_size_in_bytes", "partition", *_COMPARED_MAPS]
+
+
+_SETUP = "import icebench\n\nicebench.prepare_kernels()  # compiled code, as other engines come with"
+_OPEN = "icebench.load_table(TABLE)"
+SCRIPTS = {
+    "scan": Script(setup=_SETUP, open=_OPEN, run=IN_BATCHES),
+    "plan": Script(setup=_SETUP, open=_OPEN, run="rows = {query}.files.num_rows"),
+}
 
 
 class Icebench(ArrowScans[icebench.Table, str | None]):
@@ -58,6 +67,11 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
             return {**plan.counters, "delete_pairs": pairs or 0}
 
         return Plan(lambda: plan.files.column("file_path").to_pylist(), counters)
+
+    def query(self, handle: icebench.Table, columns: Sequence[str] | None, filter: str | None) -> str:
+        if columns is None:
+            return f"{call('table.scan', filter=filter)}.plan()"
+        return f"{call('table.scan', filter=filter, columns=list(columns))}.to_batches()"
 
     def batches(self, handle: icebench.Table, columns: Sequence[str], filter: str | None) -> Iterable[pa.RecordBatch]:
         return handle.scan(filter=filter, columns=columns).to_batches()

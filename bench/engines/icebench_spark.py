@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,13 @@ import icebench
 from icebench.bench.engines.engine import Ability, Plan
 from icebench.bench.engines.icebench import maintain
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import ON_SPARK, SPARK, call
 from icebench.bench.engines.spark_queries import spark_rows, views_session
 from icebench.bench.engines.spark_scan import SparkScans
 from icebench.bench.engines.spark_storage import give_access
 from icebench.bench.layouts.actions import Action
+
+SCRIPTS = {"scan": replace(ON_SPARK, setup=f"import icebench{SPARK}", open="icebench.load_table(TABLE)")}
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class IcebenchSpark(SparkScans[icebench.Table, str | None]):
         for name in names:
             tables.tables[name].scan().to_spark(tables.session).createOrReplaceTempView(name)
         return spark_rows(tables.session, query, seconds)
+
+    def query(self, handle: icebench.Table, columns: Sequence[str] | None, filter: str | None) -> str:
+        assert columns is not None
+        return f"{call('table.scan', filter=filter, columns=list(columns))}.to_spark(spark)"
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         maintain(warehouse, name, action, target_bytes, self._spark)

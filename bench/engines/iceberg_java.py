@@ -18,6 +18,7 @@ import icebench
 from icebench.bench.engines.engine import Ability, EngineMissing, Plan, normalised
 from icebench.bench.engines.java_functions import JavaFunctions
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import ON_SPARK, SPARK, Script, literal
 from icebench.bench.engines.spark_queries import spark_rows, views_session
 from icebench.bench.engines.spark_scan import SparkScans
 from icebench.bench.engines.spark_storage import give_access
@@ -39,6 +40,28 @@ _COUNTERS = {
     # Iceberg Java counts a delete file once for each data file that it concerns.
     "delete_pairs": "resultDeleteFiles",
 }
+
+
+SCRIPTS = {
+    "scan": ON_SPARK,
+    "plan": Script(
+        setup=f"""{SPARK}
+jvm = spark.sparkContext._jvm
+iceberg = jvm.org.apache.iceberg
+files = iceberg.hadoop.HadoopFileIO(spark.sparkContext._jsc.hadoopConfiguration())""",
+        after="""
+FILTER = iceberg.expressions.Expressions.alwaysTrue()
+if {filter} is not None:  # Iceberg's converter resolves text against a table that Spark finds by name
+    spark.read.format("iceberg").load(TABLE).createOrReplaceTempView("named")
+    converter = jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+    resolved = converter.collectResolvedSparkExpression(spark._jsparkSession, "named", {filter})
+    FILTER = converter.convertToIcebergExpression(resolved)
+""",
+        open="iceberg.BaseTable(iceberg.StaticTableOperations(TABLE, files), TABLE)",
+        run="rows = iceberg.relocated.com.google.common.collect.Lists.newArrayList({query}).size()",
+    ),
+}
+"""The program of a plan is Python, which calls Iceberg Java as this module does."""
 
 
 @dataclass
@@ -223,6 +246,12 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         file = self._functions.getter("org.apache.iceberg.ContentScanTask", "file")
         location = self._functions.getter("org.apache.iceberg.ContentFile", "location")
         return self._functions.joined(tasks, [file, location])
+
+    def query(self, handle: JavaTable, columns: Sequence[str] | None, filter: str | None) -> str:
+        if columns is None:
+            return "table.newScan().filter(FILTER).planFiles()"
+        kept = "table" if filter is None else f"table.where({literal(filter)})"
+        return f"{kept}.select({', '.join(map(literal, columns))})"
 
     def frame(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> DataFrame:
         chosen = handle.frame if filter.text is None else handle.frame.where(filter.text)

@@ -21,7 +21,16 @@ from typing import Any, cast
 
 from icebench.bench.engines.access import Access
 from icebench.bench.engines.checksum import Checksum
-from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, Plan, Querying, TookTooLong
+from icebench.bench.engines.engine import (
+    Ability,
+    AnyEngine,
+    EngineMissing,
+    Forgetting,
+    Plan,
+    Querying,
+    Quotable,
+    TookTooLong,
+)
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.errors import BenchError, EngineFailed
 from icebench.bench.spark_session import SparkSettings, spark_session
@@ -80,6 +89,9 @@ class OwnProcess:
         self.dialect: str
         self.name, self.version, self.abilities, self.dialect = self._ask("make", factory, settings)
 
+    def forget(self) -> None:
+        self._ask("forget")
+
     def open(self, metadata_location: str) -> Remote:
         return self._kept(self._ask("open", _absolute(metadata_location), self._access(metadata_location)))
 
@@ -88,6 +100,10 @@ class OwnProcess:
 
     def plan(self, handle: Remote, filter: Remote) -> Plan:
         raise AssertionError("planning is not among the abilities")
+
+    def query(self, handle: Remote, columns: Sequence[str] | None, filter: str | None) -> str:
+        text: str = self._ask("query", handle.number, None if columns is None else list(columns), filter)
+        return text
 
     def scan(self, handle: Remote, columns: Sequence[str], filter: Remote) -> None:
         self._ask("scan", handle.number, list(columns), filter.number)
@@ -162,12 +178,19 @@ class _Served:
         served = self._engine.abilities & {Ability.SCAN, Ability.QUERY}
         return self._engine.name, self._engine.version, served, getattr(self._engine, "dialect", "")
 
+    def forget(self) -> None:
+        if isinstance(self._engine, Forgetting):
+            self._engine.forget()
+
     def open(self, metadata_location: str, access: Access) -> int:
         self._accesses[metadata_location] = access
         return self._keep(self._engine.open(metadata_location))
 
     def compile(self, handle: int, filter: str | None) -> int:
         return self._keep(self._engine.compile(self._kept[handle], filter))
+
+    def query(self, handle: int, columns: list[str] | None, filter: str | None) -> str:
+        return self._engine.query(self._kept[handle], columns, filter) if isinstance(self._engine, Quotable) else ""
 
     def scan(self, handle: int, columns: list[str], filter: int) -> None:
         self._engine.scan(self._kept[handle], columns, self._kept[filter])

@@ -13,23 +13,38 @@ import polars as pl
 import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg, and measures that
 import pyarrow as pa
 import sqlglot
+from polars.io.iceberg._cache import reset_metadata_file_cache
 from sqlglot import exp
 
 from icebench.bench.engines.checksum import Checksum, checksum_of
 from icebench.bench.engines.engine import Ability, Plan
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import Script, literal
+
+SCRIPTS = {
+    "scan": Script(
+        setup="""
+import polars as pl
+import polars_iceberg  # plans scans of Iceberg tables
+from polars.io.iceberg._cache import reset_metadata_file_cache
+""",
+        open='pl.scan_iceberg(TABLE if "://" in TABLE else f"file://{TABLE}")',
+        forget="reset_metadata_file_cache()",
+        run="rows = 0\nfor frame in {query}.collect_batches(maintain_order=False):\n    rows += frame.height",
+    )
+}
 
 
 @dataclass(frozen=True)
 class PolarsTable:
-    """A lazy frame of the whole table; Polars plans it anew at every `collect`."""
+    """A lazy frame of the whole table."""
 
     rows: pl.LazyFrame
 
 
 class Polars:
-    """Polars in this process, with all its threads, streaming. It keeps the bytes of manifests (64 MB, its default) for
-    the life of the process, so its scans plan from memory.
+    """Polars in this process, with all its threads, streaming. It keeps the bytes of metadata files (64 MB, its
+    default) for the life of the process, until `forget`; a lazy frame keeps what it planned.
 
     Polars shows no list of planned files. `plan` asks it to explain the query: it then plans the scan, and the
     explanation says how many files there are.
@@ -42,6 +57,9 @@ class Polars:
     def __init__(self, context: EngineContext) -> None:
         self._access = context.access
         self.version = f"{version('polars')} (polars-iceberg {version('polars-iceberg')})"
+
+    def forget(self) -> None:
+        reset_metadata_file_cache()
 
     def open(self, metadata_location: str) -> PolarsTable:
         location = metadata_location if "://" in metadata_location else f"file://{metadata_location}"
@@ -77,6 +95,11 @@ class Polars:
     def written_to(self, target: Path) -> str:
         return str(target)
 
+    def query(self, handle: PolarsTable, columns: Sequence[str] | None, filter: str | None) -> str:
+        text = "" if filter is None else _with_typed_dates(filter, handle.rows.collect_schema())
+        kept = "table" if filter is None else f"table.filter(pl.sql_expr({literal(text)}))"
+        return f"{kept}.explain()" if columns is None else f"{kept}.select({literal(list(columns))})"
+
     @staticmethod
     def _selected(handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> pl.LazyFrame:
         return handle.rows.filter(filter).select(columns)
@@ -105,6 +128,6 @@ def _with_typed_dates(text: str, schema: pl.Schema) -> str:
         name = {pl.Date: "DATE", pl.Datetime: "TIMESTAMP"}.get(kind.base_type()) if kind is not None else None
         if name is None:
             continue
-        for literal in [v for v in node.iter_expressions() if isinstance(v, exp.Literal) and v.is_string]:
-            literal.replace(exp.cast(literal.copy(), name))
+        for text_of in [v for v in node.iter_expressions() if isinstance(v, exp.Literal) and v.is_string]:
+            text_of.replace(exp.cast(text_of.copy(), name))
     return tree.sql()

@@ -18,10 +18,18 @@ import icebench
 from icebench.bench.engines.arrow_scan import ArrowScans
 from icebench.bench.engines.engine import Ability, CommittedFile, Plan, normalised
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.engines.script import IN_BATCHES, Script, call
+
+_SETUP = "from pyiceberg.manifest import clear_manifest_cache\nfrom pyiceberg.table import StaticTable"
+_OPEN, _FORGET = "StaticTable.from_metadata(TABLE)", "clear_manifest_cache()"
+SCRIPTS = {
+    "scan": Script(setup=_SETUP, open=_OPEN, forget=_FORGET, run=IN_BATCHES),
+    "plan": Script(setup=_SETUP, open=_OPEN, forget=_FORGET, run="rows = len(list({query}))"),
+}
 
 
 class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
-    """PyIceberg's `StaticTable`. Its cache of decoded manifest lists is the process's own, so `open` clears it."""
+    """PyIceberg's `StaticTable`. Its cache of manifests is the process's own, so `forget` clears it."""
 
     name = "pyiceberg"
     abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.WRITE})
@@ -31,8 +39,10 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
         self.version = version("pyiceberg")
         self._access = context.access
 
-    def open(self, metadata_location: str) -> StaticTable:
+    def forget(self) -> None:
         clear_manifest_cache()
+
+    def open(self, metadata_location: str) -> StaticTable:
         return StaticTable.from_metadata(metadata_location, self._access(metadata_location).in_pyiceberg_names)
 
     def compile(self, handle: StaticTable, filter: str | None) -> BooleanExpression:
@@ -51,6 +61,11 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
             return {"files_planned": len(tasks), "delete_files_planned": len(deletes)}
 
         return Plan(lambda: (task.file.file_path for task in tasks), counters)
+
+    def query(self, handle: StaticTable, columns: Sequence[str] | None, filter: str | None) -> str:
+        if columns is None:
+            return f"{call('table.scan', row_filter=filter)}.plan_files()"
+        return f"{call('table.scan', row_filter=filter, selected_fields=tuple(columns))}.to_arrow_batch_reader()"
 
     def batches(self, handle: StaticTable, columns: Sequence[str], filter: BooleanExpression) -> pa.RecordBatchReader:
         return handle.scan(row_filter=filter, selected_fields=tuple(columns)).to_arrow_batch_reader()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_OWN_HANDLE = "the table has its metadata.json and decoded manifests"
+_SPARK_RELATION = "Spark's relation has metadata.json; each scan reads the manifests, as their cache is off by default"
 _ALL_DELETES = ("vectors", "positions", "equality")
 
 
@@ -35,14 +37,28 @@ class EngineContext:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineEntry:
-    """A known engine. `factory` is ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
-    `needs_spark` says whether it starts a session, `own_process` whether it works in a process of its own
-    (`icebench.bench.engines.own_process`), `plans` whether it shows which files it plans, `deletes` which kinds of
-    deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`."""
+    """A known engine.
+
+    Args:
+        name: In definitions and records.
+        factory: ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
+        description: One line, for lists.
+        keeps: What it keeps of a table between the scans of one handle; that it has none, where a query names the
+            metadata file.
+        scripts: ``module:SCRIPTS``: its `icebench.bench.engines.script.Script` of a ``scan`` and of a ``plan``.
+        spark_conf: ``module:function``: what it changes in the settings of a Spark session of its own.
+        needs_spark: Whether it starts a session.
+        own_process: Whether it works in a process of its own (`icebench.bench.engines.own_process`).
+        plans: Whether it shows which files it plans.
+        deletes: Which kinds of deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`.
+    """
 
     name: str
     factory: str
     description: str
+    keeps: str = ""
+    scripts: str = ""
+    spark_conf: str = ""
     needs_spark: bool = False
     own_process: bool = False
     plans: bool = False
@@ -53,53 +69,70 @@ _OWN = (
     EngineEntry(
         name="icebench",
         factory="icebench.bench.engines.icebench:Icebench",
+        scripts="icebench.bench.engines.icebench:SCRIPTS",
         description="this project's engine: planning, and scans as Arrow batches",
+        keeps=_OWN_HANDLE,
         plans=True,
     ),
     EngineEntry(
         name="icebench-spark",
         factory="icebench.bench.engines.icebench_spark:IcebenchSpark",
+        scripts="icebench.bench.engines.icebench_spark:SCRIPTS",
         description="this project's engine on Spark: its plan, Spark's own Parquet reader",
+        keeps=_OWN_HANDLE,
         needs_spark=True,
     ),
     EngineEntry(
         name="pyiceberg",
         factory="icebench.bench.engines.pyiceberg_engine:PyIceberg",
+        scripts="icebench.bench.engines.pyiceberg_engine:SCRIPTS",
         description="PyIceberg: planning, and scans as Arrow batches",
+        keeps="the table has its metadata.json; manifest list and manifests are read in each scan",
         plans=True,
         deletes=("vectors", "positions"),
     ),
     EngineEntry(
         name="iceberg-java",
         factory="icebench.bench.engines.iceberg_java:IcebergJava",
+        scripts="icebench.bench.engines.iceberg_java:SCRIPTS",
         description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
+        keeps=_SPARK_RELATION,
         needs_spark=True,
         plans=True,
     ),
     EngineEntry(
         name="duckdb",
         factory="icebench.bench.engines.duckdb_engine:DuckDb",
+        scripts="icebench.bench.engines.duckdb_engine:SCRIPTS",
         description="DuckDB's Iceberg extension: scans",
+        keeps="no handle, as each query reads the metadata tree; the database keeps what was read of data files",
         # Version 1.5 takes minutes for two million rows with a hundred files of equality deletes.
         deletes=("vectors", "positions"),
     ),
     EngineEntry(
         name="polars",
         factory="icebench.bench.engines.polars_engine:Polars",
+        scripts="icebench.bench.engines.polars_engine:SCRIPTS",
         description="Polars' Rust reader: scans",
+        keeps="the lazy frame has the files that its last query planned; the process keeps metadata files",
         deletes=("positions",),
     ),
     EngineEntry(
         name="clickhouse",
         factory="icebench.bench.engines.clickhouse:clickhouse",
+        scripts="icebench.bench.engines.clickhouse:SCRIPTS",
         description="ClickHouse's Iceberg reader, through chDB: scans",
+        keeps="no handle, as each query names the metadata file; the session keeps metadata files and Parquet footers",
         deletes=("positions", "equality"),  # 26.9 refuses deletion vectors
         own_process=True,
     ),
     EngineEntry(
         name="comet",
         factory="icebench.bench.engines.comet:comet",
+        scripts="icebench.bench.engines.comet:SCRIPTS",
+        spark_conf="icebench.bench.engines.comet:with_comet",
         description="Iceberg Java on Spark with DataFusion Comet, which scans in Rust",
+        keeps=_SPARK_RELATION,
         needs_spark=True,
         own_process=True,
     ),

@@ -7,7 +7,7 @@ docs/guide/extending.md adds one from another package.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -28,8 +28,16 @@ ANY = "*"
 """In `MeasurementKind.series`: whatever the cache."""
 
 _SERIES = ("time", "cpu", "memory")
-SCAN_SERIES = {ANY: ("scan_time", "scan_cpu", "scan_memory")}
+SCAN_SERIES: Mapping[str, tuple[str, str, str]] = {
+    "cold": ("scan_time_cold", "scan_cpu_cold", "scan_memory_cold"),
+    "warm": ("scan_time_warm", "scan_cpu_warm", "scan_memory_warm"),
+}
 """Of measurements that are scans, as `MeasurementKind.series`."""
+COLD_AND_WARM = (
+    "Cold: the timed part opens the table anew, and nothing of it is cached in the engine. Warm: the handle of a scan "
+    "just before."
+)
+"""What sections of scans say of their metrics."""
 
 Figure = tuple[float, float]
 """What a case took in a round, and what its base took in the same."""
@@ -58,6 +66,21 @@ class Metric:
     added: str = ""
     folded: bool = False
     counted: bool = False
+
+
+def cold_and_warm(*metrics: Metric) -> tuple[Metric, ...]:
+    """Each metric of cold scans, then of warm ones; names, titles and captions say which."""
+    return tuple(_of_cache(metric, cache) for metric in metrics for cache in SCAN_SERIES)
+
+
+def _of_cache(metric: Metric, cache: str) -> Metric:
+    return replace(
+        metric,
+        name=f"{metric.name}_{cache}",
+        title=metric.title and f"{metric.title}, {cache}",
+        caption=metric.caption and f"{cache.capitalize()}. {metric.caption}",
+        added=metric.added and metric.added.replace("*", cache),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +138,15 @@ class Asked:
     planners: int
     filters: int
     options: Any = None
+
+
+def races_of_scans(what: str, between: Literal["engines", "layouts", "base"] = "engines") -> tuple[Race, ...]:
+    """The race of cold scans and that of warm ones; ``{}`` in the words stands for which."""
+    said = {cache: what.format(cache) for cache in SCAN_SERIES}
+    return tuple(
+        Race(what=said[cache][0].upper() + said[cache][1:], metric=names[0], between=between)
+        for cache, names in SCAN_SERIES.items()
+    )
 
 
 class MeasurementKind:
@@ -197,10 +229,11 @@ class MeasurementKind:
         return iter(())
 
     def against(
-        self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]]
+        self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]], cache: str
     ) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
-        """The same of what a case costs more than its base, from wall time and processor time of both in each round."""
-        wall, cpu, _ = self.names(ANY)
+        """The same of what a case costs more than its base, which has the same cache, from wall time and processor time
+        of both in each round."""
+        wall, cpu, _ = self.names(cache)
         for name, own in ((f"{wall}_added", 0), (f"{cpu}_added", 1)):
             yield name, "ratio", shares({place: figures[own] for place, figures in pairs.items()})
 

@@ -52,7 +52,7 @@ def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Re
         yield _record(measured, name, unit, figures)
     base = others.get(measured.evidence.base) if measured.evidence.base is not None else None
     if base is not None and base.samples:
-        for name, unit, figures in kind.against(_pairs(samples, base.samples)):
+        for name, unit, figures in kind.against(_pairs(samples, base.samples), case.cache):
             if figures:
                 yield _record(measured, name, unit, figures)
 
@@ -76,6 +76,8 @@ def _record(measured: Measured, metric: str, unit: str, values: Mapping[tuple[in
         engine_version=measured.engine_version,
         measurement=case.measurement,
         case=case.label,
+        cache=case.cache,
+        query=evidence.query,
         metric=metric,
         unit=unit,
         samples=tuple(float(value) for value in values.values()),

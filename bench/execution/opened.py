@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from icebench.bench.engines.engine import AnyEngine, EngineMissing, TookTooLong
+from icebench.bench.engines.engine import AnyEngine, EngineMissing, Forgetting, Quotable, TookTooLong
 from icebench.bench.execution.trial import Recording
 from icebench.bench.records.case import Case
 
@@ -42,8 +42,20 @@ class Opened:
                 raise
             raise FilterRefused(f"{engine.name} does not take the filter: {error}") from error
 
+    def forget(self) -> None:
+        """Empty what the engine caches of tables besides its handles."""
+        if isinstance(self.engine, Forgetting):
+            self.engine.forget()
+
+    def quoted(self, columns: Sequence[str] | None, filter: str | None) -> tuple[str, str]:
+        """What a scan of these columns under this text of a filter asks in the engine's own words, or a plan where
+        `columns` is None, and of which metadata file; both empty where the engine cannot say it."""
+        query = self.engine.query(self.handle, columns, filter) if isinstance(self.engine, Quotable) else ""
+        return query, self.location if query else ""
+
     def afresh(self) -> Opened:
-        """The same table and filter with a new handle, which has nothing cached."""
+        """The same table and filter with a new handle; nothing of the table is cached but its metadata."""
+        self.forget()
         return Opened(self.engine, self.location, self.engine.open(self.location), self.filter)
 
 

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from icebench.bench.definition import Definition
-from icebench.bench.execution.measurement import SCAN_SERIES, MeasurementKind, Metric, Race, SectionText
+from icebench.bench.execution.measurement import (
+    COLD_AND_WARM,
+    SCAN_SERIES,
+    MeasurementKind,
+    Metric,
+    SectionText,
+    cold_and_warm,
+    races_of_scans,
+)
 from icebench.bench.records.case import Measured
 from icebench.bench.workloads.gives import Gives
 
@@ -21,10 +29,10 @@ class _Kind(MeasurementKind):
     section = SectionText(
         title="Decimal throughput",
         explanation=(
-            "All rows of the decimal columns, from an opened table to the last value delivered: as Arrow batches "
-            "by Arrow engines, into Spark's noop sink by Spark engines. The values were seen to be equal first."
+            "All rows of the decimal columns, to the last value delivered: as Arrow batches by Arrow engines, into "
+            "Spark's noop sink by Spark engines. The values were seen to be equal first. " + COLD_AND_WARM
         ),
-        metrics=(
+        metrics=cold_and_warm(
             Metric(
                 name="rows_per_second",
                 caption="Rows delivered in a second: median and interval.",
@@ -36,8 +44,8 @@ class _Kind(MeasurementKind):
         case="Scan",
     )
     races = (
-        Race(what="A full scan of decimals", metric="scan_time", between="layouts"),
-        Race(what="Scanning the decimal columns", metric="scan_time"),
+        *races_of_scans("A {} full scan of decimals", "layouts"),
+        *races_of_scans("{} scanning of the decimal columns"),
     )
 
     def parse(self, values: Definition) -> tuple[str, ...]:
@@ -47,7 +55,11 @@ class _Kind(MeasurementKind):
     def further(self, measured: Measured) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
         rows, samples = measured.evidence.counters.get("rows_returned", 0), measured.samples
         if rows and all(sample.cost.wall > 0 for sample in samples):
-            yield "rows_per_second", "rows/s", {sample.place: rows / sample.cost.wall for sample in samples}
+            yield (
+                f"rows_per_second_{measured.case.cache}",
+                "rows/s",
+                {sample.place: rows / sample.cost.wall for sample in samples},
+            )
 
 
 KIND = _Kind()

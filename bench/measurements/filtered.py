@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from icebench.bench.definition import Definition
-from icebench.bench.execution.measurement import SCAN_SERIES, Asked, MeasurementKind, Metric, Race, SectionText
+from icebench.bench.execution.measurement import (
+    COLD_AND_WARM,
+    SCAN_SERIES,
+    Asked,
+    MeasurementKind,
+    Metric,
+    SectionText,
+    cold_and_warm,
+    races_of_scans,
+)
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
@@ -15,10 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FilteredReads:
-    """What is read: columns, none for the workload's choice; and whether without a filter, too."""
+    """What is read: columns, none for the workload's choice; whether without a filter, too; and the names of filters
+    under which warm reads are measured beside cold ones."""
 
     columns: tuple[str, ...]
     everything: bool
+    warm: tuple[str, ...] = ()
 
 
 class _Kind(MeasurementKind):
@@ -31,27 +42,30 @@ class _Kind(MeasurementKind):
     section = SectionText(
         title="Filtered reads",
         explanation=(
-            "The rows that a filter keeps, of a few columns, from an opened table to the last value delivered: "
-            "planning, reading what was not pruned, and evaluating the filter. Every engine was seen to deliver the "
-            "right rows."
+            "The rows that a filter keeps, of a few columns, to the last value delivered: planning, reading what was "
+            "not pruned, and evaluating the filter. Every engine was seen to deliver the right rows. " + COLD_AND_WARM
         ),
-        metrics=(
+        metrics=cold_and_warm(
             Metric(
                 name="scan_time",
                 title="Time of the filtered read",
                 caption="Time to deliver the rows that a filter keeps: median and interval.",
-            ),
+            )
         ),
         case="Filter",
     )
-    races = (Race(what="Reading under filters", metric="scan_time"),)
+    races = races_of_scans("{} reading under filters")
     rows_counter = "rows_returned"
 
     def parse(self, values: Definition) -> FilteredReads:
-        return FilteredReads(columns=values.columns(), everything=values.flag("everything", default=False))
+        return FilteredReads(
+            columns=values.columns(),
+            everything=values.flag("everything", default=False),
+            warm=tuple(dict.fromkeys(values.columns("warm"))),
+        )
 
     def cases(self, workload: Workload, asked: Asked) -> int:
-        return len(asked.engines) * (asked.filters + asked.options.everything)
+        return len(asked.engines) * (asked.filters + asked.options.everything + len(asked.options.warm))
 
 
 KIND = _Kind()

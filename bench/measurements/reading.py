@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from icebench.bench.execution.measurement import SCAN_SERIES, Asked, MeasurementKind, Metric, SectionText
+from icebench.bench.execution.measurement import (
+    COLD_AND_WARM,
+    SCAN_SERIES,
+    Asked,
+    MeasurementKind,
+    Metric,
+    SectionText,
+    cold_and_warm,
+)
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
@@ -25,13 +33,15 @@ class _Kind(MeasurementKind):
     section = SectionText(
         title="Reading in Arrow",
         explanation=(
-            "From an opened table to the last value delivered as Arrow batches, in this process. The tables of a group "
-            "were interleaved, and a difference is one between scans of the same round. Every engine was seen to "
-            "deliver the same rows first; one that cannot read a kind of table is left out."
+            "To the last value delivered as Arrow batches, in this process. The tables of a group were interleaved, "
+            "and a difference is one between scans of the same round. Every engine was seen to deliver the same rows "
+            "first; one that cannot read a kind of table is left out. " + COLD_AND_WARM
         ),
         metrics=(
-            Metric(name="scan_time", title="Time of the scan", added="scan_time_added"),
-            Metric(name="scan_cpu", title="Processor time of the scan", added="scan_cpu_added", folded=True),
+            *cold_and_warm(
+                Metric(name="scan_time", title="Time of the scan", added="scan_time_*_added"),
+                Metric(name="scan_cpu", title="Processor time of the scan", added="scan_cpu_*_added", folded=True),
+            ),
             Metric(name="scan_cpu_first", title="Processor time of the first scan of a process"),
             Metric(name="scan_cpu_second", title="Processor time of its second"),
             Metric(name="memory_peak", title="Memory that a process's scans took at most"),

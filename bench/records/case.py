@@ -56,6 +56,9 @@ class Evidence:
         detail: What names stand for.
         figures: Shares of counts, such as recall.
         base: The case that it is compared with in the same round; None without one.
+        query: What the engine was asked in its own words (`icebench.bench.engines.engine.Quotable`); empty where that
+            is not known.
+        table: The metadata file that was asked; empty where the query is.
     """
 
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -63,6 +66,8 @@ class Evidence:
     detail: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
     base: Case | None = None
+    query: str = ""
+    table: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,11 @@ class Record:
     """A series of samples.
 
     `case` is the case's label: its filter, deletes, or what else sets it apart from others of its layout; `detail` says
-    what names stand for. The metrics are named in ``docs/design/measuring.md``. `places` has the process and round of
-    each sample: two records of one workload are compared in the pairs that both have. `summary` is derived from the
-    samples by `icebench.bench.statistics`; `counters` are exact, never clocks; `checksum` identifies the rows that were
-    delivered, equal for every engine that is right; `spread` is what is known of processes of the machine.
+    what names stand for; `cache` is the case's. The metrics are named in ``docs/design/measuring.md``. `places` has the
+    process and round of each sample: two records of one workload are compared in the pairs that both have. `summary` is
+    derived from the samples by `icebench.bench.statistics`; `counters` are exact, never clocks; `checksum` identifies
+    the rows that were delivered, equal for every engine that is right; `query` is the case's, in the engine's own
+    words; `spread` is what is known of processes of the machine.
     """
 
     workload: str
@@ -35,6 +36,8 @@ class Record:
     summary: Mapping[str, float | int | None] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     checksum: str | None = None
+    cache: str = "none"
+    query: str = ""
     detail: Mapping[str, str] = field(default_factory=dict)
     spread: ProcessSpread = ASSUMED
 

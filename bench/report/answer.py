@@ -55,8 +55,8 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
     than, (when, bounds) = effect.inverse, pays_words(best)
     pays = f"when it pays is {when}" if best.pays_after() is None else f"it pays {f'{when} {bounds}'.rstrip()}"
     yield (
-        f"For these queries {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} "
-        f"[{than.low:.2f}, {than.high:.2f}], and {pays}"
+        f"For these queries {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} by "
+        f"{best.read} [{than.low:.2f}, {than.high:.2f}], and {pays}"
     )
     rivals = [name for name, own in effects.items() if name != best.layout and own.low <= effect.high]
     if rivals:

@@ -59,7 +59,7 @@
 
   const content = (title, figure, place) => {
     const [unit, samples, ends, ...indices] = cases[place];
-    const [places, names, counts, meaning] = indices.map(index => shared[index]);
+    const [places, names, counts, meaning, query] = indices.map(index => shared[index]);
     const processes = byProcess(samples, places);
     const sure = ends.length ? `, ${ends[2]}% interval ${spaced(ends[0], unit)} to ${spaced(ends[1], unit)}` : "";
     const counted = `${plural(samples.length, "sample", "samples")} in ${plural(processes.size, "process", "processes")}`;
@@ -71,6 +71,7 @@
         made("dd", { textContent: counts[i].toLocaleString("en") })));
     return [
       ...(meaning ? [made("p", { textContent: meaning })] : []),
+      ...(query ? [made("pre", { textContent: query })] : []),
       made("p", { textContent: `Median ${figure}${sure}; ${counted}, by round:` }),
       strip(title, processes, unit, ends),
       made("dl", {}, ...listed, ...work),

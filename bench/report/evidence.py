@@ -29,11 +29,11 @@ class Evidence:
         return self._places[_key(record)]
 
     def data(self) -> dict[str, Any]:
-        """The cases, and the values to which their `places`, `names`, `counts` and `meaning` are indices."""
+        """The cases, and the values to which their places, names, counts, meaning and query are indices."""
         return {"shared": [json.loads(text) for text in self._shared], "cases": self._cases}
 
     def _case(self, record: Record) -> list[Any]:
-        """Unit, samples in it, their interval and its confidence; places, names of counters, counts, meaning."""
+        """Unit, samples in it, their interval and its confidence; places, names of counters, counts, meaning, query."""
         scale, unit = scaled(median(record), record.unit)
         ends = bounds(record) or ()
         return [
@@ -44,6 +44,7 @@ class Evidence:
             self._once([name.replace("_", " ") for name in record.counters]),
             self._once(list(record.counters.values())),
             self._once(meaning(record)),
+            self._once(record.query),
         ]
 
     def _once(self, value: object) -> int:

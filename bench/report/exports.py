@@ -21,6 +21,7 @@ def comparison_of(report: Report, records: Iterable[Record]) -> Comparison:
             "engine_version": record.engine_version,
             "measurement": record.measurement,
             "case": record.case,
+            "cache": record.cache,
             "metric": record.metric,
             "unit": record.unit,
             "samples": len(record.samples),

@@ -20,9 +20,11 @@ from icebench.bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
 from icebench.bench.statistics.designs import Term, terms_of
 
 _METRICS = (
-    ("filtered", "scan_time", "Filtered read"),
+    ("filtered", "scan_time_cold", "Cold filtered read"),
+    ("filtered", "scan_time_warm", "Warm filtered read"),
     ("planning", "latency_cold", "Cold plan"),
-    ("decimals", "scan_time", "Full scan"),
+    ("decimals", "scan_time_cold", "Cold full scan"),
+    ("decimals", "scan_time_warm", "Warm full scan"),
     ("build", "build_cpu_seconds", "Build"),
     ("build", "build_bytes_on_disk", "Size"),
 )

@@ -21,7 +21,7 @@ from icebench.bench.report.layout_costs import (
     layout_costs,
     payments,
 )
-from icebench.bench.report.layouts import NAMES, Grid, grids, heat_map, heated, timed_records
+from icebench.bench.report.layouts import NAMES, Grid, grids, heat_map, heated, read_words, timed_records
 from icebench.bench.report.model import Comparison, Finding, Row, Table, plain
 from icebench.bench.report.quantities import count, listed, times
 from icebench.bench.statistics.claims import LEAST_EFFECT
@@ -45,14 +45,16 @@ def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Compari
         raise ConfigError("has no two layouts with figures of the same filters to compare", path=run.run_id)
     asked = found[0].of(chosen[0])
     how = "by the run's weights" if costing.weights else "each asked as often as the others"
-    races = races_of_layouts(timed_records(records))
+    timed = timed_records(records)
+    races = races_of_layouts(timed)
     costs = layout_costs(records, costing)
     least = least_sure([*p_values_of(races.values()), *costs_p_values(costs)])
     costs = claimed(costs, least)
     summaries = (_summary(found, chosen, costing), *([builds_table(costs)] if costs else []))
+    by = f", by {read_words(timed)}" if timed else ""
     engines = listed(list(dict.fromkeys(grid.engine for grid in found)))
     return Comparison(
-        title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}",
+        title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}{by}",
         findings=(*_by_filter(found, {c: race.finding(least) for c, race in races.items()}), *payments(costs)),
         tables=(*summaries, *map(heat_map, found)),
         notes=tuple(dict.fromkeys(grid.note for grid in found if grid.note)),

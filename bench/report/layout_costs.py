@@ -13,7 +13,7 @@ from icebench.bench.execution.pace import FEWEST_BUILDS
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.compare import Records, median, series_of
-from icebench.bench.report.layouts import Grid, grids, heated, processor_records, timed_records
+from icebench.bench.report.layouts import Grid, grids, heated, processor_records, read_words, timed_records
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import count, digits, quantity
 from icebench.bench.statistics.break_even import Difference, Interval, difference_of, interval_of, pays_after
@@ -48,6 +48,7 @@ class LayoutCost:
         build: Key of `BUILDS` -> what building it took and gave; nothing for a table that was there.
         query: Quantity -> the mean over the filters, by the keys of `icebench.bench.report.layouts.grids`.
         engine: Whose time of a query that is.
+        read: Of what the queries are, such as ``cold reads``.
         clock: In which time it pays: `PROCESSOR` or `CLOCK`.
         saved: Seconds that a query takes less than on the baseline; of a layout that takes longer negative; None where
             that is no claim, or was not measured.
@@ -61,6 +62,7 @@ class LayoutCost:
     build: Mapping[str, float]
     query: Mapping[str, float]
     engine: str
+    read: str
     clock: str = PROCESSOR
     saved: Difference | None = None
     effect: Effect | None = None
@@ -83,6 +85,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
     if timed is None or len(timed.layouts) < 2 or not builds:
         return []
     baseline = costing.baseline if costing.baseline in timed.layouts else timed.layouts[0]
+    read = read_words(timed_records(records))
     clock, queries, built = _clocked(records, builds, timed, costing)
     effects = {layout: _effect(queries[baseline], queries[layout]) for layout in timed.layouts if layout != baseline}
     costs = []
@@ -95,6 +98,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 build=_build(builds, layout),
                 query=_means(found, layout, costing),
                 engine=timed.engine,
+                read=read,
                 clock=clock,
                 saved=None if effect is None else _more(taken, queries[baseline]),
                 effect=effect,
@@ -159,11 +163,11 @@ def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
         "$ per month": heated(months, "$"),
     }
     return Table(
-        title=f"What each layout costs with {costs[0].engine}",
+        title=f"What each layout costs with {costs[0].engine}, by {costs[0].read}",
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
-        note=f"The time of a query is that of {costs[0].engine}. Seconds from S3 and dollars are modelled from counted "
-        "requests and bytes, at list prices.",
+        note=f"The time of a query is that of {costs[0].engine}, by {costs[0].read}. Seconds from S3 and dollars are "
+        "modelled from counted requests and bytes, at list prices.",
     )
 
 
@@ -179,9 +183,9 @@ def builds_table(costs: Sequence[LayoutCost]) -> Table:
         title=f"What building a layout takes, and when it pays over {baseline}",
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
-        note=f"Build is {PROCESSOR}; the median of several builds of each table, interleaved with the queries. It pays "
-        f"by {costs[0].clock}. Compaction rewrites appended rows into the layout's order and files; its seconds by the "
-        "clock, and its bytes, are part of the build's.",
+        note=f"A query is by {costs[0].read}. Build is {PROCESSOR}; the median of several builds of each table, "
+        f"interleaved with the queries. It pays by {costs[0].clock}. Compaction rewrites appended rows "
+        "into the layout's order and files; its seconds by the clock, and its bytes, are part of the build's.",
     )
 
 
@@ -201,7 +205,8 @@ def payments(costs: Sequence[LayoutCost]) -> list[Finding]:
         found.append(
             Finding(
                 statement=f"{cost.layout} pays over {baseline} {when}.",
-                evidence=f"A query takes {quantity(cost.saved.amount, 's')} less of {cost.clock}, {takes}.{interval}",
+                evidence=f"A query takes {quantity(cost.saved.amount, 's')} less of {cost.clock} by {cost.read}, "
+                f"{takes}.{interval}",
             )
         )
     return found

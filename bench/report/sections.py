@@ -20,11 +20,14 @@ _FLOOR = (
     f" {FLOOR} is no engine: the same manifests' bytes inflated and nothing else, the least that planning from them "
     "can cost."
 )
-_AGED = Metric(
-    name="scan_time_added",
-    caption="What a table's batches add to a scan, beside the same rows compacted: median and interval of the same "
-    "rounds.",
-    unit="ratio",
+_AGED = tuple(
+    Metric(
+        name=name,
+        caption=f"What a table's batches add to a {cache} scan, beside the same rows compacted: median and interval of "
+        "the same rounds.",
+        unit="ratio",
+    )
+    for cache, name in tables.AGED.items()
 )
 
 
@@ -46,17 +49,20 @@ def sections_of(records: Records) -> tuple[Section, ...]:
 
 
 def _section(key: str, of: SectionText, records: Records) -> Section:
-    aged = tables.aged_scans(records)
+    aged = {cache: tables.aged_scans(records, name) for cache, name in tables.AGED.items()}
     drawn = [(metric, records.where(metric=metric.name)) for metric in of.metrics if metric.caption]
     return Section(
         key=key,
         title=of.title,
         explanation=of.explanation + (_FLOOR if FLOOR in records.engines else ""),
-        charts=tuple(_dots(found, metric) for metric, found in (*drawn, (_AGED, aged)) if found),
+        charts=tuple(
+            _dots(found, metric) for metric, found in (*drawn, *zip(_AGED, aged.values(), strict=True)) if found
+        ),
         tables=(
             *(resolve_name(of.summary)(records) if of.summary else ()),
-            *([tables.left_behind(aged)] if aged else []),
+            *(tables.left_behind(found, cache) for cache, found in aged.items() if found),
             *(table for metric in of.metrics for table in _tables(records, metric, of)),
+            *([kept] if (kept := tables.kept_warm(records)) is not None else []),
             *tables.lookups(records),
         ),
     )

@@ -16,6 +16,10 @@ OWN = "icebench"
 """The engine that the others are compared with."""
 
 NOT_MEASURED = Cell(text="-", detail="not measured")
+AGED = {cache: f"scan_time_{cache}_added" for cache in ("cold", "warm")}
+"""Cache -> the metric of what a scan takes more than that of its base."""
+_KEPT = "kept"
+"""What of a warm case's detail is its engine's, not its name's."""
 _LEFT_BEHIND = ("data_files", "data_bytes", "delete_files", "delete_records", "manifests")
 
 
@@ -95,14 +99,15 @@ def _advantage(own: Record, other: Record | None) -> Cell:
     )
 
 
-def aged_scans(records: Records) -> Records:
-    """What scans of tables take more than of the same rows compacted, where it is known what is in the tables."""
-    added = records.where(metric="scan_time_added")
+def aged_scans(records: Records, metric: str) -> Records:
+    """What scans of tables take more than of the same rows compacted, where it is known what is in the tables; `metric`
+    is out of `AGED`."""
+    added = records.where(metric=metric)
     return replace(added, all=tuple(each for each in added.all if _LEFT_BEHIND[0] in each.counters))
 
 
-def left_behind(aged: Records) -> Table:
-    """What was added to scans beside what they went through."""
+def left_behind(aged: Records, cache: str) -> Table:
+    """What was added to scans, cold or warm ones, beside what they went through."""
     rows = []
     for case, layout, found in aged.cases():
         counters = found.all[0].counters
@@ -111,7 +116,7 @@ def left_behind(aged: Records) -> Table:
         cells = (NOT_MEASURED if each is None else Cell(text=signed_percent(median(each))) for each in added)
         rows.append((plain(layout), plain(case), *counts, *cells))
     return Table(
-        title="What batches leave behind, and what it adds to a scan",
+        title=f"What batches leave behind, and what it adds to a {cache} scan",
         columns=("Table", "Scan", *(name.replace("_", " ") for name in _LEFT_BEHIND), *aged.engines),
         rows=tuple(rows),
         note="Exact counts of the table; added time as a share of the scan of the same rows compacted.",
@@ -154,6 +159,19 @@ def _cost(record: Record | None, scan: Record | None, winner: Record | None) -> 
     return Cell(text=signed_percent(median(record)), detail=detail.strip(), tone=_tone(record is winner, scan))
 
 
+def kept_warm(records: Records) -> Table | None:
+    """What each engine keeps between the scans of a warm case; None without warm cases that say so."""
+    kept = {r.engine: r.detail[_KEPT] for r in records.all if _KEPT in r.detail}
+    if not kept:
+        return None
+    return Table(
+        title="What is kept for a warm scan",
+        columns=("Engine", "Kept"),
+        rows=tuple((plain(engine), plain(kept[engine])) for engine in records.engines if engine in kept),
+        note="By the engine's own defaults. A cold scan has none of it.",
+    )
+
+
 def lookups(records: Records, *, raw_samples: bool = True) -> Iterator[Table]:
     """The folded tables of a section: what names stand for, counters, samples."""
     for table in (_definitions(records), _counters(records), _raw(records) if raw_samples else None):
@@ -192,8 +210,8 @@ def _raw_row(record: Record) -> tuple[Cell, ...]:
 
 
 def _counters(records: Records) -> Table | None:
-    """Exact work counters: a row for each case, layout and engine that has any, a column for each counter."""
-    counted = {(r.case, r.layout, r.engine): r.counters for r in records.all if r.counters}
+    """Exact work counters: a row for each case that has any, a column for each counter."""
+    counted = {(r.case, r.layout, r.engine, r.cache): r.counters for r in records.all if r.counters}
     if not counted:
         return None
     names = sorted({name for found in counted.values() for name in found})
@@ -203,7 +221,7 @@ def _counters(records: Records) -> Table | None:
     )
     return Table(
         title="Exact work counters",
-        columns=("Case", "Layout", "Engine", *(name.replace("_", " ") for name in names)),
+        columns=("Case", "Layout", "Engine", "Cache", *(name.replace("_", " ") for name in names)),
         rows=rows,
         note="The same in every run; engines that do not count are left out.",
         folded=True,
@@ -217,7 +235,7 @@ def meaning(record: Record) -> str:
 
 def _definitions(records: Records) -> Table | None:
     """What the names of cases stand for."""
-    details = {r.case: meaning(r) for r in records.all if r.detail}
+    details = {r.case: meaning(r) for r in records.all if r.detail and _KEPT not in r.detail}
     rows = tuple((plain(case), plain(detail)) for case, detail in details.items())
     return (
         Table(title="What the names stand for", columns=("Name", "Meaning"), rows=rows, folded=True) if rows else None

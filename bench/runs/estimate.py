@@ -16,6 +16,7 @@ from icebench.bench.errors import CorruptRecords
 from icebench.bench.execution.measurement import MEASUREMENTS, Asked
 from icebench.bench.execution.pace import BUILD
 from icebench.bench.execution.run_file import Run, read_run
+from icebench.bench.execution.runner import AROUND_SECONDS
 from icebench.bench.experiment import Experiment
 from icebench.bench.workloads.definitions import RowsWorkload, Workload
 from icebench.bench.workloads.rows import Rows
@@ -27,10 +28,8 @@ _BUILD_SECONDS = 40.0
 """To write a table of scale 1 on two cores, until its files have the size that is wanted."""
 _ONE_BUILD_SECONDS = 16.0
 """To write it once."""
-_AROUND = 0.06
-"""Seconds around each execution: garbage is collected, a handle opened."""
-_START = {True: 15.0, False: 2.0}
-"""Seconds to start an engine, with Spark or without."""
+_START, _START_SPARK = 2.0, 13.0
+"""Seconds to start an engine, and a Spark session, which engines share but for those in processes of their own."""
 _CHOSEN_FILTERS = 8
 
 
@@ -87,17 +86,20 @@ def _lasted(run: Run, path: Path) -> float | None:
 
 def _counted(experiment: Experiment) -> Estimate:
     parts, pace = list(_parts(experiment)), experiment.pace
-    seconds = sum(_START[ENGINES[name].needs_spark] for name in experiment.engines)
+    engines = [ENGINES[name] for name in experiment.engines]
+    sessions = sum(each.needs_spark and each.own_process for each in engines)
+    sessions += any(each.needs_spark and not each.own_process for each in engines)
+    seconds = _START * len(engines) + _START_SPARK * sessions
     for name, count, size in parts:
         kind = MEASUREMENTS[name]
         if not kind.timed:
-            seconds += count * _AROUND
+            seconds += count * AROUND_SECONDS
             continue
         once = kind.seconds * (1 + size) / 2
-        warm = max(pace.warm_seconds / 4, pace.warmups[name] * (once + _AROUND))
-        seconds += count * (2 * once + warm + pace.rounds(name, once) * (once + _AROUND))
+        warm = max(pace.warm_seconds / 4, pace.warmups[name] * (once + AROUND_SECONDS))
+        seconds += count * (2 * once + warm + pace.rounds(name, once) * (once + AROUND_SECONDS))
     layouts, workloads = len(experiment.layouts), experiment.workloads
-    tables = sum(workload.size * workload.tables_made(layouts) for workload in workloads)
+    tables = sum(workload.size * _tables_built(workload, layouts) for workload in workloads)
     seconds += sum(_built(workload, experiment) for workload in workloads)
     known = all(workload.known_bytes for workload in workloads)
     return Estimate(
@@ -107,6 +109,11 @@ def _counted(experiment: Experiment) -> Estimate:
         size=round(sum(_bytes_made(workload, layouts) for workload in workloads)) if known else None,
         basis="by rule of thumb, right within a factor of three",
     )
+
+
+def _tables_built(workload: Workload, layouts: int) -> int:
+    """Raw files of rows are written in a hundredth of the time that a table takes."""
+    return layouts if isinstance(workload, RowsWorkload) else workload.tables_made(layouts)
 
 
 def _built(workload: Workload, experiment: Experiment) -> float:

@@ -21,8 +21,8 @@ from icebench.bench.progress import Progress
 from icebench.bench.tables.cache import DatasetCache, source_digest
 from icebench.bench.tables.delete_variants import DeleteDefinition, DeleteVariant, delete_variants
 from icebench.bench.tables.raw_files import RawFiles, find_or_write
-from icebench.bench.tables.table_builder import TABLE, BuildCost, build_table
-from icebench.bench.tables.table_shape import check_shape
+from icebench.bench.tables.table_builder import TABLE, BuildCost, build_table, drop_leftover_manifests
+from icebench.bench.tables.table_shape import check_manifests, check_shape
 from icebench.bench.workloads.equality_deletes import write_equality_deletes
 from icebench.bench.workloads.rows import Rows
 
@@ -156,6 +156,7 @@ def _table(
         built = build_table(layout, raw, folder, spark=spark)
         taken.append(built.pop("seconds"))
         check_shape(layout, built["metadata_location"], raw.rows)
+        check_manifests(layout.name, built["metadata_location"])
         return built
 
     found = cache.find_or_build(layout.name, key, build)
@@ -182,6 +183,8 @@ def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.
         else:
             for filter in variant.filters:
                 table.delete(filter, mode=mode)
+        drop_leftover_manifests(table)
+        check_manifests(f"{layout.name} with {variant.name} deleted", table.metadata_location)
         catalog.close()
         return {"metadata_location": table.metadata_location}
 

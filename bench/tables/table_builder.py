@@ -1,7 +1,8 @@
 """A table in a layout, built from a workload's raw files by this project's engine, through its public interface alone.
 
 Rows are appended as they arrived, and brought into the layout's order by a rewrite, as users of Iceberg do it; both
-are what building takes. What a rewrite has replaced is removed, so that the table on disk is the layout's and no more.
+are what building takes. What a rewrite has replaced is removed, from disk and from the snapshot's manifests, so that
+the table is the layout's and no more.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 import icebench
 from icebench.bench.layouts.layout import CODEC, DISTRIBUTION, TARGET_SIZE, Layout, Term
 from icebench.bench.tables.raw_files import RawFiles
-from icebench.bench.truth.manifests import live_files, manifest_list
+from icebench.bench.truth.manifests import leftover_manifests, live_files, manifest_list
 from icebench.bench.truth.metadata import load_table_json
 
 TABLE = "bench.rows"
@@ -108,6 +109,7 @@ class TableBuild:
         appended, compacted, start = _added_bytes(table), 0, self.clock()
         if _rewrite(layout, table, self.enlarged, sort=bool(layout.sort) and not is_distributed(layout)):
             compacted = _added_bytes(table)
+            drop_leftover_manifests(table)
             table.maintenance.expire_snapshots(older_than=_END_OF_TIME_MS, retain_last=1)
             self.compaction_seconds = self.clock() - start
         if layout.cluster_manifests:
@@ -129,6 +131,17 @@ class TableBuild:
             files=len(live_files(found)),
             manifests=len(manifest_list(found)),
         )
+
+
+def drop_leftover_manifests(table: icebench.Table) -> None:
+    """Commit once more, if the current snapshot lists a manifest without a live file, so that it lists none.
+
+    What a rewrite or delete removed stays listed in its own snapshot, as the specification has it, and the next commit
+    leaves it out. A table that is measured right after the rewrite would cost planners a manifest that a table in use
+    does not have: Iceberg Java takes 10 ms more, as it reads two manifests in threads.
+    """
+    if leftover_manifests(load_table_json(table.metadata_location)):
+        table.maintenance.rewrite_manifests(by_partition=False)
 
 
 def is_distributed(layout: Layout) -> bool:

@@ -23,7 +23,15 @@ import pyarrow.parquet as pq
 
 from icebench.bench.errors import DatasetFailed
 from icebench.bench.layouts.layout import CODEC, FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
-from icebench.bench.truth.manifests import DATA, DELETED, FileEntry, live_files, manifest_list, read_avro
+from icebench.bench.truth.manifests import (
+    DATA,
+    DELETED,
+    FileEntry,
+    leftover_manifests,
+    live_files,
+    manifest_list,
+    read_avro,
+)
 from icebench.bench.truth.metadata import TableJson, load_table_json
 
 _BLOOM = "write.parquet.bloom-filter-enabled.column."
@@ -64,6 +72,17 @@ def check_shape(layout: Layout, location: str, rows: int) -> None:
         fault = next(check(shape, rows), None)
         if fault is not None:
             raise DatasetFailed(f"layout {layout.name} is not what it claims: {fault}")
+
+
+def check_manifests(name: str, location: str) -> None:
+    """Hold a table, which is to be planned, against having no manifests but those of live files.
+
+    Raises:
+        DatasetFailed: It lists one without a live file; `name` is the table's.
+    """
+    if leftovers := leftover_manifests(load_table_json(location)):
+        number = f"{len(leftovers)} manifest{'s' if len(leftovers) > 1 else ''}"
+        raise DatasetFailed(f"{name} lists {number} without a live file, such as {leftovers[0]}")
 
 
 @dataclass(frozen=True)

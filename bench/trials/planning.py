@@ -174,7 +174,8 @@ class Planning:
         if Ability.PLAN in engine.abilities and seconds < bench.pace.case_seconds:
             self._check_cold(bench, opened)
         found = self.truth.check(plan, engine, None if text is None else case.filter)
-        evidence = replace(found, detail={"filter": text or ""})
+        query, table = opened.quoted(None, text)
+        evidence = replace(found, detail={"filter": text or ""}, query=query, table=table)
         cold = Trial(
             case=replace(case, cache="cold", engine=engine.name),
             evidence=evidence,
@@ -223,7 +224,13 @@ def _cold(opened: Opened) -> Callable[[], object]:
 
 
 def _warm(opened: Opened) -> Callable[[], object]:
-    return lambda: opened.engine.plan(opened.handle, opened.filter)
+    """With all that the plan just before leaves in the handle and in the engine, whose caches cold cases empty."""
+
+    def plan() -> object:
+        return opened.engine.plan(opened.handle, opened.filter)
+
+    plan()
+    return plan
 
 
 def measurements(subject: object, context: Context) -> Iterator[Measurement]:

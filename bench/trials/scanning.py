@@ -5,12 +5,13 @@ With it are measured a table's decimals, what deletes cost, what a filter leaves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from icebench.bench.engines.checksum import Checksum
 from icebench.bench.engines.engine import Ability, AnyEngine, Counting
+from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import BenchError, Disagreement, WrongAnswer
 from icebench.bench.execution.opened import Opened, try_each
 from icebench.bench.execution.trial import Bench, Recording, TableTruth, Trial
@@ -37,6 +38,7 @@ class Scanning:
         counters: Configuration -> what is known of its table, to be recorded with each scan.
         readers: Configuration -> names of those that can read it, where not all can.
         counts_work: Whether an engine that can is asked for the work of planning, reading and storage.
+        warm: Names of filters under which warm scans are measured beside cold ones.
         counts_deleted: Whether it is counted how many rows each lacks of the base's.
         truth: Gives what knows the rows of a configuration, and may raise NoTruth; None where nothing but the table's
             own files does.
@@ -53,6 +55,7 @@ class Scanning:
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     readers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     counts_work: bool = False
+    warm: Collection[str] = ()
     counts_deleted: bool = False
     truth: Callable[[str], TableTruth] | None = None
 
@@ -66,11 +69,13 @@ class Scanning:
             base: Delivered = {}
             # The base comes first, whatever its place: the others are compared with it.
             for configuration in sorted(self.tables, key=lambda each: each != self.base):
-                case = replace(self.case, configuration=configuration, filter=name, cache="warm")
+                case = replace(self.case, configuration=configuration, filter=name, cache="cold")
                 bench.progress(case.measurement, f"{case.layout}: {case.label}, checking rows", done, len(wanted))
                 found = self._delivered(bench, engines, case, text, base)
                 base = found if configuration == self.base else base
-                yield from (self._trial(case.of(engine), *own, base.get(engine)) for engine, own in found.items())
+                for cache in ("cold", "warm") if name in self.warm else ("cold",):
+                    own_case = replace(case, cache=cache)
+                    yield from (self._trial(own_case.of(e), *own, base.get(e)) for e, own in found.items())
 
     def _delivered(
         self, bench: Bench, engines: Mapping[str, AnyEngine], case: Case, text: str | None, base: Delivered
@@ -150,21 +155,28 @@ class Scanning:
         return f" ({'as the files of the table have them' if fault is None else f'of the table: {fault}'})"
 
     def _trial(self, case: Case, opened: Opened, checksum: Checksum, base: tuple[Opened, Checksum] | None) -> Trial:
+        is_warm = case.cache == "warm"
         counters = {**self.counters.get(case.configuration, {}), "rows_returned": checksum.rows}
         if self.counts_work and isinstance(opened.engine, Counting):
-            fresh = opened.afresh()
-            counters = {**opened.engine.count_scan(fresh.handle, self.columns, fresh.filter), **counters}
+            if is_warm:
+                opened.engine.scan(opened.handle, self.columns, opened.filter)
+            handle = opened.handle if is_warm else opened.afresh().handle
+            counters = {**opened.engine.count_scan(handle, self.columns, opened.filter), **counters}
         if base is not None and self.counts_deleted:
             counters["rows_deleted"] = base[1].rows - checksum.rows
         text = self.filters[case.filter]
         held = base is not None and case.configuration != self.base and self.base is not None
+        detail = {"columns": ", ".join(self.columns)[:1000], **({} if text is None else {"filter": text})}
+        query, table = opened.quoted(self.columns, text)
         evidence = Evidence(
             counters=counters,
             checksum=checksum.text,
-            detail={"columns": ", ".join(self.columns)[:1000], **({} if text is None else {"filter": text})},
+            detail={**detail, **(_kept(case.engine) if is_warm else {})},
             base=replace(case, configuration=self.base or "") if held else None,
+            query=query,
+            table=table,
         )
-        return Trial(case=case, evidence=evidence, prepare=partial(_scan, opened, self.columns))
+        return Trial(case=case, evidence=evidence, prepare=partial(_warm if is_warm else _cold, opened, self.columns))
 
 
 def _unanimous(recorder: Recording, case: Case, checksums: Mapping[str, Checksum], *, disputed: bool) -> set[str]:
@@ -183,5 +195,22 @@ def _unanimous(recorder: Recording, case: Case, checksums: Mapping[str, Checksum
     return set()
 
 
-def _scan(opened: Opened, columns: Sequence[str]) -> Callable[[], object]:
-    return lambda: opened.engine.scan(opened.handle, columns, opened.filter)
+def _kept(engine: str) -> dict[str, str]:
+    """What the engine keeps for a warm scan, where that is known."""
+    keeps = ENGINES[engine].keeps if engine in ENGINES else ""
+    return {"kept": keeps} if keeps else {}
+
+
+def _cold(opened: Opened, columns: Sequence[str]) -> Callable[[], object]:
+    opened.forget()
+    return lambda: opened.engine.scan(opened.engine.open(opened.location), columns, opened.filter)
+
+
+def _warm(opened: Opened, columns: Sequence[str]) -> Callable[[], object]:
+    """With all that the scan just before leaves in the handle and in the engine."""
+
+    def scan() -> object:
+        return opened.engine.scan(opened.handle, columns, opened.filter)
+
+    scan()
+    return scan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from icebench.bench.definition import one_of
 from icebench.bench.execution.context import Context
 from icebench.bench.execution.trial import Measurement
 from icebench.bench.records.case import EVERYTHING, NONE
@@ -44,11 +45,15 @@ def deletes(subject: object, context: Context) -> Iterator[Measurement]:
 def filtered(subject: object, context: Context) -> Iterator[Measurement]:
     """The rows that each filter keeps, and all where the definition asks for them."""
     assert isinstance(subject, Subject)
+    filters = {**({EVERYTHING: None} if context.options.everything else {}), **subject.filters}
+    for index, name in enumerate(context.options.warm):
+        one_of(name, filters, "filter", f"filtered.warm[{index}]")
     yield Scanning(
         case=subject.case("filtered"),
         tables={"": subject.location},
         columns=subject.chosen(context.options.columns, subject.scanned, "filtered.columns"),
-        filters={**({EVERYTHING: None} if context.options.everything else {}), **subject.filters},
+        filters=filters,
         counts_work=True,
+        warm=context.options.warm,
         truth=subject.truth,
     )

@@ -56,6 +56,16 @@ def manifest_list(table: TableJson) -> list[dict[str, Any]]:
     return read_avro(snapshot["manifest-list"], table.read)
 
 
+def leftover_manifests(table: TableJson) -> list[str]:
+    """Paths of the manifests that the current snapshot lists and that have no live file. The specification has a
+    snapshot list the entries of the files that it deletes; the next snapshot leaves such a manifest out."""
+    return [
+        manifest["manifest_path"]
+        for manifest in manifest_list(table)
+        if all(entry["status"] == DELETED for entry in read_avro(manifest["manifest_path"], table.read))
+    ]
+
+
 def read_avro(location: str, read: Read = read_bytes) -> list[dict[str, Any]]:
     """All records of an Avro file."""
     return [_record(value) for value in fastavro.reader(io.BytesIO(read(location)))]

@@ -164,4 +164,4 @@ def test_a_slow_path_is_a_finding_and_no_failure(home: Path, monkeypatch: pytest
     done = run_experiment(parse_experiment(DEFINITION.format(repetitions=6)), where=where)
     assert not done.failed
     said = [finding.statement for finding in build_report(done.run, results_file="r").findings]
-    assert any(each.startswith("Reading under filters is fastest with pyiceberg; icebench takes") for each in said)
+    assert any(each.startswith("Cold reading under filters is fastest with pyiceberg; icebench takes") for each in said)

@@ -79,8 +79,8 @@ def test_all_engines_agree_on_everything(result: Finished) -> None:
 def test_all_layouts_have_the_same_rows(result: Finished) -> None:
     found = {r.checksum for r in result.records if r.measurement == "decimals"}
     assert len(found) == 1
-    assert of(result, "sorted", "icebench", "decimals", "all", "scan_time").counters["rows_returned"] == ROWS
-    assert "ss_wide_38_6" in of(result, "sorted", "icebench", "decimals", "all", "scan_time").detail["columns"]
+    assert of(result, "sorted", "icebench", "decimals", "all", "scan_time_cold").counters["rows_returned"] == ROWS
+    assert "ss_wide_38_6" in of(result, "sorted", "icebench", "decimals", "all", "scan_time_cold").detail["columns"]
     for case in ("5%", "5%, by equality", "refresh"):
         assert len({r.checksum for r in result.records if r.case == case}) == 1
 
@@ -96,9 +96,9 @@ def test_layouts_prune_what_they_are_for(result: Finished) -> None:
 
 
 def test_deletes_take_what_they_say(result: Finished) -> None:
-    few = of(result, "monthly", "icebench-spark", "deletes", "5%", "delete_cost").counters["rows_deleted"]
+    few = of(result, "monthly", "icebench-spark", "deletes", "5%", "delete_cost_cold").counters["rows_deleted"]
     assert 0.02 * ROWS < few < 0.09 * ROWS
-    refresh = of(result, "monthly", "icebench", "deletes", "refresh", "delete_cost").counters["rows_deleted"]
+    refresh = of(result, "monthly", "icebench", "deletes", "refresh", "delete_cost_cold").counters["rows_deleted"]
     assert 0 < refresh < 0.02 * ROWS
 
 

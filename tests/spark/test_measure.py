@@ -67,9 +67,9 @@ def check(found: Finished) -> None:
     assert found.run.failures == ()
     by_case = {(r.measurement, r.case, r.metric, r.engine): r for r in found.records}
     for name in ENGINES:
-        assert by_case["decimals", "all", "scan_time", name].counters["rows_returned"] == 450
-        assert by_case["deletes", "none", "scan_time", name].counters["rows_returned"] == 500
-        assert by_case["deletes", "deletes", "scan_time", name].counters["rows_deleted"] == 50
+        assert by_case["decimals", "all", "scan_time_cold", name].counters["rows_returned"] == 450
+        assert by_case["deletes", "none", "scan_time_cold", name].counters["rows_returned"] == 500
+        assert by_case["deletes", "deletes", "scan_time_cold", name].counters["rows_deleted"] == 50
     recalls = {r.samples for r in found.records if r.metric == "recall"}
     assert recalls == {(1.0,)}
 

@@ -1,6 +1,9 @@
 """The engines that need no Spark, on one table: the same filters mean the same rows and files to all."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg import manifest
@@ -10,6 +13,10 @@ from icebench.bench.engines.engine import Ability, AnyEngine, EngineMissing, nor
 from icebench.bench.engines.own_process import OwnProcess
 from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
 from icebench.bench.errors import EngineFailed
+from icebench.bench.execution.opened import Opened
+from icebench.bench.execution.trial import works_in_children
+from icebench.bench.processes.process_tree import bytes_read
+from icebench.bench.truth.metadata import load_table_json
 from tests.unit.bench.engines.uuids import check_uuids, table_of_uuids
 from tests.unit.bench.execution.scripted import small_rows, small_table
 
@@ -74,13 +81,44 @@ def test_a_handle_is_good_for_filters_of_another(engine: AnyEngine, location: st
     assert engine.checksum(second, ["id"], compiled).rows == 7
 
 
-def test_opening_forgets_what_pyiceberg_keeps(location: str) -> None:
+def test_what_pyiceberg_keeps_for_the_process_is_forgotten(location: str) -> None:
     engine = make_engine("pyiceberg", EngineContext(spark=no_session))
-    handle = engine.open(location)
-    engine.plan(handle, engine.compile(handle, None))
+    opened = Opened.of(engine, location, None)
+    engine.plan(opened.handle, opened.filter)
     assert len(manifest._manifest_cache) > 0
-    engine.open(location)
+    opened.afresh()
     assert len(manifest._manifest_cache) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much a process read")
+def test_a_cold_scan_reads_as_much_as_the_first_and_a_warm_one_less(
+    engine: AnyEngine, location: str, tmp_path: Path
+) -> None:
+    filter = engine.compile(engine.open(location), "id >= 150 and id < 250")
+    new = small_table(tmp_path, partitioned=True)
+    in_children = works_in_children(engine.name)
+
+    def read(handle: Callable[[], Any]) -> int:
+        before = bytes_read(in_children=in_children)
+        engine.scan(handle(), COLUMNS, filter)
+        return (bytes_read(in_children=in_children) or 0) - (before or 0)
+
+    read(lambda: engine.open(location))  # what is imported, and read once
+    first = read(lambda: engine.open(new))
+    handle = engine.open(new)
+    warm = min([read(lambda: handle) for _ in range(3)][1:])
+    opened = Opened(engine, new, handle, filter)
+    colds = []
+    for _ in range(2):
+        opened.forget()
+        colds.append(read(lambda: engine.open(new)))
+    snapshot = load_table_json(new).snapshot
+    assert snapshot is not None
+    manifest_list = Path(normalised(snapshot["manifest-list"])).stat().st_size
+    # ClickHouse's own threads read, too.
+    error = 4 * manifest_list if in_children else manifest_list / 2
+    assert max(colds) > first - error
+    assert warm < max(colds) - error
 
 
 def test_clickhouse_answers_after_a_query_that_failed(location: str) -> None:

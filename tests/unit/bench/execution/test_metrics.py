@@ -8,7 +8,7 @@ from icebench.bench.execution.metrics import records_of
 from icebench.bench.records.case import Case, Cost, Evidence, Measured, Sample
 from icebench.bench.records.record import Failure
 
-CASE = Case(workload="w", layout="l", engine="e", measurement="deletes", configuration="1%", cache="warm")
+CASE = Case(workload="w", layout="l", engine="e", measurement="deletes", configuration="1%", cache="cold")
 BASE = replace(CASE, configuration="none")
 
 
@@ -33,16 +33,20 @@ def test_costs_are_differences_within_a_round_of_one_process() -> None:
     base = measured(BASE, {(0, 0): 3.0, (0, 1): 1.0, (1, 0): 2.0, (1, 1): 8.0})
     own = measured(CASE, {(1, 0): 2.5, (0, 0): 4.0, (0, 1): 3.0, (0, 7): 99.0}, base=BASE)
     found = {r.metric: r for r in records_of([own, base]) if r.case == "1%"}
-    assert found["delete_cost"].places == ((1, 0), (0, 0), (0, 1))
-    assert found["delete_cost"].samples == (0.5, 1.0, 2.0)
-    assert found["delete_cost_ratio"].samples == pytest.approx((0.25, 1 / 3, 2.0))
-    assert found["scan_time"].samples == (2.5, 4.0, 3.0, 99.0)
+    assert found["delete_cost_cold"].places == ((1, 0), (0, 0), (0, 1))
+    assert found["delete_cost_cold"].samples == (0.5, 1.0, 2.0)
+    assert found["delete_cost_ratio_cold"].samples == pytest.approx((0.25, 1 / 3, 2.0))
+    assert found["scan_time_cold"].samples == (2.5, 4.0, 3.0, 99.0)
 
 
 def test_a_case_without_its_base_has_no_cost() -> None:
     own = measured(CASE, {(0, 0): 4.0}, base=BASE)
-    assert {r.metric for r in records_of([own])} == {"scan_time", "scan_cpu", "scan_memory"}
-    assert {r.metric for r in records_of([own, measured(BASE, {})])} == {"scan_time", "scan_cpu", "scan_memory"}
+    assert {r.metric for r in records_of([own])} == {"scan_time_cold", "scan_cpu_cold", "scan_memory_cold"}
+    assert {r.metric for r in records_of([own, measured(BASE, {})])} == {
+        "scan_time_cold",
+        "scan_cpu_cold",
+        "scan_memory_cold",
+    }
 
 
 def test_figures_need_no_samples() -> None:
@@ -54,7 +58,7 @@ def test_the_summary_comes_from_the_samples() -> None:
     (record, *_) = records_of([measured(CASE, {(0, 0): 0.3, (0, 1): 0.1, (0, 2): 0.2})])
     assert record.summary["median"] == 0.2
     assert record.summary["count"] == 3
-    assert record.key == ("l", "e", "deletes", "1%", "scan_time")
+    assert record.key == ("l", "e", "deletes", "1%", "scan_time_cold")
 
 
 def test_a_failure_says_where() -> None:

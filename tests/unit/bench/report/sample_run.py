@@ -175,7 +175,7 @@ def _decimals() -> Iterator[Measured]:
     for place, layout in enumerate(LAYOUTS):
         for engine, slowness in (("icebench", 1.0), ("pyiceberg", 1.4), ("iceberg-java", 3.1)):
             seconds = [0.021 * slowness * (1 + place / 10) * w for w in DRIFT]
-            case = _case("decimals", layout, engine, cache="warm")
+            case = _case("decimals", layout, engine, cache="cold")
             yield measured(case, seconds, counters={"rows_returned": 57_608})
 
 
@@ -183,11 +183,11 @@ def _deletes() -> Iterator[Measured]:
     added = {"none": 0.0, "1%": 0.03, "10%": 0.08, "refresh": 0.05}
     for layout in LAYOUTS:
         for engine, factor in (("icebench", 1.0), ("iceberg-java", 20.0)):
-            base = _case("deletes", layout, engine, configuration="none", cache="warm")
+            base = _case("deletes", layout, engine, configuration="none", cache="cold")
             for name, share in added.items():
                 wobble = [share * factor * (1 + i / 20) for i in range(len(DRIFT))]
                 seconds = [0.5 * w * (1 + more) for w, more in zip(DRIFT, wobble, strict=True)]
-                case = _case("deletes", layout, engine, configuration=name, cache="warm")
+                case = _case("deletes", layout, engine, configuration=name, cache="cold")
                 yield measured(case, seconds, base=None if case == base else base)
 
 

@@ -28,6 +28,7 @@ def cost(layout: str, ratio: float, s3: float, *, p_value: float = 1e-6, wide: f
         build={},
         query={"time": ratio, "s3": s3},
         engine="icebench",
+        read="cold reads",
         effect=Effect(ratio=ratio, low=ratio / wide, high=ratio * wide, p_value=p_value, processes=1),
         saved=Difference(amount=1 - ratio, error=0.001, freedom=8),
         extra=Difference(amount=5.0, error=0.001, freedom=8),
@@ -44,8 +45,8 @@ def said(*costs: LayoutCost) -> str:
 
 def test_the_best_layout_is_named_with_its_ratio_its_break_even_and_that_of_an_object_store() -> None:
     assert said(cost("fast", 0.5, 3.0), cost("slow", 2.0, 2.0), cost("near", 0.8, 2.08)) == (
-        "For these queries fast is best: base takes 2x its processor time [1.82, 2.20], and it pays after 10 queries "
-        "[10, 10]; on S3 (modelled) slow and near."
+        "For these queries fast is best: base takes 2x its processor time by cold reads [1.82, 2.20], and it pays "
+        "after 10 queries [10, 10]; on S3 (modelled) slow and near."
     )
 
 
@@ -100,7 +101,7 @@ def test_errors_and_warnings_are_counted_as_doubts() -> None:
     [({}, "Nothing was measured"), ({"a": 1.0}, "Nothing can be said: no two layouts or engines were measured")],
 )
 def test_where_nothing_can_be_said_it_says_so(records: Mapping[str, float], start: str) -> None:
-    made = [record("filtered", "f", "scan_time", "s", [value], engine=name) for name, value in records.items()]
+    made = [record("filtered", "f", "scan_time_cold", "s", [value], engine=name) for name, value in records.items()]
     assert build_report(sample_run(records=made, measured=()), results_file="r").answer.startswith(start)
 
 

@@ -239,7 +239,7 @@ def test_the_terminal_shows_the_same_tables_and_ends_with_the_findings(report: R
     for section in report.sections:
         assert section.title in text
         for table in section.all_tables:
-            assert (table.title in text) is not table.folded or table.title == "Time of the scan"
+            assert (table.title in text) is not table.folded or table.title == "Time of the scan, cold"
     assert text.index("Findings") > text.index("Delete-apply cost")
     assert report.findings[-1].statement in " ".join(text.split())
     assert all(remark.text in " ".join(text.split()) for remark in report.remarks)
@@ -266,7 +266,7 @@ def test_the_report_opens_with_layouts_by_filter(report: Report, page: str) -> N
 
 def test_bytes_that_an_engine_counted_come_before_planned_ones() -> None:
     records = [
-        record("filtered", "f", "scan_time", "s", [1.0, 2.0], layout=layout, engine=engine, counters=counters)
+        record("filtered", "f", "scan_time_cold", "s", [1.0, 2.0], layout=layout, engine=engine, counters=counters)
         for layout, read in (("a", 100), ("b", 1000), ("c", 10_000))
         for engine, counters in (("other", {}), ("icebench", {"storage_bytes_read": read}))
     ]
@@ -298,7 +298,7 @@ def test_layouts_are_distinguished_by_what_an_object_store_would_take_and_charge
         }
 
     records = [
-        record("filtered", "f", "scan_time", "s", [0.5], layout=layout, counters=counters(files))
+        record("filtered", "f", "scan_time_cold", "s", [0.5], layout=layout, counters=counters(files))
         for layout, files in (("a", 1), ("b", 5))
     ]
     *_, seconds, dollars = build_report(sample_run(records=records), results_file="x").sections[0].switch

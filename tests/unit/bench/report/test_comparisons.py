@@ -17,7 +17,8 @@ from icebench.bench.costs.object_store import CROSS_REGION
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.case import Case, Measured
-from icebench.bench.report.exports import exported
+from icebench.bench.report.build import build_report
+from icebench.bench.report.exports import comparison_of, exported
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Comparison, Finding, Table, Tone, plain
 from icebench.bench.report.run_comparison import compare_runs, differences
@@ -28,11 +29,11 @@ SECONDS = {("a", "one"): 1.0, ("a", "two"): 4.0, ("b", "one"): 2.0, ("b", "two")
 BYTES = {("a", "one"): 1 << 20, ("a", "two"): 8 << 20, ("b", "one"): 4 << 20, ("b", "two"): 4 << 20}
 
 
-def filtered(scale: float = 1.0) -> Run:
+def filtered(scale: float = 1.0, cache: str = "cold") -> Run:
     """Filter one is asked of layout a in a half of b's time, filter two the other way round."""
     cases = []
     for (layout, name), seconds in SECONDS.items():
-        case = Case(workload="w", layout=layout, filter=name, engine="icebench", measurement="filtered", cache="warm")
+        case = Case(workload="w", layout=layout, filter=name, engine="icebench", measurement="filtered", cache=cache)
         counters = {
             "storage_bytes_read": BYTES[layout, name],
             "storage_requests_read": 3,
@@ -60,6 +61,20 @@ def test_layouts_are_summed_up_and_who_wins_where_is_said() -> None:
     assert column(summary, "Time") == ["2.52 s", "2.02 s"]
     assert [row[2].tone for row in summary.rows] == [Tone.PLAIN, Tone.BEST]
     assert "each asked as often as the others" in made.title
+
+
+def test_what_stands_first_is_cold_and_a_run_of_one_kind_of_scan_is_shown_as_it_was() -> None:
+    warm, cold = filtered(0.5, "warm"), filtered()
+    both = sample_run(measured=(*warm.measured, *cold.measured))
+    for run, words, seconds in ((cold, "cold", "2.52 s"), (both, "cold", "2.52 s"), (warm, "warm", "1.26 s")):
+        made = compare_layouts(run, (), Costing())
+        assert made.title.endswith(f", by {words} reads")
+        assert f"Time of the filtered read, {words} (icebench, median)" in [table.title for table in made.tables]
+        assert column(made.tables[0], "Time")[0] == seconds
+        report = build_report(run, results_file="r")
+        assert any(t.title == f"Time of the filtered read, {words}" for s in report.sections for t in s.all_tables)
+        assert {row["cache"] for row in comparison_of(report, run.records).rows} == {m.case.cache for m in run.measured}
+    assert compare_runs(warm, cold).title.endswith("0 series that both have, 16 that one has")
 
 
 def test_the_cost_of_a_layout_is_what_is_asked_of_it() -> None:
@@ -185,7 +200,7 @@ def test_a_run_of_thrice_the_time_is_slower_and_one_of_a_tenth_more_is_not() -> 
     assert re.search("inconclusive.* 0.83 to 1.45", statements(alike)[-1])
     said = statements(slower)
     assert said[0] == counted
-    assert said[1].startswith("icebench, filtered: scan_time is longer, 3x (95% interval 2.")
+    assert said[1].startswith("icebench, filtered: scan_time_cold is longer, 3x (95% interval 2.")
     assert column(slower.tables[0], "Claim") == ["longer", "longer"]
     assert column(slower.tables[-1], "Ratio of medians") == ["3x"] * 8
     assert [row["ratio"] for row in slower.rows] == pytest.approx([3] * 8)

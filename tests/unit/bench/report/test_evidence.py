@@ -29,14 +29,14 @@ def test_a_figure_has_its_samples_in_its_unit_with_their_places_counters_and_mea
     first = record(
         "filtered",
         "f",
-        "scan_time",
+        "scan_time_cold",
         "s",
         [0.01 * w for w in DRIFT],
         counters={"files_planned": 3},
         detail={"filter": "x"},
     )
-    first = replace(first, places=tuple((n // 4, n % 4) for n in range(7)))
-    single = record("filtered", "g", "scan_time", "s", [2.5], detail={"filter": ""})
+    first = replace(first, query='select "a" from TABLE where x', places=tuple((n // 4, n % 4) for n in range(7)))
+    single = record("filtered", "g", "scan_time_cold", "s", [2.5], detail={"filter": ""})
     evidence = Evidence(report_of(report, Cell(text="-"), *(Cell(text="", record=r) for r in (first, single, first))))
     data = evidence.data()
     assert (evidence.place(first), evidence.place(single), len(data["cases"])) == (0, 1, 2)
@@ -48,9 +48,10 @@ def test_a_figure_has_its_samples_in_its_unit_with_their_places_counters_and_mea
         ["files planned"],
         [3],
         "filter: x",
+        'select "a" from TABLE where x',
     ]
     assert (other_unit, others, none) == ("s", [2.5], [])
-    assert data["shared"][further[-1]] == "filter: none"
+    assert [data["shared"][i] for i in further[-2:]] == ["filter: none", ""]
 
 
 def test_every_time_of_a_comparison_opens_and_what_cases_share_is_kept_once(report: Report) -> None:
@@ -73,5 +74,5 @@ def test_it_adds_at_most_a_fifth_to_a_page(report: Report) -> None:
 
 
 def test_text_of_a_run_cannot_end_the_element_it_is_in(report: Report) -> None:
-    bad = record("filtered", "f", "scan_time", "s", [1.0, 2.0], detail={"filter": "a </script><b>"})
+    bad = record("filtered", "f", "scan_time_cold", "s", [1.0, 2.0], detail={"filter": "a </script><b>"})
     assert "</script><b>" not in render(report_of(report, Cell(text="1", record=bad)))

@@ -40,9 +40,14 @@ def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() 
         ("Cold planning", *planning),
         ("Warm planning", *planning),
         ("decimal columns", "fastest", "icebench", "pyiceberg", "1.40x", "iceberg-java", "3.1x"),
-        ("Deletes (1%)", "+68.9% with iceberg-java", "inconclusive", "icebench (1.03x, 0.93 to 1.15)"),
-        ("Deletes (10%)", "+183.7% with iceberg-java", "inconclusive", "icebench (1.09x, 0.99 to 1.21)"),
-        ("Deletes (refresh)", "+114.9% with iceberg-java", "inconclusive", "icebench (1.06x, 0.95 to 1.17)"),
+        ("Deletes in cold scans (1%)", "+68.9% with iceberg-java", "inconclusive", "icebench (1.03x, 0.93 to 1.15)"),
+        ("Deletes in cold scans (10%)", "+183.7% with iceberg-java", "inconclusive", "icebench (1.09x, 0.99 to 1.21)"),
+        (
+            "Deletes in cold scans (refresh)",
+            "+114.9% with iceberg-java",
+            "inconclusive",
+            "icebench (1.06x, 0.95 to 1.17)",
+        ),
     ]
     for statement, parts in zip(statements(sample_run().records), expected, strict=True):
         assert mentions(statement, *parts), statement
@@ -79,12 +84,11 @@ def test_of_many_layouts_the_least_and_the_most_are_named() -> None:
 
 def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
     records = tuple(
-        record("decimals", "scan", "scan_time", "s", [seconds * w for w in DRIFT], engine=engine)
+        record("decimals", "scan", "scan_time_cold", "s", [seconds * w for w in DRIFT], engine=engine)
         for engine, seconds in (("first", 3.0), ("second", 1.0), ("third", 2.0))
     )
-    assert statements(records) == [
-        "Scanning the decimal columns is fastest with second; third takes 2x as long and first takes 3x as long."
-    ]
+    what = "Cold scanning of the decimal columns"
+    assert statements(records) == [f"{what} is fastest with second; third takes 2x as long and first takes 3x as long."]
 
 
 def test_the_mean_of_ratios_is_geometric() -> None:
@@ -99,14 +103,14 @@ def test_the_mean_of_ratios_is_geometric() -> None:
 
 def test_engines_without_a_measurable_difference_are_not_called_faster() -> None:
     records = tuple(
-        record("decimals", "scan", "scan_time", "s", samples, engine=engine)
+        record("decimals", "scan", "scan_time_cold", "s", samples, engine=engine)
         for engine, samples in (("a", [1.0, 1.1, 1.0, 1.1, 1.0, 1.1]), ("b", [1.1, 1.0, 1.1, 1.0, 1.1, 1.0]))
     )
-    what = "Scanning the decimal columns"
+    what = "Cold scanning of the decimal columns"
     (equal,) = statements(records)
     assert mentions(equal, what, UNSURE, "a and b (1.00x, 0.87 to 1.15)")
     assert "fastest" not in equal
-    slow = record("decimals", "scan", "scan_time", "s", [3.0, 3.1, 3.0, 3.1, 3.0, 3.1], engine="c")
+    slow = record("decimals", "scan", "scan_time_cold", "s", [3.0, 3.1, 3.0, 3.1, 3.0, 3.1], engine="c")
     (slower,) = statements((*records, slow))
     assert mentions(slower, what, "fastest with a;", "c takes 2.91x", UNSURE, "a and b (1.00x, 0.87 to 1.15)")
 
@@ -115,14 +119,14 @@ def of_processes(processes: int, **factors: float) -> list[Record]:
     """Engines that take these times the same seconds in all rounds of so many processes."""
     places = tuple((process, place) for process in range(processes) for place in range(3))
     return [
-        replace(record("decimals", "scan", "scan_time", "s", [own] * len(places), engine=name), places=places)
+        replace(record("decimals", "scan", "scan_time_cold", "s", [own] * len(places), engine=name), places=places)
         for name, own in factors.items()
     ]
 
 
 def test_only_an_interval_within_the_least_effect_makes_equals() -> None:
     """One process cannot distinguish 1.01x from 1.1x, nor say that it is 1; twelve can."""
-    what = "Scanning the decimal columns"
+    what = "Cold scanning of the decimal columns"
     (open_,) = statements(tuple(of_processes(1, a=1.0, b=1.01)))
     assert re.fullmatch(rf"{what}: {UNSURE} between a and b \(1.01x, 0\.[89]\d to 1\.1\d\)\.", open_)
     assert statements(tuple(of_processes(12, a=1.0, b=1.01))) == [f"{what} takes as long with a and b, within 5%."]
@@ -144,20 +148,23 @@ def test_deletes_cost_nothing_only_where_the_interval_says_so(processes: int, sa
         replace(each, measurement="deletes", case=case, engine="icebench")
         for case, each in (("none", base), ("1%", head))
     ]
-    assert statements(tuple(deletes))[0].startswith(f"Deletes (1%) {said}")
+    assert statements(tuple(deletes))[0].startswith(f"Deletes in cold scans (1%) {said}")
 
 
 def test_unequal_numbers_of_rounds_are_compared_in_the_rounds_that_both_have() -> None:
-    fast = record("decimals", "scan", "scan_time", "s", [1.0 * w for w in DRIFT], engine="fast")
-    slow = record("decimals", "scan", "scan_time", "s", [49.0 * w for w in DRIFT[:2]], engine="slow")
-    assert statements((fast, slow)) == ["Scanning the decimal columns is fastest with fast; slow takes 49x as long."]
+    fast = record("decimals", "scan", "scan_time_cold", "s", [1.0 * w for w in DRIFT], engine="fast")
+    slow = record("decimals", "scan", "scan_time_cold", "s", [49.0 * w for w in DRIFT[:2]], engine="slow")
+    assert statements((fast, slow)) == [
+        "Cold scanning of the decimal columns is fastest with fast; slow takes 49x as long."
+    ]
 
 
 def test_the_more_claims_the_more_certain_each_must_be() -> None:
     def run(engines: int) -> tuple[Record, ...]:
         values = [("a", 1.0), ("b", 1.3), *((f"other{n}", 1.0) for n in range(engines))]
         return tuple(
-            record("decimals", "scan", "scan_time", "s", [own * w for w in DRIFT], engine=name) for name, own in values
+            record("decimals", "scan", "scan_time_cold", "s", [own * w for w in DRIFT], engine=name)
+            for name, own in values
         )
 
     assert "b takes 1.30x as long" in statements(run(0))[0]

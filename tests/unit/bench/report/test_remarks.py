@@ -16,7 +16,7 @@ def test_a_good_run_leaves_nothing_to_say() -> None:
 
 def test_remarks_come_worst_first_each_with_advice() -> None:
     noisy = record("planning", "all", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    few = record("decimals", "scan", "scan_time", "s", [1.0, 1.0])
+    few = record("decimals", "scan", "scan_time_cold", "s", [1.0, 1.0])
     skipped = Skipped(engine="duckdb", measurement="planning", reason="offers no planning", layout="sorted")
     run = sample_run(records=(noisy, few), skipped=(skipped,), failures=(FAILED,), complete=False)
     remarks = remarks_of(run)
@@ -37,13 +37,13 @@ def test_what_has_no_clock_is_never_noisy_nor_repeated_too_little() -> None:
 
 
 def test_what_deletes_add_is_no_noise_however_little_it_is() -> None:
-    added = record("deletes", "1%", "delete_cost", "s", [-0.1, 0.2, 0.01, -0.2, 0.1, 0.02])
+    added = record("deletes", "1%", "delete_cost_cold", "s", [-0.1, 0.2, 0.01, -0.2, 0.1, 0.02])
     assert remarks_of(sample_run(records=(added,), skipped=(), environment=CLEAN)) == ()
 
 
 def test_a_filter_that_no_row_meets_is_named_once() -> None:
     found = record("pruning", "tickets", "recall", "ratio", [1.0])
-    read = record("filtered", "tickets", "scan_time", "s", [1.0] * 6)
+    read = record("filtered", "tickets", "scan_time_cold", "s", [1.0] * 6)
     other = replace(record("pruning", "one_item", "recall", "ratio", [1.0]), counters={"rows_matching": 3})
     planned = replace(record("planning", "all", "latency_cold", "s", [1.0] * 6), counters={"rows_returned": 0})
     records = (

@@ -67,6 +67,13 @@ def test_without_one_cases_are_counted() -> None:
     assert "rule of thumb" in str(found)
 
 
+def test_the_default_experiment_is_estimated_at_ten_minutes_or_less() -> None:
+    default = load_experiment(known_experiments()["default"])
+    assert estimate(default).seconds <= 600
+    everything = {**default.values["filtered"], "warm": list(default.filters)}
+    assert estimate(parse_values({**default.values, "filtered": everything})).cases == estimate(default).cases + 120
+
+
 def test_a_measurement_of_few_layouts_has_their_cases() -> None:
     quick = load_experiment("quick")
     values = {**quick.values, "measurements": ["deletes"]}

@@ -183,7 +183,7 @@ def interrupted(engines: dict[str, ScriptedEngine], where: Surroundings) -> Path
 
 
 def scan_times(result: Finished) -> list[float]:
-    return [s for r in result.records if r.metric == "scan_time" for s in r.samples]
+    return [s for r in result.records if r.metric == "scan_time_cold" for s in r.samples]
 
 
 def test_an_interrupted_run_goes_on_from_its_file(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
@@ -196,7 +196,7 @@ def test_an_interrupted_run_goes_on_from_its_file(engines: dict[str, ScriptedEng
     # The first round is as it was; the others took a second each.
     assert scan_times(result) == [2.0, 1.0, 1.0]
     # What favours a case for the life of a process does not outlive it.
-    (scan,) = (r for r in result.records if r.metric == "scan_time")
+    (scan,) = (r for r in result.records if r.metric == "scan_time_cold")
     assert scan.places == ((0, 0), (1, 1), (1, 2))
     with pytest.raises(ConfigError, match="this run is complete"):
         resume_run(path, where=where)
@@ -225,7 +225,7 @@ def test_every_process_runs_all_rounds_and_pairs_are_of_one_process(
     result = run_experiment(twice, where=replace(where, launch=launch))
     assert launched == [1, 2]
     assert result.run.complete
-    (scan,) = (r for r in result.records if r.metric == "scan_time")
+    (scan,) = (r for r in result.records if r.metric == "scan_time_cold")
     assert scan.places == tuple((process, number) for process in range(3) for number in range(3))
     with pytest.raises(ConfigError, match="processes: there is no way to start another process here"):
         run_experiment(twice, where=where)
@@ -249,7 +249,7 @@ def test_a_further_process_that_was_stopped_is_gone_on_with_by_another(
     engines["icebench"] = own
     (path,) = where.results.iterdir()
     result = resume_run(path, where=replace(where, launch=launch))
-    (scan,) = (r for r in result.records if r.metric == "scan_time")
+    (scan,) = (r for r in result.records if r.metric == "scan_time_cold")
     assert scan.places == ((0, 0), (0, 1), (0, 2), (1, 0), (3, 1), (3, 2))
 
 

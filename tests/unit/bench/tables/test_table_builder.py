@@ -23,7 +23,7 @@ from icebench.bench.layouts.layout import Layout, Term
 from icebench.bench.tables import table_shape
 from icebench.bench.tables.raw_files import RawFiles
 from icebench.bench.tables.table_builder import TABLE, BuildCost, TableBuild, build_table
-from icebench.bench.tables.table_shape import check_shape
+from icebench.bench.tables.table_shape import check_manifests, check_shape
 from icebench.bench.truth.manifests import live_files
 from icebench.bench.truth.metadata import load_table_json
 
@@ -149,6 +149,7 @@ def test_a_layout_keeps_every_row_and_is_what_it_claims(
 ) -> None:
     layout, location, _ = tables[name]
     check_shape(layout, location, ROWS)
+    check_manifests(name, location)
     found = rows_of(location).sort_by("id").combine_chunks()
     for column in raw.schema.names:
         assert found[column].to_pylist() == raw.reader().read_all()[column].to_pylist()

@@ -57,13 +57,16 @@ def test_a_fresh_process_that_reads_other_rows_is_a_failure(tmp_path: Path, monk
 def test_everything_is_measured_and_reported(tmp_path: Path) -> None:
     result = run_experiment(experiment(), where=surroundings_of(tmp_path))
     assert not result.run.failures
-    found = {(r.layout, r.case, r.engine) for r in result.records if r.metric == "scan_cpu"}
+    found = {(r.layout, r.case, r.engine) for r in result.records if r.metric == "scan_cpu_cold"}
     assert ("wide tables", "4 of 40 columns", "pyiceberg") in found
     assert ("equality deletes, clustered", "50.0%, 3 delete files", "icebench") in found
     assert ("deletion vectors, random", "1.0%", "pyiceberg") in found
     assert len({case for layout, case, _ in found if layout == "decimals"}) == 3 * 2 * 2
-    added = {r.layout for r in result.records if r.metric == "scan_time_added"}
+    added = {r.layout for r in result.records if r.metric == "scan_time_cold_added"}
     assert {"wide tables", "decimals against integers", "position deletes, random"} <= added
     report = build_report(result.run, results_file="x")
     (section,) = [s for s in report.sections if s.key == "reading"]
-    assert [t.title for t in section.tables][:2] == ["Time of the scan: what is added", "Time of the scan"]
+    assert [t.title for t in section.tables][:2] == [
+        "Time of the scan, cold: what is added",
+        "Time of the scan, cold",
+    ]

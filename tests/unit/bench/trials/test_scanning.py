@@ -1,5 +1,5 @@
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +8,7 @@ import pytest
 
 from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.engines.engine import Ability
+from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import DatasetFailed
 from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.records.case import Case
@@ -42,10 +43,10 @@ def test_time_and_rate(writer: RunWriter) -> None:
     clock = Clock()
     made = recorded(writer, clock, engine("one", clock), engine("two", clock, 0.5, all=rows(4, 3, 2, 1)))
     made.measure(WHOLE)
-    assert made.samples("one", "all", "scan_time") == [2.0] * 3
-    assert made.samples("one", "all", "scan_cpu") == [2.0] * 3
-    assert made.samples("one", "all", "rows_per_second") == [2.0] * 3
-    assert made.samples("two", "all", "rows_per_second") == [8.0] * 3
+    assert made.samples("one", "all", "scan_time_cold") == [2.0] * 3
+    assert made.samples("one", "all", "scan_cpu_cold") == [2.0] * 3
+    assert made.samples("one", "all", "rows_per_second_cold") == [2.0] * 3
+    assert made.samples("two", "all", "rows_per_second_cold") == [8.0] * 3
     assert not made.failures
     assert {(r.checksum, r.counters["rows_returned"], r.detail["columns"]) for r in made.records} == {
         (made.records[0].checksum, 4, "x")
@@ -191,14 +192,14 @@ def test_the_cost_is_the_difference_within_a_round(writer: RunWriter) -> None:
     two = ScriptedEngine("two", clock, rows=TABLES, seconds=dict.fromkeys(SECONDS, 1.0))
     made = deletes(writer, one, two)
     assert not made.failures
-    assert made.samples("one", "none", "scan_time") == [2.0] * 4
-    assert made.samples("one", "25%", "scan_time") == [2.5] * 4
-    assert made.samples("one", "25%", "delete_cost") == [0.5] * 4
-    assert made.samples("one", "50%", "delete_cost_ratio") == [1.0] * 4
-    assert made.samples("two", "50%", "delete_cost") == [0.0] * 4
+    assert made.samples("one", "none", "scan_time_cold") == [2.0] * 4
+    assert made.samples("one", "25%", "scan_time_cold") == [2.5] * 4
+    assert made.samples("one", "25%", "delete_cost_cold") == [0.5] * 4
+    assert made.samples("one", "50%", "delete_cost_ratio_cold") == [1.0] * 4
+    assert made.samples("two", "50%", "delete_cost_cold") == [0.0] * 4
     half = next(r for r in made.records if (r.engine, r.case) == ("one", "50%"))
     assert half.counters == {"rows_returned": 2, "rows_deleted": 2}
-    assert {r.metric for r in made.records if r.case == "none"} == {"scan_time", "scan_cpu"}
+    assert {r.metric for r in made.records if r.case == "none"} == {"scan_time_cold", "scan_cpu_cold"}
 
 
 class SlowingEngine(ScriptedEngine):
@@ -211,11 +212,11 @@ class SlowingEngine(ScriptedEngine):
 
 def test_scans_of_different_rounds_are_not_compared(writer: RunWriter) -> None:
     made = deletes(writer, SlowingEngine("one", Clock(), rows=TABLES, seconds=SECONDS))
-    without = made.samples("one", "none", "scan_time")
+    without = made.samples("one", "none", "scan_time_cold")
     assert sorted(set(without)) == without
     assert len(set(without)) == 4
-    assert made.samples("one", "25%", "delete_cost") == [0.5] * 4
-    assert made.samples("one", "50%", "delete_cost_ratio") == [2 / seconds for seconds in without]
+    assert made.samples("one", "25%", "delete_cost_cold") == [0.5] * 4
+    assert made.samples("one", "50%", "delete_cost_ratio_cold") == [2 / seconds for seconds in without]
 
 
 def test_deleted_rows_that_come_back_are_a_failure(writer: RunWriter) -> None:
@@ -225,7 +226,7 @@ def test_deleted_rows_that_come_back_are_a_failure(writer: RunWriter) -> None:
     made = deletes(writer, *good, forgets)
     assert {(f.engine, f.case) for f in made.failures} == {("forgets", "25%")}
     assert not [r for r in made.records if (r.engine, r.case) == ("forgets", "25%")]
-    assert made.samples("forgets", "50%", "delete_cost") == [2.0] * 4
+    assert made.samples("forgets", "50%", "delete_cost_cold") == [2.0] * 4
 
 
 def test_even_where_the_tables_own_files_say_so(writer: RunWriter) -> None:
@@ -250,7 +251,7 @@ def test_an_engine_that_cannot_apply_deletes_keeps_its_other_figures(writer: Run
     partial = ScriptedEngine("partial", clock, rows={**TABLES, "half": NotImplementedError("too many")})
     made = deletes(writer, ScriptedEngine("one", clock, rows=TABLES), partial)
     assert [(f.engine, f.case, f.message) for f in made.failures] == [("partial", "50%", "too many")]
-    assert made.samples("partial", "25%", "delete_cost") == [0.0] * 4
+    assert made.samples("partial", "25%", "delete_cost_cold") == [0.0] * 4
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -268,8 +269,8 @@ def test_tables_that_must_have_the_same_rows(writer: RunWriter, same: bool) -> N
     if same:
         assert made.failures[0].message.startswith("delivers other rows than from none: 3 rows against 4")
     else:
-        assert made.samples("one", "other", "scan_time_added") == [0.25] * 3
-        assert made.samples("one", "other", "scan_cpu_added") == [0.25] * 3
+        assert made.samples("one", "other", "scan_time_cold_added") == [0.25] * 3
+        assert made.samples("one", "other", "scan_cpu_cold_added") == [0.25] * 3
 
 
 def test_filtered_reads_say_what_they_did_where_the_engine_reports_it(writer: RunWriter) -> None:
@@ -286,7 +287,59 @@ def test_filtered_reads_say_what_they_did_where_the_engine_reports_it(writer: Ru
     made.measure(replace(WHOLE, counts_work=True, filters={"few": "x < 9"}))
     counted = {r.engine: dict(r.counters) for r in made.records}
     assert counted == {"telling": {"bytes_read": 9, "rows_returned": 4}, "silent": {"rows_returned": 4}}
-    assert made.samples("telling", "few", "scan_time") == [2.0] * 3
+    assert made.samples("telling", "few", "scan_time_cold") == [2.0] * 3
+
+
+@dataclass
+class CachingEngine(ScriptedEngine):
+    """Opening takes a second. A scan takes 4.5 s of a new handle, and 2 s less for each of what the handle and the
+    process have cached of it."""
+
+    cached: set[str] = field(default_factory=set)
+
+    def forget(self) -> None:
+        self.cached.clear()
+
+    def open(self, metadata_location: str) -> list[str]:
+        self.clock.pass_(1.0)
+        return super().open(metadata_location)
+
+    def scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> None:
+        self.clock.pass_(4.5 - 2 * (len(handle) > 1) - 2 * (handle[0] in self.cached))
+        handle[1:] = ["scanned"]
+        self.cached.add(handle[0])
+
+
+def test_a_cold_scan_opens_the_table_and_a_warm_one_has_all_that_is_cached(writer: RunWriter) -> None:
+    clock = Clock()
+    few: dict[tuple[str, str | None], Sequence[str] | Exception] = {
+        (table, text): [] for table in TABLES for text in ("x < 9", "x < 5")
+    }
+    made = recorded(writer, clock, CachingEngine("one", clock, plans=few, rows=TABLES), pace=pace_of(6))
+    case = replace(WHOLE.case, measurement="filtered")
+    filters = {"few": "x < 9", "fewer": "x < 5"}
+    made.measure(
+        *(
+            replace(WHOLE, case=replace(case, layout=name), tables={"": name}, filters=filters, warm=["few"])
+            for name in TABLES
+        )
+    )
+    assert not made.failures
+    assert {s for r in made.records if r.metric == "scan_time_cold" for s in r.samples} == {5.5}
+    # Though cold scans of other tables empty what the process caches.
+    assert {s for r in made.records if r.metric == "scan_time_warm" for s in r.samples} == {0.5}
+    assert {r.case for r in made.records if r.metric == "scan_time_warm"} == {"few"}
+
+
+def test_a_warm_scan_says_what_is_kept_and_is_compared_with_a_warm_base(writer: RunWriter) -> None:
+    clock = Clock()
+    one = ScriptedEngine("duckdb", clock, rows=TABLES, seconds=SECONDS)
+    made = recorded(writer, clock, one)
+    made.measure(replace(DELETED, warm=["all"]))
+    assert made.samples("duckdb", "50%", "delete_cost_cold") == made.samples("duckdb", "50%", "delete_cost_warm")
+    kept = {(r.cache, r.detail.get("kept", "")) for r in made.records}
+    assert kept == {("cold", ""), ("warm", ENGINES["duckdb"].keeps)}
+    assert "no handle" in ENGINES["duckdb"].keeps
 
 
 class _Rows:

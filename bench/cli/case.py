@@ -1,0 +1,151 @@
+"""`icebench case`: a case of a run in its engine's own words, a program to read, to run and to send to its authors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import click
+
+from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.report import find_run
+from icebench.bench.definition import Definition
+from icebench.bench.engines.registry import ENGINES, EngineEntry
+from icebench.bench.engines.script import Quoted, Script, program
+from icebench.bench.errors import ConfigError
+from icebench.bench.execution.measurement import kind_of
+from icebench.bench.execution.run_file import Run, read_run
+from icebench.bench.execution.spark_use import SparkDefinition, spark_settings
+from icebench.bench.java_home import use_java_home
+from icebench.bench.records.case import Case, Measured
+from icebench.bench.report.compare import median
+from icebench.bench.report.quantities import count, quantity
+
+_SHOWN = 20
+
+
+@click.command("case")
+@click.argument("words", nargs=-1, metavar="WORD...")
+@click.option("--of", type=click.Path(path_type=Path), metavar="RUN", help="Of this run, not the latest.")
+@click.option("--run", "runs", is_flag=True, help="Run it in a process of its own.")
+@pass_context
+def case(context: Context, *, words: tuple[str, ...], of: Path | None, runs: bool) -> None:
+    """Print a case as its engine's authors would write it: a program without icebench around it.
+
+    WORDS are what tells the case: layout, measurement, filter, engine, cold or warm. Those of several cases list them.
+    With --run the program runs: the time of each repetition, and the number of rows.
+    """
+    path = context.places.latest_run() if of is None else find_run(context, of)
+    run = read_run(path)
+    found = matching(run, words)
+    out = context.terminal.out
+    if len(found) != 1:
+        for each in found[:_SHOWN]:
+            out.print(" ".join(_words(each.case)), markup=False, soft_wrap=True)
+        if len(found) > _SHOWN:
+            out.print(f"... and {len(found) - _SHOWN:,} more: add words", markup=False)
+        return
+    text = program_of(run, found[0])
+    if not runs:
+        out.print(text, end="", markup=False, highlight=False, soft_wrap=True)
+        return
+    for line in run_program(text):
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def matching(run: Run, words: Sequence[str]) -> list[Measured]:
+    """The cases of a run that have a query and all of these words.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    asked = [each for each in run.measured if each.evidence.query]
+    if not asked:
+        raise ConfigError("has no case whose query was recorded", path=run.run_id)
+    found = [each for each in asked if set(words) <= set(_words(each.case))]
+    if not found:
+        known = dict.fromkeys(word for each in asked for word in _words(each.case))
+        unknown = [word for word in words if word not in known]
+        what = f"{', '.join(unknown)}; known: {', '.join(known)}" if unknown else " ".join(words)
+        raise ConfigError(f"has no case {what}", path=run.run_id)
+    return found
+
+
+def _words(case: Case) -> tuple[str, ...]:
+    """What tells a case from the others of its run."""
+    parts = (case.layout, case.measurement, case.configuration, case.filter, case.engine, case.cache)
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def program_of(run: Run, measured: Measured) -> str:
+    """The program of a case.
+
+    Raises:
+        ConfigError: Its engine has none.
+    """
+    case, evidence = measured.case, measured.evidence
+    entry = ENGINES.get(case.engine)
+    is_plan = case.measurement == "planning"
+    scripts: Mapping[str, Script] = resolve_name(entry.scripts) if entry is not None and entry.scripts else {}
+    script = scripts.get("plan" if is_plan else "scan")
+    if script is None or entry is None:
+        raise ConfigError(
+            f"no program of {case.measurement} is known, only the query: {evidence.query}", path=case.engine
+        )
+    quoted = Quoted(
+        title=_title(run, measured),
+        query=evidence.query,
+        location=evidence.table,
+        filter=evidence.detail.get("filter") or None,
+        cache=case.cache,
+        is_plan=is_plan,
+    )
+    return program(script, quoted, _spark_conf(run.environment, entry) if entry.needs_spark else {})
+
+
+def _title(run: Run, measured: Measured) -> str:
+    case = measured.case
+    said = f"icebench case {' '.join(_words(case))} --of {run.run_id}"
+    metric = kind_of(case.measurement).names(case.cache)[0]
+    record = next(
+        (r for r in run.records if r.key == (case.layout, case.engine, case.measurement, case.label, metric)), None
+    )
+    if record is None:
+        return said
+    rounds = count(len(record.samples), "round")
+    return f"{said}\n{metric} there: {quantity(median(record), 's')}, the median of {rounds} in a process that was warm"
+
+
+def _spark_conf(environment: Mapping[str, Any], entry: EngineEntry) -> dict[str, str]:
+    """Properties of the session that the definition of a run asks for, here."""
+    values = Definition(environment.get("definition") or {}).table("spark")
+    asked = SparkDefinition(master=values.text("master", "local[2]"), conf=values.texts("conf"))
+    settings = spark_settings(asked, Path(tempfile.gettempdir()))
+    return (settings if not entry.spark_conf else resolve_name(entry.spark_conf)(settings)).conf()
+
+
+def run_program(text: str) -> list[str]:
+    """What a program prints, run in a process of its own.
+
+    Raises:
+        ConfigError: It failed; with its last words.
+    """
+    with tempfile.TemporaryDirectory(prefix="icebench-case-") as folder:
+        path = Path(folder) / "case.py"
+        path.write_text(text, encoding="utf-8")
+        environment = dict(os.environ)
+        if "pyspark" in text:
+            environment |= {"JAVA_HOME": str(use_java_home()), "PYSPARK_PYTHON": sys.executable}
+        done = subprocess.run(
+            [sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment, cwd=folder
+        )
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["it says nothing"]
+        raise ConfigError(f"the program failed: {said[-1][:500]}", path="case")
+    return done.stdout.splitlines()
