@@ -73,7 +73,7 @@ def compare(
         return
     out = context.terminal.out
     for part in compared(made, out, lines=None if long else LINES):
-        out.print(part)
+        out.print(part, crop=False)
 
 
 def of_runs(paths: Sequence[Path], force: Sequence[str], kept: Sequence[Path]) -> Comparison:
