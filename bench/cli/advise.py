@@ -108,7 +108,7 @@ def advise_command(
         out.print(json.dumps(advice_values(advice, table, place)), markup=False, soft_wrap=True)
     elif html is None:
         for part in advice_lines(advice, table, place, out, lines=lines):
-            out.print(part)
+            out.print(part, crop=False)
     return 0
 
 

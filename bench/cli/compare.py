@@ -88,7 +88,7 @@ def compare(
         return
     out = context.terminal.out
     for part in compared(made, out, lines=None if long else LINES):
-        out.print(part)
+        out.print(part, crop=False)
 
 
 def two_runs(paths: Sequence[Path], force: Sequence[str], kept: Sequence[Path]) -> tuple[Run, Run]:

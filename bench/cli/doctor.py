@@ -9,6 +9,8 @@ from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.doctor import Check, Status, examine
 from icebench.bench.machine import Machine
+from icebench.bench.report.quantities import count
+from icebench.bench.report.wrapping import Hanging
 
 _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
@@ -29,9 +31,9 @@ def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, war
     worst = dict.fromkeys(Status, 0)
     for check in examine(Machine(), context.places.results):
         worst[check.status] += 1
-        out.print(line(check), soft_wrap=True)
+        out.print(line(check), crop=False)
         if check.advice:
-            out.print(f"      -> {check.advice}", soft_wrap=True, markup=False)
+            out.print(Hanging("      -> ", check.advice), crop=False)
     summary = ", ".join(f"{count} {status.value}" for status, count in worst.items() if count)
     out.print(f"{summary}: " + ("not fit to measure" if worst[Status.FAIL] else "fit to measure"))
     return 1 if worst[Status.FAIL] else 0
@@ -42,16 +44,16 @@ def _examine_table(context: Context, words: tuple[str, ...], catalog: str | None
     examined = table.maintenance.examine_files()
     out = context.terminal.out
     for error in examined.unreadable:
-        out.print(str(error), markup=False, soft_wrap=True)
+        out.print(Hanging("", str(error)), crop=False)
     for each in examined.contradictions:
-        out.print(f"{each.location}: {each.reason}", markup=False, soft_wrap=True)
+        out.print(Hanging("", f"{each.location}: {each.reason}"), crop=False)
     lost, contradicting = len(examined.unreadable), len(examined.contradictions)
-    out.print(f"{table.name}: {lost} files that cannot be read, {contradicting} contradictions of metadata and files")
+    found = f"{count(lost, 'file')} that cannot be read, {count(contradicting, 'contradiction')} of metadata and files"
+    out.print(Hanging("", f"{table.name}: {found}"), crop=False)
     return 1 if lost or contradicting else 0
 
 
-def line(check: Check) -> Text:
-    """One check as a line: the status, its subject, what was found."""
-    return Text.assemble(
-        (f"{check.status.value:<5}", _STYLE[check.status]), " ", (f"{check.subject:<14}", "bold"), " ", check.found
-    )
+def line(check: Check) -> Hanging:
+    """One check: the status, its subject, what was found."""
+    lead = Text.assemble((f"{check.status.value:<5}", _STYLE[check.status]), " ", (f"{check.subject:<14}", "bold"), " ")
+    return Hanging(lead, check.found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,8 +12,11 @@ from typing import TextIO
 import click
 
 from icebench.bench.errors import BenchError
+from icebench.bench.report.wrapping import wrapped
 from icebench.engine.errors import EngineError, without_secrets
 
+_USAGE = "Error: "
+"""What click writes before the message of a usage error."""
 USER_ERROR = 2
 BUG = 70
 INTERRUPTED = 130
@@ -68,7 +72,8 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         out.write(f"\nicebench: {printable(said) or 'stopped'}\n")
         return INTERRUPTED
     except click.UsageError as error:
-        click.UsageError(printable(without_secrets(error.format_message())), error.ctx).show(out)
+        message = f"{_USAGE}{printable(without_secrets(error.format_message()))}"
+        click.UsageError(_fitting(message, out).removeprefix(_USAGE), error.ctx).show(out)
         return USER_ERROR
     except BrokenPipeError:
         return CLOSED_PIPE
@@ -79,8 +84,16 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         if line is None:
             out.write(f"icebench: this is a bug in icebench; {ISSUES}\n")
             return BUG
-        out.write(f"icebench: {printable(without_secrets(line))}\n")
+        out.write(_fitting(f"icebench: {printable(without_secrets(line))}\n", out))
         return USER_ERROR
+
+
+def _fitting(text: str, out: TextIO) -> str:
+    """The text in lines that a terminal need not break; a file or a pipe gets it as it is."""
+    if not out.isatty():
+        return text
+    end = "\n" if text.endswith("\n") else ""
+    return wrapped(text, shutil.get_terminal_size().columns) + end
 
 
 def explain(error: Exception) -> str | None:

@@ -14,23 +14,37 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich import box
+from rich.table import Table as Grid
 
 import icebench
-from icebench.bench.advise.columns import apply_proposals, examine_columns
+from icebench.bench.advise.columns import ColumnUse, apply_proposals, examine_columns
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.moments import Moment
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.maintenance.passes import Decision, run_pass
 from icebench.bench.maintenance.policy import Policy
+from icebench.bench.report.quantities import digits, quantity
+from icebench.bench.report.wrapping import Hanging
 
 Command = Callable[..., Any]
 _SHOWN_LOCATIONS = 20
+_LABEL = 32
+_UNLIMITED = 1000
 
 
-@click.group("maintain")
+class _Commands(click.Group):
+    """Lists its commands with their whole first sentences."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.commands[name].get_short_help_str(_UNLIMITED)) for name in self.commands])
+
+
+@click.group("maintain", cls=_Commands)
 def maintain() -> None:
-    """Maintain a table: compact its files, forget snapshots, remove what nothing leads to.
+    """Maintain a table: compact its files, expire snapshots, remove orphan files.
 
     CATALOG is what holds the table: a warehouse directory, an SQL database, the address of a REST catalog or a name of
     .pyiceberg.yaml. NAMESPACE.TABLE is its name there, such as db.events. PLACE is the directory of a table in a
@@ -107,7 +121,8 @@ def rewrite_data_files(
         )
     _print_result(context, done)
     for group in done.failed:
-        context.terminal.err.print(f"not rewritten: {len(group.file_paths)} files: {group.error}", markup=False)
+        failed = f"{len(group.file_paths)} files: {group.error}"
+        context.terminal.err.print(Hanging("not rewritten: ", failed), crop=False)
     return 1 if done.failed else 0
 
 
@@ -176,8 +191,9 @@ def run(
         decisions.append(each)
         _line(context, f"{each.decision:<8}{each.action}", each.why)
         if each.gain_bytes or each.work_bytes:
-            costs = f"{each.work_bytes:,} bytes to move, {each.seconds:,.1f} s, ${each.dollars:,.4f}"
-            _line(context, "", f"saves {each.gain_bytes:,} bytes; {costs}")
+            takes = f"{quantity(each.seconds, 's')}, {digits(each.dollars)} $"
+            saves = f"saves {quantity(each.gain_bytes, 'bytes')} until the next pass"
+            _line(context, "", f"{saves}; moves {quantity(each.work_bytes, 'bytes')}, {takes}")
         if log is not None:
             _append_to_log(log, table.name, each)
     if not execute and any(each.decision == "do" for each in decisions):
@@ -217,21 +233,16 @@ def columns(
         found = {"columns": [asdict(each) for each in uses], "proposals": [asdict(each) for each in proposals]}
         context.terminal.out.print(json.dumps(found), markup=False, soft_wrap=True)
     else:
-        for use in uses[:_SHOWN_LOCATIONS]:
-            needed = f", {', '.join(use.needed)} key" if use.needed else ""
-            text = (
-                f"{use.data_bytes:>16,} bytes of data, {use.statistics_bytes:>9,} of metrics "
-                f"({use.planning_share:.0%}); "
-                f"read by {use.read:.0%}, filtered by {use.filtered:.0%}{needed}"
-            )
-            _line(context, use.name, text)
+        context.terminal.out.print(_column_uses(uses[:_SHOWN_LOCATIONS]), crop=False)
         for each in proposals:
-            saved = f"; saves up to {each.saved_data_bytes:,} bytes of data, {each.saved_statistics_bytes:,} of metrics"
-            _line(context, f"{each.change} {each.column}", each.why + saved)
+            saved = {"data": each.saved_data_bytes, "metrics": each.saved_statistics_bytes}
+            sizes = " and ".join(f"{quantity(size, 'bytes')} of {what}" for what, size in saved.items() if size)
+            _line(context, f"{each.change} {each.column}", each.why + (f"; saves up to {sizes}" if sizes else ""))
     if execute:
         _line(context, "changes made", str(apply_proposals(table, proposals)))
     elif proposals:
-        context.terminal.err.print("nothing was changed; --execute changes metrics modes and the order of columns")
+        remark = "nothing was changed; --execute changes metrics modes and the order of columns"
+        context.terminal.err.print(Hanging("", remark), crop=False)
     return 0
 
 
@@ -365,7 +376,7 @@ def expire_snapshots(
     _print_result(context, done)
     _hint_at_delete(context, done.snapshot_ids, deletes=delete)
     if done.error is not None:
-        context.terminal.err.print(f"no file was deleted: {done.error}", markup=False)
+        context.terminal.err.print(Hanging("no file was deleted: ", str(done.error)), crop=False)
     return 1 if done.error is not None or done.not_deleted else 0
 
 
@@ -418,7 +429,20 @@ def _print_result(context: Context, done: object) -> None:
 
 
 def _line(context: Context, label: str, value: str) -> None:
-    context.terminal.out.print(f"{label:<32}{value}".rstrip(), markup=False, highlight=False, soft_wrap=True)
+    context.terminal.out.print(Hanging(f"{label:<{_LABEL}}", value), crop=False)
+
+
+def _column_uses(uses: Sequence[ColumnUse]) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    grid.add_column("column", overflow="fold")
+    for name in ("data", "metrics", "of plans", "read by", "filtered by"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    grid.add_column("key")
+    for use in uses:
+        sizes = (quantity(size, "bytes") for size in (use.data_bytes, use.statistics_bytes))
+        shares = (f"{share:.0%}" for share in (use.planning_share, use.read, use.filtered))
+        grid.add_row(use.name, *sizes, *shares, ", ".join(use.needed))
+    return grid
 
 
 def _hint_at_delete(context: Context, found: Sequence[object], *, deletes: bool) -> None:

@@ -260,6 +260,7 @@ def column_of(rows: pa.Table, path: str, option: str) -> pa.ChunkedArray:
 def short_texts(read: Read, column: Column, values: pa.ChunkedArray) -> list[str]:
     """The texts of a column's values; nothing for null."""
     units = _partition_units(read.table)
+    is_partition = column.name.rpartition(".")[2] == _PARTITION.name
 
     def text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
         value = column.shown(value) if column.shown is not None and value is not None else value
@@ -277,7 +278,7 @@ def short_texts(read: Read, column: Column, values: pa.ChunkedArray) -> list[str
                 return f"{value:%Y-%m-%d %H:%M}"
             case "age":
                 return duration(value / 1000)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and is_partition:
             parts = ("null" if part is None else units.get(name, text_of)(part) for name, part in value.items())
             return "/".join(parts)
         return text_of(value)

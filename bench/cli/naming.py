@@ -116,7 +116,7 @@ def _table_at(place: str, *, commits: bool) -> tuple[icebench.Table, Place]:
     try:
         table = icebench.load_table(place)
     except NotFound as error:
-        if commits:
+        if commits or Path(place).is_dir():  # of a catalog, perhaps
             raise ConfigError(f"{error}; of a catalog, give CATALOG NAMESPACE.TABLE", path=place) from error
         raise
     own, names = _version_of_directory(table, Path(place).resolve())

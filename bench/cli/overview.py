@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
 
@@ -37,13 +38,14 @@ def overview(
             raise click.NoSuchOption(option, ctx=asked)
         table, place = open_table(words, catalog, warehouse)
     except (EngineError, ConfigError, click.NoSuchOption) as error:
-        if not _BARE_WORD.fullmatch(words[0]):
+        is_catalog = option is None and len(words) == 2 and Path(words[0]).exists()
+        if is_catalog or not _BARE_WORD.fullmatch(words[0]):
             raise
         unknown = asked.meta[UNKNOWN_COMMAND]
-        if option is None:
+        if option is None and len(words) <= 2:
             unknown.message = f"{unknown.message.rstrip('.')}, and no table: {' '.join(str(error).split())}."
         raise unknown from error
     out = context.terminal.out
     for line in overview_lines(table, table.maintenance.profile(), place, out, lines=LINES):
-        out.print(line, soft_wrap=True)
+        out.print(line, crop=False, no_wrap=True, overflow="ignore")
     return 0

@@ -80,5 +80,5 @@ def profile(
         )
     elif html is None:
         for part in profile_lines(found, place, out, lines=lines, filtered=filtered):
-            out.print(part)
+            out.print(part, crop=False)
     return 0

@@ -104,13 +104,13 @@ def write_charts(made: Report, directory: Path) -> list[Path]:
 def print_report(context: Context, made: Report) -> None:
     """The tables and findings on the terminal."""
     for part in renderables(made):
-        context.terminal.out.print(part)
+        context.terminal.out.print(part, crop=False)
 
 
 def print_verdict(context: Context, made: Report, *, lines: int) -> None:
     """The answer on the terminal, in a limited number of lines."""
     for part in verdict(made, context.terminal.out, lines=lines):
-        context.terminal.out.print(part)
+        context.terminal.out.print(part, crop=False)
 
 
 def print_form(context: Context, form: str, made: Comparison) -> None:

@@ -17,6 +17,7 @@ from icebench.bench.cli.progress import RunProgress
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import Interruption, say_on_terminal
 from icebench.bench.experiment import Experiment, load_experiment, parse_values
+from icebench.bench.report.wrapping import Hanging
 from icebench.bench.runs.check_filters import check_filters
 from icebench.bench.runs.estimate import Estimate, estimate
 from icebench.engine.errors import without_secrets
@@ -118,7 +119,8 @@ def run(
 
     needed = estimate(chosen, context.places.all_runs())
     said = chosen.description if scale is None else f"{chosen.description}; this time at scale {scale:g}"
-    context.terminal.err.print(f"{chosen.name}: {said}\n{needed}", markup=False, soft_wrap=True)
+    for line in (f"{chosen.name}: {said}", str(needed)):
+        context.terminal.err.print(Hanging("", line), crop=False)
     if dry_run:
         return 0
     confirm(context, needed, yes=yes)
@@ -151,7 +153,7 @@ def _say_filters(context: Context, finished: Finished) -> None:
     named = {each.case.filter: each.evidence.detail.get("filter") for each in finished.run.measured}
     for name, text in named.items():
         if text:
-            context.terminal.err.print(f"filter chosen: {name}: {text}", markup=False, soft_wrap=True)
+            context.terminal.err.print(Hanging("filter chosen: ", f"{name}: {text}"), crop=False)
 
 
 def confirm(context: Context, needed: Estimate, *, yes: bool) -> None:
@@ -296,6 +298,6 @@ def _conclude(context: Context, result: Finished, output: Path | None) -> int:
     made = build_report(run, results_file=str(result.path))
     print_verdict(context, made, lines=VERDICT_LINES)
     page = write_report(context, made, result.path, output)
-    said = f"\nresults: {result.path}\nreport:  {page}\n{made.answer}"
-    context.terminal.out.print(said, markup=False, soft_wrap=True)
+    for line in ("", f"results: {result.path}", f"report:  {page}", made.answer):
+        context.terminal.out.print(Hanging("", line), crop=False)
     return 1 if result.failed else 0

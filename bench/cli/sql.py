@@ -13,6 +13,8 @@ from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
 from icebench.bench.errors import ConfigError
+from icebench.bench.report.quantities import count
+from icebench.bench.report.wrapping import Hanging
 
 # The query sees the tables and nothing else of this machine.
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
@@ -54,9 +56,9 @@ def sql(
         out.print(encodable(FOR_PROGRAMS[form](rows), out.encoding), markup=False, soft_wrap=True, end="")
     else:
         out.print(grid(rows))
-    work = ", ".join(f"{name} {count:,}" for name, count in sorted(counters.as_dict().items()) if count)
+    work = ", ".join(f"{name} {number:,}" for name, number in sorted(counters.as_dict().items()) if number)
     beside = out if form == "table" else context.terminal.err
-    beside.print(f"{rows.num_rows:,} rows; {work or 'no table was read'}", markup=False, soft_wrap=True)
+    beside.print(Hanging(f"{count(rows.num_rows, 'row')}; ", work or "no table was read"), crop=False)
     return 0
 
 
@@ -90,5 +92,10 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: 
             raise ConfigError("is not one select", path="QUERY")
         return connection.execute(statements[0]).to_arrow_table()
     except duckdb.Error as error:
-        said = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ConfigError(said, path="QUERY") from error
+        raise ConfigError(_message(error), path="QUERY") from error
+
+
+def _message(error: duckdb.Error) -> str:
+    """What is wrong and what may be meant, without the query, which the user has."""
+    said = " ".join(str(error).partition("\nLINE ")[0].split())
+    return said or type(error).__name__

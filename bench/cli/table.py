@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from rich.cells import cell_len
 from rich.console import Console
 
 import icebench
@@ -30,6 +32,7 @@ from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable
 from icebench.bench.errors import ConfigError
+from icebench.bench.report.wrapping import Hanging
 
 SHOWN_ROWS = 50
 
@@ -99,7 +102,7 @@ def table(
     out, err = context.terminal.out, context.terminal.err
     _show(out, lines_of(headings, texts, None if wide or not out.is_terminal else out.width), output)
     for line in legend(loaded, headings):
-        err.print(line, markup=False, soft_wrap=True)
+        err.print(Hanging("", line), crop=False)
     if shown.num_rows < rows.num_rows:
         err.print(f"{shown.num_rows} of {rows.num_rows:,} rows; --limit shows more")
     return 0
@@ -114,7 +117,9 @@ def metadata_table(loaded: icebench.Table, name: str, snapshot_id: int | None) -
     inspector = loaded.inspect
     names = [n for n in dir(inspector) if not n.startswith("_") and callable(getattr(inspector, n))]
     if name not in names:
-        raise ConfigError(f"no metadata table {name!r}; there are: {', '.join(names)}", path="X")
+        near = get_close_matches(name, names, n=1)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise ConfigError(f"no metadata table {name!r}; {meant}there are: {', '.join(names)}", path="X")
     method = getattr(inspector, name)
     if snapshot_id is None:
         return method()
@@ -164,11 +169,12 @@ def _show(out: Console, lines: Sequence[str], output: Path | None) -> None:
     if output is not None:
         write_whole(output, "".join(f"{line}\n" for line in lines))
         return
+    is_wide = any(cell_len(line) > out.width for line in lines)
     with ExitStack() as pages:
-        if out.is_terminal and len(lines) >= out.height:
-            os.environ.setdefault(
-                "LESS", "FRSX"
-            )  # as git's: what is on one screen stays there, and lines are not broken
+        if out.is_terminal and (is_wide or len(lines) >= out.height):
+            # As git's: what is on one screen stays there (F), unless its lines go on beyond the right edge (S), where
+            # the arrow keys lead.
+            os.environ.setdefault("LESS", "RSX" if is_wide else "FRSX")
             pages.enter_context(out.pager())
         for line in lines:
             out.print(line, markup=False, soft_wrap=True)

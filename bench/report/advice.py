@@ -20,6 +20,7 @@ from icebench.bench.report.line_counts import height
 from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from icebench.bench.report.profile import Place
 from icebench.bench.report.quantities import count, digits, duration, quantity
+from icebench.bench.report.wrapping import Command, Hanging
 
 _UNITS = {"seconds": "s", "bytes": "bytes", "dollars": "$"}
 _SHOWN_UNUSED = 3
@@ -96,21 +97,21 @@ def advice_lines(
         notes.append(f"not used: {len(unused) - _SHOWN_UNUSED} more conditions (--json lists them)")
     if advice.queries.others:
         notes.append(f"left out: {advice.queries.others} statements that do not read the table")
-    parts += [Text(line, style="dim", overflow="ellipsis") for line in notes]
+    parts += [Hanging("", line, "dim") for line in notes]
     if not advice.recommendations:
         parts.append(Text("No layout that was tried is better than today's."))
     blocks: list[list[RenderableType]] = []
     for number, each in enumerate(advice.recommendations, 1):
-        block: list[RenderableType] = [Text(f"{number}. {headline(each, advice)}", style="bold")]
-        block += [Text(f"   {line}") for line in evidence(each, advice)]
+        block: list[RenderableType] = [Hanging(f"{number}. ", headline(each, advice), "bold")]
+        block += [Hanging("   ", line) for line in evidence(each, advice)]
         if number == 1:
             block.append(Padding(opening_rows(_by_query(each), _SHOWN_QUERIES), (0, 0, 0, 3), expand=False))
         own, sql = statements(each, table, place)
-        block += [Text(f"   {line}", style="green") for line in (*sql, *own)]
+        block += [Command(line, 3) for line in (*sql, *own)]
         blocks.append(block)
     left = lines - 1 - height(console, *parts)
     for block in blocks:
-        for shown in (block, [part for part in block if isinstance(part, Text)], block[:1]):
+        for shown in (block, [part for part in block if not isinstance(part, Padding)], block[:1]):
             if (needed := height(console, *shown)) <= left:
                 parts += shown
                 left -= needed

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich import box
-from rich.console import Console, RenderableType
-from rich.padding import Padding
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
 from icebench.bench.report.line_counts import height
-from icebench.bench.report.model import Cell, Comparison, Report, Section, Table, Tone
+from icebench.bench.report.model import Cell, Comparison, Finding, Report, Section, Table, Tone
 from icebench.bench.report.remarks import Remark, Severity
+from icebench.bench.report.wrapping import Hanging
 
 _TONE = {Tone.PLAIN: "", Tone.BEST: "bold green", Tone.DOUBTFUL: "yellow", Tone.WRONG: "bold red"}
 _MARK = {Tone.PLAIN: "", Tone.BEST: "* ", Tone.DOUBTFUL: "", Tone.WRONG: "! "}
+_UNLIMITED = 10_000
+_LONGEST_WORD = 24
+"""Characters: names that are longer may be broken."""
 _SEVERITY = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
@@ -32,11 +37,12 @@ def renderables(report: Report) -> Iterator[RenderableType]:
     if not report.findings:
         yield Text("Nothing was measured.")
     for finding in report.findings:
-        yield Text.assemble("- ", finding.statement)
+        yield _statement(finding)
         if finding.evidence:
-            yield Padding(Text(finding.evidence, style="dim"), (0, 0, 0, 2))
+            yield Hanging("  ", finding.evidence, "dim")
     if report.answer:
-        yield Text(f"\n{report.answer}", style="bold")
+        yield Text()
+        yield Hanging("", report.answer, "bold")
 
 
 def verdict(report: Report, console: Console, *, lines: int) -> Iterator[RenderableType]:
@@ -47,7 +53,7 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
     opening = [_without_details(table) for table in answers[-1:]]
     errors = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.ERROR]
     others = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.WARNING]
-    findings = [Text(f"- {finding.statement}") for finding in report.findings]
+    findings = [_statement(finding) for finding in report.findings]
     nothing = [] if findings else [Text("Nothing was measured that could be compared.")]
     parts: list[RenderableType] = [*errors, *map(_grid, opening), *nothing, *findings, *others]
     yield from _fitting(parts, console, lines=lines, rest="icebench report --print")
@@ -55,10 +61,10 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
 
 def compared(comparison: Comparison, console: Console, *, lines: int | None) -> Iterator[RenderableType]:
     """A comparison: its summaries, what may be said, and notes, as far as the lines suffice; all of it for None."""
-    findings = [Text(f"- {finding.statement}") for finding in comparison.findings]
-    notes = [Text(note, style="dim") for note in comparison.notes]
+    findings = [_statement(finding) for finding in comparison.findings]
+    notes = [Hanging("", note, "dim") for note in comparison.notes]
     tables = [_grid(table) for table in comparison.tables]
-    title = Text(comparison.title, style="bold")
+    title = Hanging("", comparison.title, "bold")
     summed_up: list[RenderableType] = [title, *tables[: comparison.summaries], *findings, *notes]
     if lines is None:
         yield from (*tables[comparison.summaries :], *summed_up)
@@ -85,8 +91,12 @@ def _without_details(table: Table) -> Table:
     return replace(table, rows=tuple(tuple(replace(cell, detail="") for cell in row) for row in table.rows), note="")
 
 
-def _remark_line(remark: Remark) -> Text:
-    return Text.assemble((f"{remark.severity.name.lower()}: ", _SEVERITY[remark.severity]), remark.text)
+def _statement(finding: Finding) -> Hanging:
+    return Hanging("- ", finding.statement)
+
+
+def _remark_line(remark: Remark) -> Hanging:
+    return Hanging(Text(f"{remark.severity.name.lower()}: ", _SEVERITY[remark.severity]), remark.text)
 
 
 def _section(section: Section) -> Iterator[RenderableType]:
@@ -97,31 +107,73 @@ def _section(section: Section) -> Iterator[RenderableType]:
         yield _grid(table)
 
 
-def opening_rows(table: Table, most: int) -> Grid:
+def opening_rows(table: Table, most: int) -> RenderableType:
     """The first rows of a table, which has the most expensive ones first, each in a line, without its title."""
-    short = _without_details(replace(table, title="", rows=table.rows[:most]))
-    grid = _grid(short)
-    grid.show_edge = False
-    return grid
+    return _InParts(_without_details(replace(table, title="", rows=table.rows[:most])), show_edge=False)
 
 
-def _grid(table: Table) -> Grid:
-    grid = Grid(
-        title=table.title or None,
-        caption=table.note or None,
-        title_justify="left",
-        caption_justify="left",
-        title_style="",
-        caption_style="dim",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for index, name in enumerate(table.columns):
-        right = bool(table.rows) and table.rows[0][index].figure
-        grid.add_column(name, justify="right" if right else "left", overflow="fold")
-    for row in table.rows:
-        grid.add_row(*(_cell(cell) for cell in row))
-    return grid
+def _grid(table: Table) -> RenderableType:
+    title = [Hanging("", table.title)] if table.title else []
+    note = [Hanging("", table.note, "dim")] if table.note else []
+    return Group(*title, _InParts(table), *note)
+
+
+@dataclass(frozen=True)
+class _InParts:
+    """A table. In a terminal that is too narrow for its figures, which are never broken, it is drawn in parts, each
+    with the columns before the first figure, which say what a row is of."""
+
+    table: Table
+    show_edge: bool = True
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        first, *others = self._parts(console, options)
+        yield self._drawn(first)
+        yield from map(self._drawn, others)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._drawn(range(len(self.table.columns))))
+
+    def _parts(self, console: Console, options: ConsoleOptions) -> list[list[int]]:
+        every = list(range(len(self.table.columns)))
+        labels = next((place for place in every if self._is_figure(place)), len(every))
+        parts = [every[:labels]]
+        for place in every[labels:]:
+            longer = [*parts[-1], place]
+            if len(parts[-1]) > labels and self._needed(longer, console, options) > options.max_width:
+                parts.append([*every[:labels], place])
+            else:
+                parts[-1] = longer
+        return parts
+
+    def _needed(self, places: Sequence[int], console: Console, options: ConsoleOptions) -> int:
+        """The least width: of figures all, of texts the longest word."""
+        wide = Measurement.get(console, options.update(max_width=_UNLIMITED), self._drawn(places)).maximum
+        return wide - sum(self._slack(place) for place in places if not self._is_figure(place))
+
+    def _slack(self, place: int) -> int:
+        lines = [self.table.columns[place]]
+        for row in self.table.rows:
+            lines += [f"{_MARK[row[place].tone]}{row[place].text}", row[place].detail]
+        longest = max((cell_len(word) for line in lines for word in line.split()), default=0)
+        return max(map(cell_len, lines)) - min(longest, _LONGEST_WORD)
+
+    def _is_figure(self, place: int) -> bool:
+        return bool(self.table.rows) and self.table.rows[0][place].figure
+
+    def _drawn(self, places: Sequence[int]) -> Grid:
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=self.show_edge)
+        for place in places:
+            is_figure = self._is_figure(place)
+            grid.add_column(
+                self.table.columns[place],
+                justify="right" if is_figure else "left",
+                no_wrap=is_figure,
+                overflow="fold",
+            )
+        for row in self.table.rows:
+            grid.add_row(*(_cell(row[place]) for place in places))
+        return grid
 
 
 def _cell(cell: Cell) -> Text:
@@ -132,5 +184,5 @@ def _cell(cell: Cell) -> Text:
 
 
 def _remark(remark: Remark) -> Iterator[RenderableType]:
-    yield Text.assemble((f"{remark.severity.name.lower()}: ", _SEVERITY[remark.severity]), remark.text)
-    yield Padding(Text(remark.advice, style="dim"), (0, 0, 0, 2))
+    yield _remark_line(remark)
+    yield Hanging("  ", remark.advice, "dim")

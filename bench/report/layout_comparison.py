@@ -86,7 +86,8 @@ def _by_filter(found: Sequence[Grid], fastest: Mapping[str, Finding]) -> Iterato
             said.append(fastest[case].statement.removeprefix(case).lstrip(": ").removesuffix("."))
         evidence = fastest[case].evidence if case in fastest else ""
         if said:
-            yield Finding(statement=f"{case} {'; '.join(said)}.", evidence=evidence)
+            is_read = said[0].startswith("reads")
+            yield Finding(statement=f"{case}{'' if is_read else ':'} {'; '.join(said)}.", evidence=evidence)
 
 
 def _least(grid: Grid, case: str) -> str:

@@ -15,6 +15,7 @@ import icebench
 from icebench.bench.report.profile import Place, age, headline
 from icebench.bench.report.profile_console import fixes
 from icebench.bench.report.quantities import count, quantity
+from icebench.bench.report.wrapping import command_lines
 from icebench.engine.display import printable
 
 _LABEL = 11
@@ -29,17 +30,17 @@ def overview_lines(
 ) -> Iterator[Text]:
     """What to print, a line each, in at most `lines` lines of the terminal.
 
-    The schema is shortened first, then what a fix gains is left out. Commands stay whole, and so can be copied.
+    The schema is shortened first, then what a fix gains is left out. Commands stay ready to be pasted.
     """
     width = console.width
     name = place.table if place.words != Place().words else profile.name
     title = Text(f"{printable(name, 60)}: format {table.format_version}, {headline(profile)}", style="bold")
     above = list(title.wrap(console, width))
     facts = [line for label, text in _facts(table, profile) for line in _labelled(console, label, text, _LINES_OF_FACT)]
-    below = _problems(profile, place, width, gains=True)
+    below = _problems(profile, place, console, gains=True)
     left = lines - len(above) - len(facts)
     if _height(below, width) >= left:
-        below = _problems(profile, place, width, gains=False)
+        below = _problems(profile, place, console, gains=False)
     columns = f"{count(len(table.schema.fields), 'column')}: {', '.join(_columns(table))}"
     yield from above
     yield from _labelled(console, "Schema", columns, max(1, left - _height(below, width)))
@@ -87,7 +88,7 @@ def _facts(table: icebench.Table, profile: icebench.TableProfile) -> Iterator[tu
         counts = f"{files.small_files:,} small, {files.large_files:,} large"
         yield "Sizes", f"data files of {least} to {most}, median {median}; {counts}"
     kinds = {"position": deletes.positions, "equality": deletes.equality, "vector": deletes.vectors}
-    found = [f"{kind.files:,} {name} ({kind.records:,} rows)" for name, kind in kinds.items() if kind.files]
+    found = [f"{kind.files:,} {name} ({count(kind.records, 'row')})" for name, kind in kinds.items() if kind.files]
     yield "Deletes", f"{', '.join(found)}, on {count(deletes.data_files, 'data file')}" if found else "none"
     head = table.current_snapshot
     if head is not None:
@@ -107,18 +108,28 @@ def _term(transform: str, sources: list[str]) -> str:
     return names if transform == "identity" else f"{transform}({names})"
 
 
-def _problems(profile: icebench.TableProfile, place: Place, width: int, *, gains: bool) -> list[Text]:
+def _problems(profile: icebench.TableProfile, place: Place, console: Console, *, gains: bool) -> list[Text]:
+    width = console.width
     found = list(islice(fixes(profile, place), _PROBLEMS))
     more = len(profile.reasons) - len(found)
     rest = f"; {more:,} more: icebench profile" if more else ""
     title = f"What costs most (an open counts as 4 MB){rest}" if found else "Nothing costs more than 1 % of a read."
     lines = [Text(title, style="bold")]
     for number, (statement, gain, command) in enumerate(found, 1):
-        lines += [Text(f"{number}. {_cut(statement, width - 3)}")]
+        lines += [Text(f"{number}. {_cut_statement(statement, width - 3)}")]
         lines += [Text(f"   {_cut(gain, width - 3)}", style="dim")] * gains
-        lines += [Text(command, style="green")]
-    lines += [Text(shlex.join(["icebench", "table", "files", *place.reading]), style="green")]
-    return lines
+        lines += _command(command, console)
+    return lines + _command(shlex.join(["icebench", "table", "files", *place.reading]), console)
+
+
+def _command(text: str, console: Console) -> list[Text]:
+    return [Text(line, style="green") for line in command_lines(text, console.width if console.is_terminal else None)]
+
+
+def _cut_statement(text: str, width: int) -> str:
+    """The statement, cut before what it costs, which is why it is shown."""
+    found, said, cost = text.rpartition(": costs ")
+    return f"{_cut(found, width - len(said) - len(cost))}{said}{cost}"
 
 
 def _cut(text: str, width: int) -> str:

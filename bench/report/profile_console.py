@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -13,8 +13,11 @@ import icebench
 from icebench.bench.report.line_counts import height
 from icebench.bench.report.profile import NOTHING, Place, age, bins, fix_commands, headline
 from icebench.bench.report.quantities import digits, quantity
+from icebench.bench.report.wrapping import Command, Hanging
 
 _BAR = 24
+_LABEL = 12
+_UNLIMITED = 10_000
 _FEWEST_COLUMNS = 3
 _SHOWN_CONTRADICTIONS = 3
 _LAST_LINES = 2
@@ -36,7 +39,7 @@ def profile_lines(
     left = lines - 1 - _LAST_LINES - height(console, *opening)
     reasons = [_reason(number, *found) for number, found in enumerate(fixes(profile, place), 1)]
     columns = _columns_by_depth(profile, filtered)
-    room = height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS], filtered)) if columns else 0
+    room = height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS], filtered, console)) if columns else 0
     shown: list[RenderableType] = []
     for part in reasons:
         if height(console, *shown, part) + room > left:
@@ -44,11 +47,11 @@ def profile_lines(
         shown.append(part)
     left -= height(console, *shown)
     most = min(len(columns), max(0, left))
-    while most and height(console, _column_grid(profile, columns[:most], filtered)) > left:
+    while most and height(console, _column_grid(profile, columns[:most], filtered, console)) > left:
         most -= 1
     yield from opening
     if most:
-        yield _column_grid(profile, columns[:most], filtered)
+        yield _column_grid(profile, columns[:most], filtered, console)
     yield Text(
         "Costs in bytes, most expensive first; an open counts as 4 MB"
         if reasons
@@ -62,18 +65,8 @@ def profile_lines(
     yield Text(f"{more}--html FILE draws all, --json prints it", style="dim")
 
 
-def _grid() -> Grid:
-    grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
-
-
-def _summary(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Grid:
-    grid = _grid()
-    for label, text in _facts(profile, filtered):
-        grid.add_row(label, text)
-    return grid
+def _summary(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Group:
+    return Group(*(Hanging(f"{label:<{_LABEL}}", text) for label, text in _facts(profile, filtered)))
 
 
 def _facts(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Iterator[tuple[str, str]]:
@@ -121,7 +114,7 @@ def _facts(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Ite
 def _histogram(profile: icebench.TableProfile) -> Grid:
     found = profile.files.histogram
     most = max(found.files, default=0)
-    grid = _grid()
+    grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for label, number in zip(bins(found.lower, "bytes"), found.files, strict=True):
         grid.add_row(label, f"{'█' * max(number > 0, round(_BAR * number / most))} {number:,}")
     return grid
@@ -137,11 +130,12 @@ def _columns_by_depth(profile: icebench.TableProfile, filtered: Mapping[str, flo
     return [place for _, _, place in sorted(found)]
 
 
-def _column_grid(profile: icebench.TableProfile, places: list[int], filtered: Mapping[str, float]) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    grid.add_column("column" if filtered else "best clustered column", overflow="fold")
+def _column_grid(
+    profile: icebench.TableProfile, places: list[int], filtered: Mapping[str, float], console: Console
+) -> Grid:
     has_sketches = any(column.distinct_values is not None for column in profile.columns)
-    for name in (
+    headings = (
+        "column" if filtered else "best clustered column",
         "depth",
         "in partitions",
         "overlaps",
@@ -149,13 +143,34 @@ def _column_grid(profile: icebench.TableProfile, places: list[int], filtered: Ma
         "statistics",
         *["distinct"] * has_sketches,
         *["filtered by"] * bool(filtered),
-    ):
-        grid.add_column(name, justify="right", no_wrap=True)
+    )
+    rows = list(_column_rows(profile, places, filtered, has_sketches=has_sketches))
+    grid = _headed(headings, rows)
+    wide = console.options.update(max_width=_UNLIMITED)
+    if (
+        console.measure(grid, options=wide).maximum > console.width
+    ):  # headings in two lines, so that names need not be broken
+        grid = _headed([headings[0], *(heading.replace(" ", "\n") for heading in headings[1:])], rows)
+    return grid
+
+
+def _headed(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for place, heading in enumerate(headings):
+        grid.add_column(heading, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _column_rows(
+    profile: icebench.TableProfile, places: list[int], filtered: Mapping[str, float], *, has_sketches: bool
+) -> Iterator[Sequence[str]]:
     for place in places:
         column = profile.columns[place]
         assert column.table is not None
         within = column.within_partitions
-        grid.add_row(
+        yield (
             column.name,
             digits(column.table.average_depth),
             "" if within is None else digits(within.average_depth),
@@ -165,7 +180,6 @@ def _column_grid(profile: icebench.TableProfile, places: list[int], filtered: Ma
             *["" if column.distinct_values is None else f"{column.distinct_values:,}"] * has_sketches,
             *[quantity(filtered.get(column.name, 0.0), "share")] * bool(filtered),
         )
-    return grid
 
 
 def fixes(profile: icebench.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
@@ -178,7 +192,6 @@ def fixes(profile: icebench.TableProfile, place: Place) -> Iterator[tuple[str, s
         )
 
 
-def _reason(number: int, statement: str, gain: str, command: str) -> Grid:
-    grid = _grid()
-    grid.add_row(f"{number}.", Text.assemble(statement, (f"\n{gain}", "dim"), (f"\n{command}", "green")))
-    return grid
+def _reason(number: int, statement: str, gain: str, command: str) -> Group:
+    lead = f"{number}.  "
+    return Group(Hanging(lead, statement), Hanging(" " * len(lead), gain, "dim"), Command(command, len(lead)))

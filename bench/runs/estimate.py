@@ -50,7 +50,7 @@ class Estimate:
     basis: str
 
     def __str__(self) -> str:
-        size = "tables of unknown size" if self.size is None else f"at most {self.size / 1e9:.1f} GB of tables"
+        size = "tables of unknown size" if self.size is None else f"at most {_size(self.size)} of tables"
         minutes = math.ceil(self.seconds / 60)
         wait = f"{minutes:,} min" if minutes > 1 else f"{max(1, math.ceil(self.seconds))} s"
         return f"{self.cases:,} cases, about {wait}, {size} ({self.basis})"
@@ -72,6 +72,10 @@ def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
         if run.environment.get("digest") == experiment.digest and (seconds := _lasted(run, path)) is not None:
             return Estimate(cases=len(run.measured), seconds=seconds, size=counted.size, basis=f"as {run.run_id} took")
     return counted
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{math.ceil(size / 1e6):,} MB"
 
 
 def _lasted(run: Run, path: Path) -> float | None:

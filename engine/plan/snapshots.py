@@ -56,5 +56,5 @@ def milliseconds(as_of: AsOf) -> int:
         return as_of
     moment = parse_temporal(as_of) if isinstance(as_of, str) else to_temporal(as_of)
     if moment.kind != "timestamptz":
-        raise Invalid(f"as_of needs a zone to be a point in time: {as_of}")
+        raise Invalid(f"a point in time needs a zone, such as Z or +00:00: {as_of}")
     return moment.nanoseconds // 1_000_000

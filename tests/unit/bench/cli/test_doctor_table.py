@@ -31,6 +31,6 @@ def test_every_contradiction_of_a_table_is_listed(tmp_path: Path, capsys: pytest
     assert exit_code("doctor", metadata) == 1
     shown = capsys.readouterr()
     assert shown.out.splitlines()[0].startswith(f"no such file: {files[2]}")
-    assert "1 files that cannot be read, 2 contradictions" in shown.out
+    assert "1 file that cannot be read, 2 contradictions" in shown.out
     assert exit_code("doctor", tmp_path, "db.t", "x") == 2
     assert exit_code("doctor", "--warehouse", tmp_path) == 2

@@ -54,7 +54,7 @@ def test_it_says_what_the_table_is(made: icebench.Table) -> None:
     assert f"db.events: format {made.format_version}, {profile.files.files} data files" in text
     assert "62 columns: id long, day int, extra_0 long" in text
     assert "Partitions day, bucket[2](id) Order id asc nulls-first" in text
-    assert "1 position (1 rows), on 1 data file" in text
+    assert "1 position (1 row), on 1 data file" in text
     assert re.search(r"Snapshots 6, oldest .* \(delete\); branch main", text)
 
 
@@ -129,5 +129,5 @@ def test_a_directory_of_a_bare_name_that_holds_no_table(
     monkeypatch.chdir(tmp_path)
     assert exit_code("gates") == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "No such command 'gates', and no table: no table at" in said
+    assert "No such command 'gates', and no table: gates: no table at" in said
     assert said.endswith("Did you mean 'gate'?")

@@ -95,7 +95,7 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     streams = capsys.readouterr()
     said, needed, step = streams.err.splitlines()
     assert said == f"quick: {asked[0].description}; this time at scale 0.01"
-    assert re.fullmatch(r"60 cases, about \d+ s, at most 0.0 GB of tables .*", needed)
+    assert re.fullmatch(r"60 cases, about \d+ s, at most \d+ MB of tables .*", needed)
     assert step == "planning: monthly: all (0/3)"
     run = tmp_path / "runs" / f"{sample_run().run_id}.jsonl"
     page = tmp_path / "reports" / f"{run.stem}.html"
@@ -188,7 +188,7 @@ def test_what_a_run_will_take_is_said_and_a_dry_run_stops_there(
     monkeypatch.setattr(runs, "run_experiment", lambda *_, **__: pytest.fail("it ran"))
     assert exit_code("--results", tmp_path, "run", "quick", "--dry-run") == 0
     assert re.fullmatch(
-        r"quick: a first look: .*\n60 cases, about \d+ s, at most 0\.0 GB of tables \(by rule of thumb, .*\)\n",
+        r"quick: a first look: .*\n60 cases, about \d+ s, at most \d+ MB of tables \(by rule of thumb, .*\)\n",
         capsys.readouterr().err,
     )
     assert exit_code("--results", tmp_path, "run", "--resume", "x", "--dry-run") == 2

@@ -164,5 +164,5 @@ def test_what_an_encoding_lacks_is_escaped_but_not_in_csv(
     assert exit_code("sql", "select 1 as s", "--format", "csv") == 0
     shown.flush()
     printed = " ".join(raw.getvalue().decode().split())
-    assert printed == r"s \u540d 1 rows; no table was read s 1"
+    assert printed == r"s \u540d 1 row; no table was read s 1"
     assert rf"--format: the output is {encoding}, which lacks \u540d; set PYTHONUTF8=1" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -165,7 +166,8 @@ def test_an_unpartitioned_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "lower, upper: the bounds of name" in capsys.readouterr().err
 
 
-def test_wide_has_every_column_in_full(made: icebench.Table) -> None:
+def test_wide_has_every_column_in_full(made: icebench.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Console, "pager", lambda _: nullcontext())
     lines = shown(made, "files", "--wide")
     assert lines[0].split() == made.inspect.files().column_names
     for path, line in zip(made.inspect.files()["file_path"].to_pylist(), lines[1:], strict=True):
@@ -200,18 +202,22 @@ def test_an_unknown_metadata_table(made: icebench.Table, capsys: pytest.CaptureF
     assert exit_code("table", "refs", made.location, "--snapshot", 1) == 2
 
 
-@pytest.mark.parametrize(("rows", "is_paged"), [(5, True), (60, False)])
-def test_a_pager_shows_what_is_longer_than_the_screen(
-    made: icebench.Table, tmp_path: Path, rows: int, is_paged: bool
+@pytest.mark.parametrize(
+    ("rows", "option", "less"), [(5, "--limit=20", "FRSX"), (60, "--limit=20", None), (60, "--wide", "RSX")]
+)
+def test_a_pager_shows_what_is_longer_or_wider_than_the_screen(
+    made: icebench.Table, tmp_path: Path, rows: int, option: str, less: str | None
 ) -> None:
     pager = tmp_path / "pager"
-    pager.write_text(f"#!/bin/sh\ntee {tmp_path / 'paged'}\n")
+    pager.write_text(f'#!/bin/sh\nprintf %s "$LESS" >{tmp_path / "less"}\ntee {tmp_path / "paged"}\n')
     pager.chmod(0o755)
     child, terminal = pty.fork()
     if child == 0:
         environment = {**os.environ, "PAGER": str(pager), "LINES": str(rows), "COLUMNS": "80", "TERM": "xterm"}
+        environment.pop("LESS", None)
         program = "from icebench.bench.cli.main import main; main()"
-        os.execve(sys.executable, [sys.executable, "-c", program, "table", "files", made.location], environment)
+        arguments = ["table", "files", made.location, option]
+        os.execve(sys.executable, [sys.executable, "-c", program, *arguments], environment)
     text = b""
     while True:
         try:
@@ -219,7 +225,8 @@ def test_a_pager_shows_what_is_longer_than_the_screen(
         except OSError:  # the other end is closed
             break
     assert os.waitpid(child, 0)[1] == 0
-    assert b"position" in text
-    assert (tmp_path / "paged").exists() == is_paged
-    if is_paged:
+    assert b"deletes" in text
+    assert (tmp_path / "paged").exists() == (less is not None)
+    if less is not None:
+        assert (tmp_path / "less").read_text() == less
         assert len((tmp_path / "paged").read_text().splitlines()) == 1 + made.inspect.files().num_rows

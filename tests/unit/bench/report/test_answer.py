@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from rich.text import Text
 
 from icebench.bench.report.answer import answer_of
 from icebench.bench.report.build import build_report
@@ -15,6 +14,7 @@ from icebench.bench.report.html import render
 from icebench.bench.report.layout_costs import LayoutCost, claimed
 from icebench.bench.report.model import Finding
 from icebench.bench.report.remarks import Remark, Severity
+from icebench.bench.report.wrapping import Hanging
 from icebench.bench.statistics.break_even import Difference
 from icebench.bench.statistics.claims import Effect
 from tests.unit.bench.report.sample_run import FAILED, record, sample_run
@@ -112,5 +112,5 @@ def test_it_stands_above_everything_else_on_the_page_and_last_in_the_terminal() 
     assert report.answer.endswith(".")
     assert "; doubts: 1 error" in report.answer
     *_, last = renderables(report)
-    assert isinstance(last, Text)
-    assert last.plain.strip() == report.answer
+    assert isinstance(last, Hanging)
+    assert last.text == report.answer
