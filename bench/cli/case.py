@@ -36,7 +36,7 @@ _SHOWN = 20
 @click.option("--run", "runs", is_flag=True, help="Run it in a process of its own.")
 @pass_context
 def case(context: Context, *, words: tuple[str, ...], of: Path | None, runs: bool) -> None:
-    """Print a case as its engine's authors would write it: a program without icebench around it.
+    """Print a case as its engine's authors would write it: a program that needs nothing of icebench.
 
     WORDS are what tells the case: layout, measurement, filter, engine, cold or warm. Those of several cases list them.
     With --run the program runs: the time of each repetition, and the number of rows.

@@ -27,6 +27,7 @@ from icebench.bench.advise import trial
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.main import main
 from icebench.bench.cli.terminal import Terminal
+from icebench.bench.tables.table_builder import build_table
 from tests.unit.bench.cli.test_main import write_run
 from tests.unit.bench.test_doctor import Healthy
 
@@ -163,14 +164,17 @@ def home() -> Iterator[Home]:
         patch.chdir(PLACE)
         patch.setattr("icebench.bench.cli.doctor.Machine", Healthy)
         patch.setattr("icebench.bench.cli.maintain.RunProgress", lambda _: nullcontext(_Still().update))
-        built = trial.build_table
-        patch.setattr(trial, "build_table", lambda *args, **named: {**built(*args, **named), "seconds": BUILD_SECONDS})
+        patch.setattr(trial, "build_table", _built_in_no_time)
         try:
             found = Home(patch)
             found.fill()
             yield found
         finally:
             shutil.rmtree(PLACE)
+
+
+def _built_in_no_time(*arguments: Any, **named: Any) -> dict[str, Any]:
+    return {**build_table(*arguments, **named), "seconds": BUILD_SECONDS}
 
 
 def _rows(number: int) -> pa.Table:
