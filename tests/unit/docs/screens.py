@@ -24,6 +24,7 @@ from rich.console import Console
 
 import icebench
 from icebench.bench.advise import trial
+from icebench.bench.tables.table_builder import build_table
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.main import main
 from icebench.bench.cli.terminal import Terminal
@@ -163,8 +164,7 @@ def home() -> Iterator[Home]:
         patch.chdir(PLACE)
         patch.setattr("icebench.bench.cli.doctor.Machine", Healthy)
         patch.setattr("icebench.bench.cli.maintain.RunProgress", lambda _: nullcontext(_Still().update))
-        built = trial.build_table
-        patch.setattr(trial, "build_table", lambda *args, **named: {**built(*args, **named), "seconds": BUILD_SECONDS})
+        patch.setattr(trial, "build_table", lambda *args, **named: {**build_table(*args, **named), "seconds": BUILD_SECONDS})
         try:
             found = Home(patch)
             found.fill()
