@@ -46,26 +46,37 @@ def table_argument(
     return click.argument(name, metavar=metavar, nargs=-1, required=required, shell_complete=complete_table)
 
 
+def split_catalog(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """The catalog that comes before names of tables in it, and the names; None and all words where they are places."""
+    if len(words) < 2 or "=" in words[0]:
+        return None, words
+    _, second = split_name(words[1])
+    is_name = "." in second and "/" not in second and not Path(second).exists()
+    return (words[0], words[1:]) if is_name else (None, words)
+
+
 def _remember_name(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
     context.meta[NAME_KEY] = value
     return value
 
 
-def _catalog_name() -> str | None:
+def catalog_name() -> str | None:
+    """What --catalog-name says."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(NAME_KEY)
 
 
-def named_table(catalog: str, name: str, warehouse: str | None) -> icebench.Table:
+def named_table(catalog: str, name: str, warehouse: str | None) -> tuple[icebench.Catalog, icebench.Table]:
     """The table of that name in a catalog: of an SQL database in the one that --catalog-name says, or its only one.
 
     Raises:
         ConfigError: The table is not in the database's catalog called "default", and there are others.
         EngineError: The table cannot be opened.
     """
-    chosen = _catalog_name()
+    chosen = catalog_name()
+    opened = icebench.load_catalog(catalog, warehouse=warehouse, name=chosen)
     try:
-        return icebench.load_catalog(catalog, warehouse=warehouse, name=chosen).load_table(name)
+        return opened, opened.load_table(name)
     except NotInCatalog as error:
         if chosen is not None:
             raise
@@ -73,7 +84,8 @@ def named_table(catalog: str, name: str, warehouse: str | None) -> icebench.Tabl
             ways = " or ".join(f"--catalog-name {each}" for each in error.catalogs)
             raise ConfigError(f"{error}; say which: {ways}", path="CATALOG") from error
         (only,) = error.catalogs
-    return icebench.load_catalog(catalog, warehouse=warehouse, name=only).load_table(name)
+    opened = icebench.load_catalog(catalog, warehouse=warehouse, name=only)
+    return opened, opened.load_table(name)
 
 
 def open_table(
@@ -100,14 +112,14 @@ def open_table(
         raise ConfigError(f"the catalog is {before[0]} already", path="--catalog")
     found = before[0] if before else catalog
     if found is None:
-        for option, value in (("--warehouse", warehouse), ("--catalog-name", _catalog_name())):
+        for option, value in (("--warehouse", warehouse), ("--catalog-name", catalog_name())):
             if value is not None:
                 raise ConfigError("is about a catalog, so give the TABLE, too", path=option)
         return _table_at(name, commits=commits)
     shown = without_secrets(found)
-    options = [("--warehouse", warehouse), ("--catalog-name", _catalog_name())]
+    options = [("--warehouse", warehouse), ("--catalog-name", catalog_name())]
     opened = (shown, name, *(word for option, value in options if value is not None for word in (option, value)))
-    table = named_table(found, name, warehouse)
+    _, table = named_table(found, name, warehouse)
     is_name = found.isidentifier() and not Path(found).exists()
     return table, Place(table=name, spark_catalog=found if is_name else None, words=opened)
 

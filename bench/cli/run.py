@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import icebench
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import catalog_options, split_name
+from icebench.bench.cli.naming import catalog_name, named_table, split_name, table_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import Interruption, say_on_terminal
@@ -32,6 +31,8 @@ LONG_SECONDS, LARGE_BYTES = 60 * 60, 10e9
 VERDICT_LINES = 19
 """With what is said of files after it, the last screen has 25."""
 TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
+_USUAL = "default"
+"""What a catalog is called that has no name."""
 QUERY_ENGINES = ("icebench", "icebench-spark", "iceberg-java", "duckdb")
 
 
@@ -45,7 +46,7 @@ QUERY_ENGINES = ("icebench", "icebench-spark", "iceberg-java", "duckdb")
     help="Measure this table instead: its directory or a metadata.json. Repeatable: tables are compared. With "
     "--queries: [NAME=]PATH, the name that queries call it, by default its own.",
 )
-@catalog_options
+@table_options
 @click.option("--filter", "filters", multiple=True, metavar="SQL", help="With --table: a filter to plan. Repeatable.")
 @click.option("--queries", metavar="FILE.sql", help="With --table: queries over all of them, in DuckDB's SQL.")
 @click.option("--relocate", multiple=True, metavar="OLD=NEW", help="With --table: where its files are now. Repeatable.")
@@ -85,6 +86,7 @@ def run(
         "--table": tables,
         "--catalog": catalog and without_secrets(catalog),
         "--warehouse": warehouse,
+        "--catalog-name": catalog_name(),
         "--filter": filters,
         "--queries": queries,
         "--relocate": relocate,
@@ -145,7 +147,7 @@ def _of_options(
     named = [split_name(text) if queries else ("", text) for text in tables]
     found = [{"path": path} if catalog is None else _in_catalog(catalog, path, warehouse) for _, path in named]
     if queries is None:
-        return of_tables(found, filters, relocate)
+        return of_tables(found, filters, relocate, names=[path for _, path in named])
     return of_queries(dict(zip(_names(named), found, strict=True)), queries, relocate)
 
 
@@ -175,15 +177,20 @@ def _in_catalog(catalog: str, name: str, warehouse: str | None) -> dict[str, str
     Raises:
         EngineError: There is no such table, or nothing that opens its files elsewhere.
     """
-    opened = icebench.load_catalog(catalog, warehouse=warehouse)
-    path = {"path": opened.load_table(name).metadata_location}
+    opened, table = named_table(catalog, name, warehouse)
+    path = {"path": table.metadata_location}
     if not opened.storage_options(name):
         return path
-    return path | {"catalog": catalog, "table": name} | ({"warehouse": warehouse} if warehouse else {})
+    more = {"warehouse": warehouse, "catalog_name": opened.name if opened.name != _USUAL else catalog_name()}
+    return path | {"catalog": catalog, "table": name} | {key: value for key, value in more.items() if value}
 
 
 def of_tables(
-    tables: Sequence[Mapping[str, str]], filters: Sequence[str] = (), relocate: Sequence[str] = ()
+    tables: Sequence[Mapping[str, str]],
+    filters: Sequence[str] = (),
+    relocate: Sequence[str] = (),
+    *,
+    names: Sequence[str] = (),
 ) -> Experiment:
     """The experiment that measures tables, as the command line names them.
 
@@ -191,11 +198,12 @@ def of_tables(
         tables: Of each, the keys of a definition.
         filters: SQL.
         relocate: OLD=NEW, two prefixes of locations.
+        names: What the tables are called; by default their names in a catalog, or their places.
 
     Raises:
         ConfigError: `relocate` is not OLD=NEW.
     """
-    names = [each.get("table", each["path"]) for each in tables]
+    names = names or [each.get("table", each["path"]) for each in tables]
     moved = dict(_pair(text) for text in relocate)
     values: dict[str, Any] = {
         "name": Path(names[0]).name.removesuffix(".metadata.json") or "table",

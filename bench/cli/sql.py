@@ -10,7 +10,7 @@ import duckdb
 import icebench
 from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
-from icebench.bench.cli.naming import open_table, split_name, table_options
+from icebench.bench.cli.naming import open_table, split_catalog, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.quantities import count
@@ -26,7 +26,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 @click.command("sql")
 @click.argument("query", metavar="QUERY")
-@click.argument("tables", metavar="[NAME=]TABLE...", nargs=-1, shell_complete=complete_each_table)
+@click.argument("tables", metavar="[CATALOG] [NAME=]TABLE...", nargs=-1, shell_complete=complete_each_table)
 @table_options
 @click.option(
     "--format",
@@ -42,8 +42,8 @@ def sql(
 ) -> int:
     """Answer QUERY, a select in DuckDB's SQL, over tables that the engine plans and reads, with counters of that work.
 
-    TABLE is a table's directory or one of its metadata.json files; with --catalog, its name there. In the query it has
-    the last part of its name, or NAME. Columns and filters go into the plan.
+    TABLE is a table's directory or one of its metadata.json files; after CATALOG, or with --catalog, its name there. In
+    the query it has its name there, the last part of it, or NAME. Columns and filters go into the plan.
     """
     counters = icebench.Counters()
     with duckdb.connect(config=_CLOSED) as connection:
@@ -69,17 +69,28 @@ def _register(
     warehouse: str | None,
     counters: icebench.Counters,
 ) -> None:
-    """Make each table a view of the connection."""
+    """Make each table a view of the connection; one with a namespace also in a schema of that name."""
     taken: dict[str, str] = {}
+    if catalog is None:
+        catalog, tables = split_catalog(tables)
     for given in tables:
         name, place = split_name(given)
         table, _ = open_table((place,), catalog, warehouse)
-        name = name or table.name.rpartition(".")[2]
+        namespace, _, own = table.name.rpartition(".")
+        name = name or own
         if name.lower() in taken:
             both = f"{taken[name.lower()]} and {given} are both {name!r}"
             raise ConfigError(f"{both}; name one with NAME=TABLE", path="TABLE")
         taken[name.lower()] = given
         table.scan(counters=counters).to_duckdb(connection).create_view(name)
+        if namespace and catalog is not None:
+            schema, view, plain = map(_identifier, (namespace, own, name))
+            connection.execute(f"create schema if not exists {schema}")
+            connection.execute(f"create or replace view {schema}.{view} as from main.{plain}")
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: ANN401 - a pyarrow.Table, which has no types

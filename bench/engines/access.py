@@ -83,7 +83,15 @@ class TableAccess:
             self._secrets.update(secrets_of(found.options))
         return found
 
-    def open(self, catalog: str, name: str, warehouse: str | None, metadata_location: str = "") -> str:
+    def open(
+        self,
+        catalog: str,
+        name: str,
+        warehouse: str | None,
+        metadata_location: str = "",
+        *,
+        catalog_name: str | None = None,
+    ) -> str:
         """Look a table up in its catalog.
 
         Args:
@@ -91,6 +99,7 @@ class TableAccess:
             name: The table's there.
             warehouse: Of an SQL catalog.
             metadata_location: The metadata file that is to be measured; empty for the current one.
+            catalog_name: Of a catalog that shares an SQL database.
 
         Returns:
             That metadata file.
@@ -98,7 +107,7 @@ class TableAccess:
         Raises:
             EngineError: There is no such table.
         """
-        opened = icebench.load_catalog(catalog, warehouse=warehouse)
+        opened = icebench.load_catalog(catalog, warehouse=warehouse, name=catalog_name)
         table = opened.load_table(name)
         scheme = scheme_of(table.location)
         location = metadata_location or table.metadata_location

@@ -170,6 +170,7 @@ class TableWorkload(Workload):
             files that open without.
         table: The name there.
         warehouse: Of an SQL catalog.
+        catalog_name: Of one that shares an SQL database.
     """
 
     gives: ClassVar[Gives] = Gives.TABLE
@@ -181,6 +182,7 @@ class TableWorkload(Workload):
     catalog: str | None = None
     table: str = ""
     warehouse: str | None = None
+    catalog_name: str | None = None
     name: str = "table"
 
     @property
@@ -193,13 +195,22 @@ class TableWorkload(Workload):
         if "catalog" not in given:
             return cls(path=values.text("path"), relocate=relocate)
         catalog, table = values.text("catalog"), values.text("table")
-        path, warehouse = (values.text(key) if key in given else None for key in ("path", "warehouse"))
+        path, warehouse, name = (
+            values.text(key) if key in given else None for key in ("path", "warehouse", "catalog_name")
+        )
         if without_secrets(catalog) != catalog:
             advice = "put it into .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI, and give the name"
             raise ConfigError(
                 f"the address has a secret, which a run's file would show; {advice}", path=values.at("catalog")
             )
-        return cls(path=path or "", relocate=relocate, catalog=catalog, table=table, warehouse=warehouse)
+        return cls(
+            path=path or "",
+            relocate=relocate,
+            catalog=catalog,
+            table=table,
+            warehouse=warehouse,
+            catalog_name=name,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

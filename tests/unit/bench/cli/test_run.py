@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
+import icebench
 from icebench.bench.cli import run as command
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.run import arguments, confirm, of_queries, of_tables, own_name
@@ -28,6 +30,19 @@ from tests.unit.bench.report.sample_run import sample_run
 
 def finished(path: Path) -> Finished:
     return Finished(path=path, run=read_run(path))
+
+
+def test_a_table_of_the_only_catalog_of_a_database(tmp_path: Path) -> None:
+    """It needs no name; the run is called as the table is."""
+    database = f"sqlite:///{tmp_path}/c.db"
+    catalog = icebench.load_catalog(database, warehouse=str(tmp_path / "wh"), name="mine")
+    rows = pa.table({"id": [1, 2, 3]})
+    catalog.create_table("shop.orders", rows.schema).append(rows)
+    command = ["--results", tmp_path, "run", "--catalog", database, "--table", "shop.orders", "--only", "icebench"]
+    assert exit_code(*command, "--only", "planning", "--filter", "id = 1", "--repetitions", 1) == 0
+    (run,) = (tmp_path / "runs").glob("*-shop.orders.jsonl")
+    assert read_run(run).experiment == "shop.orders"
+    assert exit_code(*command, "--catalog-name", "other", "--dry-run") != 0
 
 
 def test_the_command_line_says_which_tables() -> None:

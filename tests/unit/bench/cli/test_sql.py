@@ -114,6 +114,20 @@ def test_tables_by_names(table: icebench.Table, tmp_path: Path, capsys: pytest.C
     assert "no table was read" in capsys.readouterr().out
 
 
+def test_a_catalog_comes_before_names_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = f"sqlite:///{tmp_path}/c.db"
+    catalog = icebench.load_catalog(database, warehouse=str(tmp_path / "wh"), name="mine")
+    for name, values in (("shop.orders", [1, 2, 3]), ("shop.users", [2])):
+        rows = pa.table({"id": values})
+        catalog.create_table(name, rows.schema).append(rows)
+    query = "select sum(o.id) s from shop.orders o join users u on o.id = u.id"
+    assert exit_code("sql", query, database, "shop.orders", "shop.users", "--format", "csv") == 0
+    assert capsys.readouterr().out.split() == ["s", "2"]
+    for name in ("shop.orders", "o"):
+        assert exit_code("sql", f"select count(*) n from {name}", database, "o=shop.orders", "--format", "csv") == 0
+        assert capsys.readouterr().out.split() == ["n", "3"]
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
