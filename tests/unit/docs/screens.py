@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ from rich.console import Console
 
 import icebench
 from icebench.bench.advise import trial
-from icebench.bench.tables.table_builder import build_table
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.main import main
 from icebench.bench.cli.terminal import Terminal
+from icebench.bench.tables.table_builder import build_table
 from tests.unit.bench.cli.test_main import write_run
 from tests.unit.bench.test_doctor import Healthy
 
@@ -137,6 +138,7 @@ class Home:
 
     def screen(self, command: str, width: int) -> list[str]:
         """What a terminal of that width shows of a command, without spaces at the ends of lines."""
+        self._reseed(BATCHES + 2)
         file = _Screen()
         consoles = (StillConsole(file=file, width=width, height=1000, force_terminal=True, **_PLAIN) for _ in "oe")
         with pytest.MonkeyPatch.context() as patch:
@@ -164,13 +166,29 @@ def home() -> Iterator[Home]:
         patch.chdir(PLACE)
         patch.setattr("icebench.bench.cli.doctor.Machine", Healthy)
         patch.setattr("icebench.bench.cli.maintain.RunProgress", lambda _: nullcontext(_Still().update))
-        patch.setattr(trial, "build_table", lambda *args, **named: {**build_table(*args, **named), "seconds": BUILD_SECONDS})
+        patch.setattr(trial, "build_table", _built_in_no_time)
+        patch.setattr(trial, "tempfile", SimpleNamespace(TemporaryDirectory=_trials))
         try:
             found = Home(patch)
             found.fill()
             yield found
         finally:
             shutil.rmtree(PLACE)
+
+
+def _built_in_no_time(*args: Any, **named: Any) -> dict[str, Any]:
+    return {**build_table(*args, **named), "seconds": BUILD_SECONDS}
+
+
+@contextmanager
+def _trials(**_: str) -> Iterator[str]:
+    """The directory of trials of layouts, whose name is in sizes as that of the table is."""
+    found = PLACE / "trials"
+    found.mkdir()
+    try:
+        yield str(found)
+    finally:
+        shutil.rmtree(found)
 
 
 def _rows(number: int) -> pa.Table:
