@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,7 @@ class Home:
 
     def screen(self, command: str, width: int) -> list[str]:
         """What a terminal of that width shows of a command, without spaces at the ends of lines."""
+        self._reseed(BATCHES + 2)
         file = _Screen()
         consoles = (StillConsole(file=file, width=width, height=1000, force_terminal=True, **_PLAIN) for _ in "oe")
         with pytest.MonkeyPatch.context() as patch:
@@ -165,6 +167,7 @@ def home() -> Iterator[Home]:
         patch.setattr("icebench.bench.cli.doctor.Machine", Healthy)
         patch.setattr("icebench.bench.cli.maintain.RunProgress", lambda _: nullcontext(_Still().update))
         patch.setattr(trial, "build_table", _built_in_no_time)
+        patch.setattr(trial, "tempfile", SimpleNamespace(TemporaryDirectory=_trials))
         try:
             found = Home(patch)
             found.fill()
@@ -173,8 +176,19 @@ def home() -> Iterator[Home]:
             shutil.rmtree(PLACE)
 
 
-def _built_in_no_time(*arguments: Any, **named: Any) -> dict[str, Any]:
-    return {**build_table(*arguments, **named), "seconds": BUILD_SECONDS}
+def _built_in_no_time(*args: Any, **named: Any) -> dict[str, Any]:
+    return {**build_table(*args, **named), "seconds": BUILD_SECONDS}
+
+
+@contextmanager
+def _trials(**_: str) -> Iterator[str]:
+    """The directory of trials of layouts, whose name is in sizes as that of the table is."""
+    found = PLACE / "trials"
+    found.mkdir()
+    try:
+        yield str(found)
+    finally:
+        shutil.rmtree(found)
 
 
 def _rows(number: int) -> pa.Table:
