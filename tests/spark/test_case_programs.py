@@ -34,9 +34,10 @@ def test_a_program_gives_the_rows_of_the_engine_that_is_measured(
     asked = [quoted_of(engine, location, filter, cache) for filter in FILTERS for cache in ("cold", "warm")]
     script = resolve_name(entry.scripts)["scan"]
     found = answers(name, [(program(script, each, conf), each.query) for each in asked], tmp_path)
+    handle = engine.open(location)
+    right = {filter: engine.checksum(handle, COLUMNS, engine.compile(handle, filter)) for filter in FILTERS}
     for each, (checksum, rows) in zip(asked, found, strict=True):
-        handle = engine.open(location)
-        expected = engine.checksum(handle, COLUMNS, engine.compile(handle, each.filter))
+        expected = right[each.filter]
         assert decode_checksum(checksum).difference(expected) is None
         assert rows == expected.rows
 

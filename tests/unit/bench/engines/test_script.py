@@ -67,9 +67,10 @@ def test_a_program_gives_the_rows_of_the_engine_that_is_measured(name: str, tmp_
     asked = [quoted_of(engine, location, filter, cache) for filter in FILTERS for cache in ("cold", "warm")]
     programs = [program(script, each, {}) for each in asked]
     found = answers(name, [(text, each.query) for text, each in zip(programs, asked, strict=True)], tmp_path)
+    handle = engine.open(location)
+    right = {filter: engine.checksum(handle, COLUMNS, engine.compile(handle, filter)) for filter in FILTERS}
     for each, (checksum, rows) in zip(asked, found, strict=True):
-        handle = engine.open(location)
-        expected = engine.checksum(handle, COLUMNS, engine.compile(handle, each.filter))
+        expected = right[each.filter]
         assert decode_checksum(checksum).difference(expected) is None
         assert rows == expected.rows
     assert not any("icebench." in text for text in programs if name != "icebench")
