@@ -135,6 +135,7 @@ def connected(access: Access = LOCAL) -> duckdb.DuckDBPyConnection:
         EngineMissing: It cannot read there.
     """
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
         connection.execute(f"LOAD '{_extension(package)}'")
     if access.scheme:

@@ -88,6 +88,7 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
             connection = import_module("duckdb").connect()
         except ImportError as error:
             raise EngineMissing("its scans are queried by DuckDB: pip install 'icebench[peers]'") from error
+        connection.execute("SET enable_progress_bar = false")
         for name, location in locations.items():
             self.open(location).scan().to_duckdb(connection).create_view(name)
         return connection

@@ -179,6 +179,7 @@ class ReferenceAnswers:
             settings["temp_directory"] = str(folder / "spilled")
             self._connection = self._duckdb.connect(str(folder / "rows.duckdb"), config=settings)
         self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET enable_progress_bar = false")
 
     def add_files(self, name: str, paths: Iterable[Path]) -> None:
         """Let queries find the rows of Parquet files under a name."""

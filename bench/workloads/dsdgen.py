@@ -108,6 +108,7 @@ def tpcds_database(path: Path | None = None) -> Any:  # noqa: ANN401 - DuckDB's 
     connection = duckdb.connect() if path is None else duckdb.connect(str(path))
     extension = folder / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
     connection.execute(f"LOAD '{extension}'")
+    connection.execute("SET enable_progress_bar = false")
     return connection
 
 
