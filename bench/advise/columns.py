@@ -1,7 +1,7 @@
 """Column lifecycle: what each column costs, which ones queries use, and what follows from that.
 
 Only metadata is changed, and only what a reader cannot notice: metrics modes, and the order of columns. Dropping a
-column and rewriting its type are proposed, for people to decide.
+column is proposed, for people to decide.
 """
 
 from __future__ import annotations
@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 import icebench
 from icebench.bench.advise.queries import Query, logged_queries, read_queries
@@ -23,9 +19,6 @@ _METRICS = "write.metadata.metrics."
 _MAX_INFERRED = f"{_METRICS}max-inferred-column-defaults"
 _DEFAULT_INFERRED = 100
 _KEYS = "icebench.clustering.keys"
-_INT = (-(2**31), 2**31 - 1)
-_DIGITS = (9, 18)
-"""Decimals of up to that many digits are stored in 4 and in 8 bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +51,7 @@ class Proposal:
     """A change that the use of columns suggests.
 
     Args:
-        change: ``metrics``, ``order``, ``drop`` or ``type``.
+        change: ``metrics``, ``order`` or ``drop``.
         column: Which.
         why: Figures.
         saved_data_bytes: Of data files, once they are rewritten; the most that it can be.
@@ -146,7 +139,7 @@ def filtered_shares(table: icebench.Table, queries: Sequence[Query]) -> dict[str
 
 def propose(table: icebench.Table, uses: Sequence[ColumnUse]) -> list[Proposal]:
     """What the use suggests, by kind."""
-    return [*_metrics(table, uses), *_order(table, uses), *_drops(uses), *_types(table, uses)]
+    return [*_metrics(table, uses), *_order(table, uses), *_drops(uses)]
 
 
 def apply_proposals(table: icebench.Table, proposals: Sequence[Proposal]) -> int:
@@ -220,43 +213,3 @@ def _drops(uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
                 saved_data_bytes=each.data_bytes,
                 saved_statistics_bytes=each.statistics_bytes,
             )
-
-
-def _types(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
-    """Narrower types that hold the bounds of all files. Iceberg only widens types, so it takes another column."""
-    schema = table.schema()
-    wide = [each for each in uses if each.type == "long" or each.type.startswith("decimal")]
-    metrics = table.inspect.data_files()["readable_metrics"].combine_chunks()
-    for each in wide:
-        bounds = _bounds(metrics, each.name)
-        if bounds is None:
-            continue
-        low, high = bounds
-        type_ = schema.find(each.name).type
-        narrower = None
-        if isinstance(type_, icebench.DecimalType):
-            digits = max(len(str(abs(int(value.scaleb(type_.scale))))) for value in (low, high))
-            fitting = [most for most in _DIGITS if digits <= most < type_.precision]
-            narrower = f"decimal({fitting[0]}, {type_.scale})" if fitting else None
-        elif _INT[0] <= low and high <= _INT[1]:
-            narrower = "int"
-        if narrower is not None:
-            yield Proposal(
-                change="type",
-                column=each.name,
-                why=f"all values are from {low} to {high}: {narrower} holds them",
-                saved_data_bytes=each.data_bytes // 2,
-            )
-
-
-def _bounds(metrics: pa.Array, name: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value, if every file with values has exact bounds."""
-    if name not in {field.name for field in metrics.type}:
-        return None
-    own = metrics.field(name)
-    low, high = own.field("lower_bound"), own.field("upper_bound")
-    empty = pc.equal(own.field("value_count"), own.field("null_value_count"))
-    if not len(own) or not pc.all(pc.or_(pc.fill_null(empty, False), pc.and_(low.is_valid(), high.is_valid()))).as_py():
-        return None
-    least, most = pc.min(low).as_py(), pc.max(high).as_py()
-    return None if least is None else (least, most)

@@ -204,10 +204,9 @@ def columns(
     execute: bool,
     as_json: bool,
 ) -> int:
-    """Show what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
+    """Show what each column costs and which ones queries use; propose metrics modes, order, and what to drop.
 
-    Queries come from SQL, from scan reports, or as names of columns. Dropping a column and narrowing its type are only
-    proposed.
+    Queries come from SQL, from scan reports, or as names of columns. Dropping a column is only proposed.
     """
     if bool(queries) + bool(scans) + bool(used) != 1:
         raise click.UsageError("say what queries use: one of --queries, --scans and --used")
