@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import icebench
-from icebench.bench.advise.queries import Query, logged_queries, read_queries
+from icebench.bench.advise.queries import Queries, Query, Unused, logged_queries, read_queries
 from icebench.bench.definition import one_of
 from icebench.bench.errors import ConfigError
 
@@ -67,6 +67,22 @@ class Proposal:
     properties: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ColumnAdvice:
+    """What is known of a table's columns.
+
+    Args:
+        uses: Most expensive first.
+        proposals: What follows from the uses.
+        not_understood: Queries that are not counted. Where there are any, nothing is proposed that rests on a column
+            not being used.
+    """
+
+    uses: tuple[ColumnUse, ...]
+    proposals: tuple[Proposal, ...]
+    not_understood: tuple[Unused, ...] = ()
+
+
 def examine_columns(
     table: icebench.Table,
     *,
@@ -74,28 +90,28 @@ def examine_columns(
     scans: Path | None = None,
     used: Sequence[str] = (),
     deep: bool = False,
-) -> tuple[list[ColumnUse], list[Proposal]]:
+) -> ColumnAdvice:
     """The use of columns by SQL, by scan reports, or by filters on columns that are named; and what follows from it.
 
     Raises:
         ConfigError: A file cannot be read, or has no query of the table; a name that no column has.
     """
-    asked: Sequence[Query]
     try:
         if queries is not None:
-            asked = read_queries(queries, table).queries
+            asked = read_queries(queries, table)
         elif scans is not None:
-            asked = logged_queries(scans.read_text(encoding="utf-8").splitlines(), table, path=str(scans)).queries
+            asked = logged_queries(scans.read_text(encoding="utf-8").splitlines(), table, path=str(scans))
         else:
             known = set(table.schema().name_of.values())
             for name in used:
                 one_of(name, known, "column", "--used")
             # Nothing is known of what else is read.
-            asked = [Query(name="used", columns=tuple(known), equalities=tuple(used))]
+            asked = Queries(queries=(Query(name="used", columns=tuple(known), equalities=tuple(used)),))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", path=str(queries or scans)) from error
-    uses = column_uses(table, table.maintenance.profile(deep=deep), asked)
-    return uses, propose(table, uses)
+    uses = column_uses(table, table.maintenance.profile(deep=deep), asked.queries)
+    proposals = propose(table, uses, knows_all_queries=not asked.not_understood)
+    return ColumnAdvice(uses=tuple(uses), proposals=tuple(proposals), not_understood=asked.not_understood)
 
 
 def column_uses(table: icebench.Table, profile: icebench.TableProfile, queries: Sequence[Query]) -> list[ColumnUse]:
@@ -137,8 +153,17 @@ def filtered_shares(table: icebench.Table, queries: Sequence[Query]) -> dict[str
     return found
 
 
-def propose(table: icebench.Table, uses: Sequence[ColumnUse]) -> list[Proposal]:
-    """What the use suggests, by kind."""
+def propose(table: icebench.Table, uses: Sequence[ColumnUse], *, knows_all_queries: bool = True) -> list[Proposal]:
+    """What the use suggests, by kind.
+
+    Args:
+        table: Whose columns they are.
+        uses: Of the columns.
+        knows_all_queries: False: a column may be used without being known to be, and only what speeds up known uses is
+            proposed.
+    """
+    if not knows_all_queries:
+        return list(_order(table, uses))
     return [*_metrics(table, uses), *_order(table, uses), *_drops(uses)]
 
 

@@ -206,16 +206,21 @@ def columns(
 ) -> int:
     """Show what each column costs and which ones queries use; propose metrics modes, order, and what to drop.
 
-    Queries come from SQL, from scan reports, or as names of columns. Dropping a column is only proposed.
+    Queries come from SQL, from scan reports, or as names of columns. Dropping a column is only proposed. A statement
+    that is not understood may use any column: then no metrics mode and no drop is proposed, and the exit code is 1.
     """
     if bool(queries) + bool(scans) + bool(used) != 1:
         raise click.UsageError("say what queries use: one of --queries, --scans and --used")
-    uses, proposals = examine_columns(table, queries=queries, scans=scans, used=used, deep=deep)
+    advice = examine_columns(table, queries=queries, scans=scans, used=used, deep=deep)
     if as_json:
-        found = {"columns": [asdict(each) for each in uses], "proposals": [asdict(each) for each in proposals]}
+        found = {
+            "columns": [asdict(each) for each in advice.uses],
+            "proposals": [asdict(each) for each in advice.proposals],
+            "not_understood": [asdict(each) for each in advice.not_understood],
+        }
         context.terminal.out.print(json.dumps(found), markup=False, soft_wrap=True)
     else:
-        for use in uses[:_SHOWN_LOCATIONS]:
+        for use in advice.uses[:_SHOWN_LOCATIONS]:
             needed = f", {', '.join(use.needed)} key" if use.needed else ""
             text = (
                 f"{use.data_bytes:>16,} bytes of data, {use.statistics_bytes:>9,} of metrics "
@@ -223,14 +228,18 @@ def columns(
                 f"read by {use.read:.0%}, filtered by {use.filtered:.0%}{needed}"
             )
             _line(context, use.name, text)
-        for each in proposals:
+        for each in advice.proposals:
             saved = f"; saves up to {each.saved_data_bytes:,} bytes of data, {each.saved_statistics_bytes:,} of metrics"
             _line(context, f"{each.change} {each.column}", each.why + saved)
+    for left in advice.not_understood:
+        _line_on_err(context, f"not understood: {left}")
+    if advice.not_understood:
+        _line_on_err(context, "no metrics mode and no drop is proposed: these statements may use any column")
     if execute:
-        _line(context, "changes made", str(apply_proposals(table, proposals)))
-    elif proposals:
+        _line(context, "changes made", str(apply_proposals(table, advice.proposals)))
+    elif advice.proposals:
         context.terminal.err.print("nothing was changed; --execute changes metrics modes and the order of columns")
-    return 0
+    return 1 if advice.not_understood else 0
 
 
 @maintain.command("rewrite-position-deletes")
@@ -411,6 +420,10 @@ def _print_result(context: Context, done: object) -> None:
 
 def _line(context: Context, label: str, value: str) -> None:
     context.terminal.out.print(f"{label:<32}{value}".rstrip(), markup=False, highlight=False, soft_wrap=True)
+
+
+def _line_on_err(context: Context, text: str) -> None:
+    context.terminal.err.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _hint_at_delete(context: Context, found: Sequence[object], *, deletes: bool) -> None:

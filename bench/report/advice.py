@@ -90,10 +90,12 @@ def advice_lines(
             style="bold",
         )
     ]
-    unused = advice.queries.unused
-    notes = [f"not used: {left.query}: {left.text}: {left.reason}" for left in unused[:_SHOWN_UNUSED]]
+    unused = sorted(advice.queries.unused, key=lambda left: left.is_understood)
+    notes = [
+        f"{'not used' if left.is_understood else 'not understood, left out'}: {left}" for left in unused[:_SHOWN_UNUSED]
+    ]
     if len(unused) > _SHOWN_UNUSED:
-        notes.append(f"not used: {len(unused) - _SHOWN_UNUSED} more conditions (--json lists them)")
+        notes.append(f"not used: {len(unused) - _SHOWN_UNUSED} more (--json lists them)")
     if advice.queries.others:
         notes.append(f"left out: {advice.queries.others} statements that do not read the table")
     parts += [Text(line, style="dim", overflow="ellipsis") for line in notes]
@@ -226,7 +228,8 @@ def _findings(advice: Advice) -> Iterator[Finding]:
     if not advice.recommendations:
         yield Finding(statement="No layout that was tried is better than today's.")
     for left in advice.queries.unused:
-        yield Finding(statement=f"Not taken into account: {left.text} of {left.query}.", evidence=f"{left.reason}.")
+        what = "Not taken into account" if left.is_understood else "Not understood, and left out"
+        yield Finding(statement=f"{what}: {left.text} of {left.query}.", evidence=f"{left.reason}.")
 
 
 def _front(advice: Advice) -> Section | None:

@@ -205,6 +205,12 @@ def test_the_command(table: icebench.Table, tmp_path: Path, capsys: pytest.Captu
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) <= 14
     assert "not used: q2: " in shown[1]
+    script.write_text(f"select v from events where nope = 77; {SQL}")
+    assert exit_code(*opened, "--queries", script, "--minimize", "bytes") == 0
+    assert "not understood, left out: q1: nope: the table has no such column" in capsys.readouterr().out
+    assert exit_code(*opened, "--queries", script, "--minimize", "bytes", "--json") == 0
+    broken = json.loads(capsys.readouterr().out)
+    assert (broken["cost"], len(broken["queries"])) == (found["cost"], 2)
 
 
 def test_weights_are_of_all_queries() -> None:
