@@ -22,6 +22,7 @@ from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.maintenance.passes import Decision, run_pass
 from icebench.bench.maintenance.policy import Policy
+from icebench.engine.display import size_text
 
 Command = Callable[..., Any]
 _SHOWN_LOCATIONS = 20
@@ -175,8 +176,8 @@ def run(
         decisions.append(each)
         _line(context, f"{each.decision:<8}{each.action}", each.why)
         if each.gain_bytes or each.work_bytes:
-            costs = f"{each.work_bytes:,} bytes to move, {each.seconds:,.1f} s, ${each.dollars:,.4f}"
-            _line(context, "", f"saves {each.gain_bytes:,} bytes; {costs}")
+            costs = f"{size_text(each.work_bytes)} to move, {each.seconds:,.1f} s, ${each.dollars:,.4f}"
+            _line(context, "", f"{each.worth}; {costs}" if each.worth else costs)
         if log is not None:
             _append_to_log(log, table.name, each)
     if not execute and any(each.decision == "do" for each in decisions):

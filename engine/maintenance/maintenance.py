@@ -344,9 +344,7 @@ class Maintenance:
         subject = self.subject
         if counters is not None:
             subject = replace(subject, store=CountingStore(subject.store, counters))
-        return profile_table(
-            subject, snapshot, self.now_ms(), by_column=columns, deep=deep, sample_files=sample_files
-        )
+        return profile_table(subject, snapshot, self.now_ms(), by_column=columns, deep=deep, sample_files=sample_files)
 
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.

@@ -211,9 +211,9 @@ def test_the_command(table: icebench.Table, tmp_path: Path, capsys: pytest.Captu
     assert "not used: q2: " in shown[1]
     script.write_text(f"select v from events where nope = 77; {SQL}")
     assert exit_code(*opened, "--queries", script, "--minimize", "bytes") == 0
-    shown = capsys.readouterr().out
-    assert shown.splitlines()[0].endswith("modelled for local files")
-    assert "not understood, left out: q1: nope: the table has no such column" in shown
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].endswith("modelled for local files")
+    assert "not understood, left out: q1: nope: the table has no such column" in shown[1]
     assert exit_code(*opened, "--queries", script, "--minimize", "bytes", "--json") == 0
     broken = json.loads(capsys.readouterr().out)
     assert (broken["cost"], len(broken["queries"])) == (found["cost"], 2)
