@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,8 +12,8 @@ from icebench.bench.advise.estimate import Estimate, Estimator
 from icebench.bench.advise.planned import Reading
 from icebench.bench.advise.queries import Queries, Query
 from icebench.bench.advise.sample import Sample, take_sample
-from icebench.bench.advise.trial import Trial, try_layouts
-from icebench.bench.costs.object_store import GIGABYTE, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
+from icebench.bench.advise.trial import Trial, row_bytes_of_writers, try_layouts
+from icebench.bench.costs.object_store import GIGABYTE, LOCAL, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
 from icebench.bench.layouts.layout import Layout
 from icebench.engine.display import count_text, html_fold, html_table, printable
 
@@ -25,6 +25,8 @@ _TRIALS = 5
 _LEAST_GAIN = 0.05
 """A layout that saves less is not advised: it is within what a rewrite may change by itself."""
 _SURE, _LIKELY = 0.1, 0.3
+_ALIKE = 0.05
+"""Layouts whose costs differ by less are much the same."""
 _MACHINE_DOLLARS_PER_HOUR = 0.192
 """m5.xlarge, on demand, us-east-1."""
 
@@ -84,6 +86,7 @@ class Recommendation:
         worst: The same at the upper end of what the sample leaves open.
         rewrite: What the change takes.
         data_bytes: Of the table with it.
+        files: Data files of the table with it, about.
         break_even_days: Until the seconds of the rewrite have been saved by queries; None if they save none.
         confidence: ``measured`` on all rows, or ``high``, ``medium`` and ``low`` by how much of the gain the sample
             leaves open.
@@ -98,6 +101,7 @@ class Recommendation:
     worst: float
     rewrite: Rewrite
     data_bytes: float
+    files: float
     break_even_days: float | None
     confidence: str
     trial: Trial
@@ -107,6 +111,10 @@ class Recommendation:
     def gain(self) -> float:
         """Share of today's cost that is saved."""
         return 1 - self.after / self.before if self.before else 0.0
+
+    def is_much_like(self, best: Recommendation) -> bool:
+        """Whether queries gain no more by the best one: the costs are within a twentieth, or their intervals meet."""
+        return self.after <= max(best.after * (1 + _ALIKE), best.worst)
 
     @property
     def worse(self) -> tuple[Effect, ...]:
@@ -127,6 +135,7 @@ class Advice:
         sample_rows: Rows that were drawn.
         table_rows: Of the table, about.
         data_bytes: Of its data files.
+        files: Its data files.
         tried: Layouts that were modelled.
         recommendations: None of which another beats in all of cost, rewrite and storage; the best first. Empty: today's
             layout is as good as any that was found.
@@ -140,6 +149,7 @@ class Advice:
     sample_rows: int
     table_rows: float
     data_bytes: float
+    files: int
     tried: int
     recommendations: tuple[Recommendation, ...]
 
@@ -173,7 +183,7 @@ def advise(
     Args:
         table: Its current snapshot is read.
         queries: What is asked of it.
-        options: How to look.
+        options: How to look; by default for where the table is (`profile_of`).
         progress: Called at each step.
 
     Raises:
@@ -181,7 +191,7 @@ def advise(
         EngineError: It cannot be read.
         Disagreement: A trial found other rows than another.
     """
-    options = options or Options()
+    options = options or Options(profile=profile_of(table))
     progress("sample")
     sample = take_sample(table, rows=options.sample_rows, read_bytes=options.sample_bytes, seed=options.seed)
     today = tuple(sample.stored.reading(query) for query in queries.queries)
@@ -207,9 +217,16 @@ def advise(
         sample_rows=sample.rows.num_rows,
         table_rows=sample.table_rows,
         data_bytes=sample.data_bytes,
+        files=len(sample.stored.sizes),
         tried=len(found),
         recommendations=_front(better),
     )
+
+
+def profile_of(table: icebench.Table) -> Profile:
+    """Where a table's files are: on a local file system, or in an object store of the same region."""
+    scheme, separator, _ = table.location.partition(":")
+    return LOCAL if not separator or scheme == "file" or len(scheme) == 1 else SAME_REGION
 
 
 def mean(readings: Sequence[Reading], queries: Queries, options: Options) -> float:
@@ -249,13 +266,14 @@ def _proved(
     sample = estimator.sample
     as_it_is = replace(todays_layout(sample.table), sort=())
     baseline, *trials = try_layouts([as_it_is, *(each.layout for each in chosen)], sample, queries.queries)
+    writers = {} if sample.is_whole else row_bytes_of_writers(as_it_is, sample)
     made = []
     for estimate, trial in zip(chosen, trials, strict=True):
-        known = replace(estimate, ratios=_ratios(trial, baseline))
+        known = replace(estimate, ratios=_ratios(trial, baseline, writers, sample.rows.num_rows))
         after = trial.readings if sample.is_whole else tuple(estimator.readings(known))
         worst = trial.readings if sample.is_whole else tuple(estimator.worst(known))
         effects = zip(queries.queries, today, after, worst, strict=True)
-        data_bytes = sample.data_bytes * trial.data_bytes / baseline.data_bytes
+        data_bytes = trial.data_bytes if sample.is_whole else estimator.data_bytes(known)
         rewrite = _rewrite(sample, trial, data_bytes, estimate.all_files, options)
         in_seconds = replace(options, minimize="seconds")
         saved = mean(today, queries, in_seconds) - mean(after, queries, in_seconds)
@@ -267,6 +285,7 @@ def _proved(
             worst=mean(worst, queries, options),
             rewrite=rewrite,
             data_bytes=data_bytes,
+            files=trial.files if sample.is_whole else estimate.all_files,
             break_even_days=rewrite.seconds / (saved * options.queries_per_day) if saved > 0 else None,
             confidence="measured",
             trial=trial,
@@ -275,10 +294,33 @@ def _proved(
     return made
 
 
-def _ratios(trial: Trial, baseline: Trial) -> dict[str, float]:
-    """How the bytes of each column change with the order of rows."""
+def _ratios(
+    trial: Trial, baseline: Trial, writers: Mapping[str, tuple[float, float]], sample_rows: int
+) -> dict[str, float]:
+    """Bytes of each column as multiples of what they are today, by the order of rows and by the writer."""
     known = baseline.column_bytes
-    return {name: size / known[name] for name, size in trial.column_bytes.items() if known[name]}
+    return {
+        name: _row_bytes(size / sample_rows, known[name] / sample_rows, writers[name][0]) / writers[name][1]
+        for name, size in trial.column_bytes.items()
+        if name in writers and known[name]
+    }
+
+
+def _row_bytes(trial: float, baseline: float, unsampled: float) -> float:
+    """Bytes per row that a column has in a layout of the table.
+
+    The rows of a sample have gaps, so that a column in order takes more per row than in the table. Without order gaps
+    make no difference: then the trial's own bytes hold.
+
+    Args:
+        trial: In the layout of the sample.
+        baseline: In the sample in today's order.
+        unsampled: In today's order without gaps.
+    """
+    gaps, lost_order = baseline - unsampled, trial - baseline
+    if gaps <= 0 or lost_order <= 0:
+        return trial * unsampled / baseline
+    return trial - max(0.0, gaps - lost_order)
 
 
 def _confidence(found: Recommendation) -> str:

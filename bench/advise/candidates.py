@@ -125,11 +125,12 @@ def layout_of(
     """A layout, named by what it is."""
     words = [f"{how} by {', '.join(columns)}" for how, columns in order.items()]
     words += [f"partitioned by {', '.join(map(term_text, partition))}"] if partition else []
+    words = words or ["compaction"]
     for name, what in ((TARGET_SIZE, "files"), (ROW_GROUP_SIZE, "row groups")):
         size = (properties or {}).get(name)
         words += [f"{what} of {int(size) >> 20} MiB"] if size else []
     return Layout(
-        name="; ".join(words) or "compacted",
+        name="; ".join(words),
         partition=partition,
         sort=tuple(Term(column=column) for column in order.get("sort", ())),
         zorder=tuple(order.get("zorder", ())),

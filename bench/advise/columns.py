@@ -1,7 +1,7 @@
 """Column lifecycle: what each column costs, which ones queries use, and what follows from that.
 
 Only metadata is changed, and only what a reader cannot notice: metrics modes, and the order of columns. Dropping a
-column and rewriting its type are proposed, for people to decide.
+column is proposed, for people to decide.
 """
 
 from __future__ import annotations
@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 import icebench
-from icebench.bench.advise.queries import Query, logged_queries, read_queries
+from icebench.bench.advise.queries import Queries, Query, Unused, logged_queries, read_queries
 from icebench.bench.definition import one_of
 from icebench.bench.errors import ConfigError
 
@@ -23,9 +19,6 @@ _METRICS = "write.metadata.metrics."
 _MAX_INFERRED = f"{_METRICS}max-inferred-column-defaults"
 _DEFAULT_INFERRED = 100
 _KEYS = "icebench.clustering.keys"
-_INT = (-(2**31), 2**31 - 1)
-_DIGITS = (9, 18)
-"""Decimals of up to that many digits are stored in 4 and in 8 bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +51,7 @@ class Proposal:
     """A change that the use of columns suggests.
 
     Args:
-        change: ``metrics``, ``order``, ``drop`` or ``type``.
+        change: ``metrics``, ``order`` or ``drop``.
         column: Which.
         why: Figures.
         saved_data_bytes: Of data files, once they are rewritten; the most that it can be.
@@ -74,6 +67,22 @@ class Proposal:
     properties: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ColumnAdvice:
+    """What is known of a table's columns.
+
+    Args:
+        uses: Most expensive first.
+        proposals: What follows from the uses.
+        not_understood: Queries that are not counted. Where there are any, nothing is proposed that rests on a column
+            not being used.
+    """
+
+    uses: tuple[ColumnUse, ...]
+    proposals: tuple[Proposal, ...]
+    not_understood: tuple[Unused, ...] = ()
+
+
 def examine_columns(
     table: icebench.Table,
     *,
@@ -81,28 +90,28 @@ def examine_columns(
     scans: Path | None = None,
     used: Sequence[str] = (),
     deep: bool = False,
-) -> tuple[list[ColumnUse], list[Proposal]]:
+) -> ColumnAdvice:
     """The use of columns by SQL, by scan reports, or by filters on columns that are named; and what follows from it.
 
     Raises:
         ConfigError: A file cannot be read, or has no query of the table; a name that no column has.
     """
-    asked: Sequence[Query]
     try:
         if queries is not None:
-            asked = read_queries(queries, table).queries
+            asked = read_queries(queries, table)
         elif scans is not None:
-            asked = logged_queries(scans.read_text(encoding="utf-8").splitlines(), table, path=str(scans)).queries
+            asked = logged_queries(scans.read_text(encoding="utf-8").splitlines(), table, path=str(scans))
         else:
             known = set(table.schema().name_of.values())
             for name in used:
                 one_of(name, known, "column", "--used")
             # Nothing is known of what else is read.
-            asked = [Query(name="used", columns=tuple(known), equalities=tuple(used))]
+            asked = Queries(queries=(Query(name="used", columns=tuple(known), equalities=tuple(used)),))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", path=str(queries or scans)) from error
-    uses = column_uses(table, table.maintenance.profile(deep=deep), asked)
-    return uses, propose(table, uses)
+    uses = column_uses(table, table.maintenance.profile(deep=deep), asked.queries)
+    proposals = propose(table, uses, knows_all_queries=not asked.not_understood)
+    return ColumnAdvice(uses=tuple(uses), proposals=tuple(proposals), not_understood=asked.not_understood)
 
 
 def column_uses(table: icebench.Table, profile: icebench.TableProfile, queries: Sequence[Query]) -> list[ColumnUse]:
@@ -144,9 +153,18 @@ def filtered_shares(table: icebench.Table, queries: Sequence[Query]) -> dict[str
     return found
 
 
-def propose(table: icebench.Table, uses: Sequence[ColumnUse]) -> list[Proposal]:
-    """What the use suggests, by kind."""
-    return [*_metrics(table, uses), *_order(table, uses), *_drops(uses), *_types(table, uses)]
+def propose(table: icebench.Table, uses: Sequence[ColumnUse], *, knows_all_queries: bool = True) -> list[Proposal]:
+    """What the use suggests, by kind.
+
+    Args:
+        table: Whose columns they are.
+        uses: Of the columns.
+        knows_all_queries: False: a column may be used without being known to be, and only what speeds up known uses is
+            proposed.
+    """
+    if not knows_all_queries:
+        return list(_order(table, uses))
+    return [*_metrics(table, uses), *_order(table, uses), *_drops(uses)]
 
 
 def apply_proposals(table: icebench.Table, proposals: Sequence[Proposal]) -> int:
@@ -220,43 +238,3 @@ def _drops(uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
                 saved_data_bytes=each.data_bytes,
                 saved_statistics_bytes=each.statistics_bytes,
             )
-
-
-def _types(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
-    """Narrower types that hold the bounds of all files. Iceberg only widens types, so it takes another column."""
-    schema = table.schema()
-    wide = [each for each in uses if each.type == "long" or each.type.startswith("decimal")]
-    metrics = table.inspect.data_files()["readable_metrics"].combine_chunks()
-    for each in wide:
-        bounds = _bounds(metrics, each.name)
-        if bounds is None:
-            continue
-        low, high = bounds
-        type_ = schema.find(each.name).type
-        narrower = None
-        if isinstance(type_, icebench.DecimalType):
-            digits = max(len(str(abs(int(value.scaleb(type_.scale))))) for value in (low, high))
-            fitting = [most for most in _DIGITS if digits <= most < type_.precision]
-            narrower = f"decimal({fitting[0]}, {type_.scale})" if fitting else None
-        elif _INT[0] <= low and high <= _INT[1]:
-            narrower = "int"
-        if narrower is not None:
-            yield Proposal(
-                change="type",
-                column=each.name,
-                why=f"all values are from {low} to {high}: {narrower} holds them",
-                saved_data_bytes=each.data_bytes // 2,
-            )
-
-
-def _bounds(metrics: pa.Array, name: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value, if every file with values has exact bounds."""
-    if name not in {field.name for field in metrics.type}:
-        return None
-    own = metrics.field(name)
-    low, high = own.field("lower_bound"), own.field("upper_bound")
-    empty = pc.equal(own.field("value_count"), own.field("null_value_count"))
-    if not len(own) or not pc.all(pc.or_(pc.fill_null(empty, False), pc.and_(low.is_valid(), high.is_valid()))).as_py():
-        return None
-    least, most = pc.min(low).as_py(), pc.max(high).as_py()
-    return None if least is None else (least, most)

@@ -39,7 +39,8 @@ class Estimate:
         shares: Share of the rows that those row groups have, of each query.
         spread: How far each share may be off, for the sample's sake; 0 where it has all rows.
         all_files: Of the layout.
-        ratios: Bytes of each column as a multiple of what they are today; 1 where nothing is known.
+        ratios: Bytes of each column as a multiple of what they are today, by the order of rows and by the writer; 1
+            where nothing is known.
     """
 
     layout: Layout
@@ -117,13 +118,21 @@ class Estimator:
         """What each query reads, in files and bytes."""
         return self._readings(estimate, estimate.shares)
 
+    def data_bytes(self, estimate: Estimate) -> float:
+        """Bytes of the data files: their columns, and what files have besides."""
+        besides = self.sample.data_bytes - sum(self.sample.stored.by_column.values())
+        return max(besides, 0.0) + sum(self._sizes(estimate).values())
+
     def worst(self, estimate: Estimate) -> list[Reading]:
         """The same at the upper end of what the sample leaves open."""
         return self._readings(estimate, np.clip(estimate.shares + estimate.spread, 0, 1))
 
+    def _sizes(self, estimate: Estimate) -> dict[str, float]:
+        """Bytes of each top-level column."""
+        return {name: size * estimate.ratios.get(name, 1.0) for name, size in self.sample.stored.by_column.items()}
+
     def _readings(self, estimate: Estimate, shares: Floats) -> list[Reading]:
-        stored = self.sample.stored
-        sizes = {name: size * estimate.ratios.get(name, 1.0) for name, size in stored.by_column.items()}
+        stored, sizes = self.sample.stored, self._sizes(estimate)
         return [
             Reading(
                 files=files,

@@ -99,6 +99,12 @@ class StoredColumns:
         """Bytes of each top-level column in all files."""
         return {name: float(self._bytes[:, place].sum()) for name, place in self._columns.items()}
 
+    def bytes_per_row(self, paths: Sequence[str]) -> dict[str, float]:
+        """Bytes of each top-level column for each row of some of the files."""
+        places = [self._places[path] for path in paths]
+        rows = max(int(self.records[places].sum()), 1)
+        return {name: float(self._bytes[places, place].sum()) / rows for name, place in self._columns.items()}
+
     def reading(self, query: Query) -> Reading:
         """What a query reads, by a real plan, and the statistics of row groups."""
         scan = self._table.scan(filter=query.filter)

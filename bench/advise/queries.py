@@ -2,7 +2,8 @@
 
 Of each query that reads the table, the conditions that concern it alone become one filter of the engine. A condition
 that a plan cannot use (it compares two tables, or computes) is listed with the reason: what advice does not take into
-account should be known.
+account should be known. A statement that is no SQL, or that names a column which the table does not have, is listed and
+left out: nobody knows what it reads.
 """
 
 from __future__ import annotations
@@ -33,9 +34,14 @@ _EQUALITIES = (exp.EQ, exp.In, exp.NullSafeEQ)
 _RANGES = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Like, exp.StartsWith)
 _SHOWN = 100
 _NO_SQL = "no SQL"
+_NO_COLUMN = "the table has no such column"
+_METADATA = ("_", "$")
+"""How names of metadata columns begin, such as ``_file`` and, of Trino, ``$path``."""
 _BEGIN = re.compile(
     r"(?:select|with|insert|create|drop|alter|update|delete|merge|set|call|pragma|copy|attach)\b", re.IGNORECASE
 )
+_READ_NOTHING = ("checkpoint", "clear", "deallocate", "install", "list", "reset", "start")
+"""Statements that sqlglot takes for expressions."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FROM_NUMBER: dict[str, Callable[[int], str]] = {
     "date": lambda days: (_EPOCH + timedelta(days)).date().isoformat(),
@@ -79,11 +85,22 @@ class Query:
 
 @dataclass(frozen=True, kw_only=True)
 class Unused:
-    """What of a query is not taken into account, and why."""
+    """What of a query is not taken into account, and why.
+
+    Args:
+        query: Its name.
+        text: The condition or statement.
+        reason: Why not.
+        is_understood: False: what the query reads is not known, and it is left out.
+    """
 
     query: str
     text: str
     reason: str
+    is_understood: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.query}: {self.text}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +116,11 @@ class Queries:
     def total_weight(self) -> float:
         """Of all queries."""
         return sum(query.weight for query in self.queries)
+
+    @property
+    def not_understood(self) -> tuple[Unused, ...]:
+        """What is said of the queries that are left out."""
+        return tuple(each for each in self.unused if not each.is_understood)
 
 
 def read_queries(path: Path, table: icebench.Table, *, name: str | None = None, dialect: str | None = None) -> Queries:
@@ -152,11 +174,11 @@ def _asked(
     others = 0
     for number, query in enumerate(queries, 1):
         left = len(reader.unused)
-        scans = list(reader.logged(query, f"q{number}", dialect))
+        scans = reader.understood(query, f"q{number}", dialect)
         found += scans if len(scans) == 1 else [replace(s, name=f"q{number}.{n}") for n, s in enumerate(scans, 1)]
         others += not scans and len(reader.unused) == left
     if not found:
-        broken = [each.reason for each in reader.unused if each.reason.startswith(_NO_SQL)]
+        broken = [str(each) for each in reader.unused if not each.is_understood]
         raise ConfigError(broken[0] if broken else f"no query reads a table {reader.name!r}", path=path)
     return Queries(queries=merged(found), unused=tuple(reader.unused), others=others)
 
@@ -211,11 +233,12 @@ def logged_queries(lines: Iterable[str], table: icebench.Table, *, path: str = "
         except (ValueError, KeyError, TypeError, SqlglotError) as error:
             raise ConfigError(f"line {number} reports no scan", path=path) from error
         if location == table.location:
-            found.append(reader.scan(f"s{number}", parts, columns))
+            found += reader.reported(f"s{number}", parts, columns)
         else:
             others += 1
     if not found:
-        raise ConfigError(f"no scan is of the table at {table.location}", path=path)
+        broken = [str(each) for each in reader.unused if not each.is_understood]
+        raise ConfigError(broken[0] if broken else f"no scan is of the table at {table.location}", path=path)
     return Queries(queries=merged(found), unused=tuple(reader.unused), others=others)
 
 
@@ -259,6 +282,24 @@ class _Reader:
         self._order = {field.name: place for place, field in enumerate(schema.fields)}
         self.unused: list[Unused] = []
 
+    def understood(self, query: LoggedQuery, name: str, dialect: str | None) -> list[Query]:
+        """Each scan of the table in a query; none, if something of the query is not understood."""
+        left = len(self.unused)
+        scans = list(self.logged(query, name, dialect))
+        if all(each.is_understood for each in self.unused[left:]):
+            return scans
+        self.unused[left:] = [each for each in self.unused[left:] if not each.is_understood]
+        return []
+
+    def reported(self, name: str, conditions: Sequence[exp.Expr], columns: Sequence[str]) -> list[Query]:
+        """The scan that a report is of; none, if it names columns that the table does not have any more."""
+        named = [*columns, *(".".join(p.name for p in c.parts) for own in conditions for c in own.find_all(exp.Column))]
+        unknown = list(dict.fromkeys(each for each in named if each not in self._top_of))
+        if not unknown:
+            return [self.scan(name, conditions, columns)]
+        self._leave(name, ", ".join(unknown), _NO_COLUMN, is_understood=False)
+        return []
+
     def logged(self, query: LoggedQuery, name: str, dialect: str | None) -> Iterator[Query]:
         """Each scan of the table in a query: by its text if that is SQL which reads the table, else by its plan."""
         statements: list[exp.Expr | None] = []
@@ -268,7 +309,7 @@ class _Reader:
         except (SqlglotError, ValueError, RecursionError) as refused:
             error = f"{_NO_SQL}: {str(refused).splitlines()[0]}"
         if query.scans is None and error:
-            self._leave(name, query.sql, error)
+            self._leave(name, query.sql, error, is_understood=False)
         left = len(self.unused)
         of_text = [
             replace(scan, weight=_weight(each) or 1.0) for each in statements if each for scan in self.scans(each, name)
@@ -287,7 +328,9 @@ class _Reader:
                 if all(self._column(column, "", alone=True) for column in condition.find_all(exp.Column)):
                     parts += (self._own(part, "", alone=True) for part in _conjuncts(condition))
         except SqlglotError:
-            self._leave(name, scan.filters, f"{_NO_SQL}: names and quotes are not escaped in plans")
+            self._leave(
+                name, scan.filters, f"{_NO_SQL}: names and quotes are not escaped in plans", is_understood=False
+            )
         said = [part for part in parts if not isinstance(part, exp.Not) or not isinstance(part.this, exp.Is)]
         compared = {column.name for part in said for column in part.find_all(exp.Column)}
         kept = [part for part in parts if part in said or not {c.name for c in part.find_all(exp.Column)} <= compared]
@@ -309,6 +352,8 @@ class _Reader:
     def scans(self, statement: exp.Expr, name: str) -> Iterator[Query]:
         """Each scan of the table in a statement."""
         query = statement if isinstance(statement, exp.Query) else statement.find(exp.Query)
+        if self._is_unknown(statement):
+            self._leave(name, statement, f"{_NO_SQL}: no known statement", is_understood=False)
         if query is None:
             if any(self._is_table(source) for source in statement.find_all(exp.Table)):
                 self._leave(name, statement, "is no query")
@@ -316,7 +361,7 @@ class _Reader:
         try:
             scopes = traverse_scope(query)
         except SqlglotError as error:
-            self._leave(name, statement, str(error).splitlines()[0])
+            self._leave(name, statement, f"{_NO_SQL}: {str(error).splitlines()[0]}", is_understood=False)
             return
         for scope in scopes:
             for alias, source in scope.sources.items():
@@ -341,8 +386,6 @@ class _Reader:
             for part in _conjuncts(condition):
                 owners = [self._column(column, alias, alone=alone) for column in part.find_all(exp.Column)]
                 if not any(owners):
-                    if owners and alone:
-                        self._leave(name, part, "names no column of the table")
                     continue
                 if part.find(exp.Query):
                     self._leave(name, part, "compares with a subquery")
@@ -355,7 +398,8 @@ class _Reader:
                     self._leave(name, part, "compares with another table")
                 else:
                     self._leave(name, part, "compares with another table")
-        read = {self._column(column, alias, alone=alone) for column in scope.columns}
+        self._check_columns(scope, alias, name, alone=alone)
+        read = {self._read_column(column, alias, alone=alone) for column in scope.columns}
         everything = isinstance(scope.expression, exp.Select) and scope.expression.is_star
         columns = list(self._order) if everything else [column for column in read if column]
         return replace(self.scan(name, found, columns), join_keys=tuple(sorted(joins)))
@@ -388,15 +432,50 @@ class _Reader:
             ranges=tuple(dict.fromkeys(kinds[_RANGES])),
         )
 
+    def _is_unknown(self, statement: exp.Expr) -> bool:
+        """Whether it is not known what a statement reads: an expression, as sqlglot takes ``selct id`` to be,
+        or one with a query of the table in it which sqlglot cannot parse."""
+        text = statement.sql().lower().strip()
+        if isinstance(statement, (exp.Condition, exp.Alias, exp.Tuple)):
+            return not text.startswith(_READ_NOTHING)
+        if not isinstance(statement, exp.Command) or text.startswith("explain"):
+            return False
+        return all(re.search(rf"\b{re.escape(word)}\b", text) for word in ("select", self.name.split(".")[-1]))
+
+    def _check_columns(self, scope: Scope, alias: str, name: str, *, alone: bool) -> None:
+        """Leave a query that names a column which can only be one of the table, and which it does not have."""
+        own = scope.expression
+        outputs = {each.alias.lower() for each in own.find_all(exp.Alias)}
+        unknown = []
+        for column in own.find_all(exp.Column):
+            parts = [part.name.lower() for part in column.parts]
+            is_here = column.find_ancestor(exp.Query) is own
+            if not is_here or column.is_star or not (alone or alias in parts[:-1]) or parts[-1][:1] in _METADATA:
+                continue
+            is_output = len(parts) == 1 and parts[0] in outputs
+            if not is_output and self._read_column(column, alias, alone=alone) is None:
+                unknown.append(column.sql(_EngineSql))
+        if unknown:
+            self._leave(name, ", ".join(dict.fromkeys(unknown)), _NO_COLUMN, is_understood=False)
+
     def _column(self, column: exp.Column, alias: str, *, alone: bool) -> str | None:
         """The full name of a column of the table; None for one of another."""
+        return self._names.get(".".join(self._own_parts(column, alias, alone=alone)))
+
+    def _read_column(self, column: exp.Column, alias: str, *, alone: bool) -> str | None:
+        """The same, and for a key of a map, as in ``properties.size``, the column that has it."""
+        parts = self._own_parts(column, alias, alone=alone)
+        found = self._names.get(".".join(parts))
+        if found is None and parts and (top := self._names.get(parts[0])) is not None:
+            return None if isinstance(self._schema.find(top).type, icebench.StructType) else top
+        return found
+
+    def _own_parts(self, column: exp.Column, alias: str, *, alone: bool) -> list[str]:
+        """The name of a column without that of the table; empty for one of another."""
         parts = [part.name.lower() for part in column.parts]
         if len(parts) > 1 and (alias in parts[:-1] or (alone and parts[0] not in self._tops)):
-            after = parts.index(alias) + 1 if alias in parts[:-1] else len(parts) - 1
-            parts = parts[after:]
-        elif len(parts) > 1 and parts[0] not in self._tops:
-            return None
-        return self._names.get(".".join(parts))
+            return parts[parts.index(alias) + 1 if alias in parts[:-1] else len(parts) - 1 :]
+        return [] if len(parts) > 1 and parts[0] not in self._tops else parts
 
     def _own(self, part: exp.Expr, alias: str, *, alone: bool) -> exp.Expr:
         """The condition with the table's own names for its columns."""
@@ -410,9 +489,10 @@ class _Reader:
 
         return part.copy().transform(renamed)
 
-    def _leave(self, name: str, node: exp.Expr | str, reason: str) -> None:
+    def _leave(self, name: str, node: exp.Expr | str, reason: str, *, is_understood: bool = True) -> None:
         text = node.strip() if isinstance(node, str) else node.sql(_EngineSql)
-        self.unused.append(Unused(query=name, text=text[:_SHOWN] + "..." * (len(text) > _SHOWN), reason=reason))
+        shown = text[:_SHOWN] + "..." * (len(text) > _SHOWN)
+        self.unused.append(Unused(query=name, text=shown, reason=reason, is_understood=is_understood))
 
 
 def _conditions(scope: Scope, alias: str) -> Iterator[tuple[exp.Expr, bool]]:

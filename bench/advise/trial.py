@@ -25,6 +25,8 @@ _ELSEWHERE = ("write.data.path", "write.metadata.path", "write.object-storage", 
 """Properties that would lead away from the trial's directory, or to Spark."""
 _ROW_GROUP_SIZE = 128 << 20
 """Iceberg's default."""
+_REWRITTEN_ROWS = 200_000
+"""Rows by which this project's writer is compared with the one of the table, at most."""
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -85,6 +87,40 @@ def try_layouts(
                 f"queries find other rows in layout {trial.layout.name!r} than in {trials[0].layout.name!r}"
             )
     return trials
+
+
+def row_bytes_of_writers(layout: Layout, sample: Sample) -> dict[str, tuple[float, float]]:
+    """Bytes per row of each top-level column of some files of the table, as this project writes the same rows in the
+    same order, and as they are there: other writers encode and compress in other ways.
+
+    Args:
+        layout: The table's own, without an order.
+        sample: Of the table.
+
+    Raises:
+        EngineError: The engine could not read or write.
+    """
+    stored, scan = sample.stored, sample.table.scan()
+    files = max(1, min(len(stored.records), int(_REWRITTEN_ROWS / max(stored.records.mean(), 1))))
+    paths = list(dict.fromkeys(scan.row_groups(files=files)["file_path"].to_pylist()))
+    reader = scan.sample_files(files)
+    taken, left = [], _REWRITTEN_ROWS
+    for batch in reader:
+        taken.append(batch.slice(0, left))
+        left -= taken[-1].num_rows
+        if not left:
+            break
+    rows = pa.Table.from_batches(taken, schema=reader.schema)
+    if not rows.num_rows or not paths:
+        return {}
+    again = replace(sample, rows=rows, table_rows=rows.num_rows)
+    with tempfile.TemporaryDirectory(prefix="icebench-advice-") as folder:
+        raw, home = _raw(again, Path(folder) / "rows.parquet"), Path(folder) / "table"
+        home.mkdir()
+        built = build_table(_on_sample(layout, again), raw, home, spark=_no_spark)
+        own = StoredColumns(icebench.load_table(built["metadata_location"])).by_column
+    theirs = stored.bytes_per_row(paths)
+    return {name: (size / rows.num_rows, theirs[name]) for name, size in own.items() if theirs[name]}
 
 
 def _no_spark() -> NoReturn:

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 import icebench
-from icebench.bench.advise.advice import QUANTITIES, Options, Quantity, advise
+from icebench.bench.advise.advice import QUANTITIES, Options, Quantity, advise, profile_of
 from icebench.bench.advise.queries import Queries, logged_queries, merged, read_queries
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
-from icebench.bench.costs.object_store import PROFILES, SAME_REGION
+from icebench.bench.costs.object_store import PROFILES
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.advice import advice_lines, advice_report, advice_values
 
@@ -35,9 +35,7 @@ _LOG = click.Path(exists=True, path_type=Path)
     "--profile",
     "store",
     type=click.Choice(list(PROFILES)),
-    default=SAME_REGION.name,
-    show_default=True,
-    help="Where queries stand to the object store.",
+    help="Where queries stand to storage; by default local for files of this machine, else same-region.",
 )
 @click.option(
     "--queries-per-day",
@@ -73,7 +71,7 @@ def advise_command(
     dialect: str | None,
     called: str | None,
     minimize: Quantity,
-    store: str,
+    store: str | None,
     queries_per_day: float,
     sample_rows: int,
     trials: int,
@@ -91,7 +89,7 @@ def advise_command(
     asked = _asked(table, queries, scans, dialect, called)
     options = Options(
         minimize=minimize,
-        profile=PROFILES[store],
+        profile=profile_of(table) if store is None else PROFILES[store],
         queries_per_day=queries_per_day,
         sample_rows=sample_rows,
         trials=trials,

@@ -192,8 +192,8 @@ def run(
         _line(context, f"{each.decision:<8}{each.action}", each.why)
         if each.gain_bytes or each.work_bytes:
             takes = f"{quantity(each.seconds, 's')}, {digits(each.dollars)} $"
-            saves = f"saves {quantity(each.gain_bytes, 'bytes')} until the next pass"
-            _line(context, "", f"{saves}; moves {quantity(each.work_bytes, 'bytes')}, {takes}")
+            moves = f"moves {quantity(each.work_bytes, 'bytes')}, {takes}"
+            _line(context, "", f"{each.worth}; {moves}" if each.worth else moves)
         if log is not None:
             _append_to_log(log, table.name, each)
     if not execute and any(each.decision == "do" for each in decisions):
@@ -221,29 +221,39 @@ def columns(
     execute: bool,
     as_json: bool,
 ) -> int:
-    """Show what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
+    """Show what each column costs and which ones queries use; propose metrics modes, order, and what to drop.
 
-    Queries come from SQL, from scan reports, or as names of columns. Dropping a column and narrowing its type are only
-    proposed.
+    Queries come from SQL, from scan reports, or as names of columns. Dropping a column is only proposed. A statement
+    that is not understood may use any column: then no metrics mode and no drop is proposed, and the exit code is 1.
     """
     if bool(queries) + bool(scans) + bool(used) != 1:
         raise click.UsageError("say what queries use: one of --queries, --scans and --used")
-    uses, proposals = examine_columns(table, queries=queries, scans=scans, used=used, deep=deep)
+    advice = examine_columns(table, queries=queries, scans=scans, used=used, deep=deep)
     if as_json:
-        found = {"columns": [asdict(each) for each in uses], "proposals": [asdict(each) for each in proposals]}
+        found = {
+            "columns": [asdict(each) for each in advice.uses],
+            "proposals": [asdict(each) for each in advice.proposals],
+            "not_understood": [asdict(each) for each in advice.not_understood],
+        }
         context.terminal.out.print(json.dumps(found), markup=False, soft_wrap=True)
     else:
-        context.terminal.out.print(_column_uses(uses[:_SHOWN_LOCATIONS]), crop=False)
-        for each in proposals:
+        context.terminal.out.print(_column_uses(advice.uses[:_SHOWN_LOCATIONS]), crop=False)
+        for each in advice.proposals:
             saved = {"data": each.saved_data_bytes, "metrics": each.saved_statistics_bytes}
             sizes = " and ".join(f"{quantity(size, 'bytes')} of {what}" for what, size in saved.items() if size)
             _line(context, f"{each.change} {each.column}", each.why + (f"; saves up to {sizes}" if sizes else ""))
+    err = context.terminal.err
+    for left in advice.not_understood:
+        err.print(Hanging("not understood: ", str(left)), crop=False)
+    if advice.not_understood:
+        remark = "no metrics mode and no drop is proposed: these statements may use any column"
+        err.print(Hanging("", remark), crop=False)
     if execute:
-        _line(context, "changes made", str(apply_proposals(table, proposals)))
-    elif proposals:
+        _line(context, "changes made", str(apply_proposals(table, advice.proposals)))
+    elif advice.proposals:
         remark = "nothing was changed; --execute changes metrics modes and the order of columns"
-        context.terminal.err.print(Hanging("", remark), crop=False)
-    return 0
+        err.print(Hanging("", remark), crop=False)
+    return 1 if advice.not_understood else 0
 
 
 @maintain.command("rewrite-position-deletes")

@@ -60,24 +60,32 @@ def profile(
     table, place = open_table(words, catalog, warehouse)
     found = table.maintenance.profile(snapshot_id=snapshot, deep=deep, sample_files=sample or 0)
     filtered: dict[str, float] = {}
+    left_out: list[str] = []
     if queries is not None:
         # local import: sqlglot takes time, which only queries are worth
         from icebench.bench.advise.columns import filtered_shares
         from icebench.bench.advise.queries import read_queries
 
-        filtered = filtered_shares(table, read_queries(queries, table).queries)
+        asked = read_queries(queries, table)
+        filtered = filtered_shares(table, asked.queries)
+        left_out = [str(each) for each in asked.not_understood]
     out = context.terminal.out
+    for each in left_out:
+        context.terminal.err.print(f"not understood, not counted: {each}", markup=False, soft_wrap=True)
     if html is not None:
         # matplotlib takes a second, which only a page is worth.
         from icebench.bench.report.html import render  # local import: matplotlib takes a second
 
-        write_whole(html, render(profile_report(found, place, filtered)))
+        write_whole(html, render(profile_report(found, place, filtered, left_out)))
         out.print(str(html), markup=False, soft_wrap=True)
     if as_json:
-        commands = [asdict(each) for each in fix_commands(found, place)]
-        out.print(
-            json.dumps({**found.to_dict(), "commands": commands, "filtered": filtered}), markup=False, soft_wrap=True
-        )
+        values = {
+            **found.to_dict(),
+            "commands": [asdict(each) for each in fix_commands(found, place)],
+            "filtered": filtered,
+            "not_understood": left_out,
+        }
+        out.print(json.dumps(values), markup=False, soft_wrap=True)
     elif html is None:
         for part in profile_lines(found, place, out, lines=lines, filtered=filtered):
             out.print(part, crop=False)

@@ -9,11 +9,13 @@ from typing import Any
 import icebench
 from icebench.bench.maintenance.policy import Policy
 from icebench.bench.maintenance.reads import TAG, Reads
+from icebench.engine.display import size_text
 from icebench.errors import Invalid
 
 _CLUSTERING = "icebench.clustering."
 _MOVED = 2
 """Each rewritten byte is read and written."""
+_LEAVE_MANIFESTS = ("compaction", "deletes", "position_deletes", "equality_deletes", "dangling_deletes", "clustering")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,7 @@ class Candidate:
         gain_bytes: What readers have read in vain for lack of it, opens included, until the next commit; or storage
             that it frees.
         work_bytes: That it reads and writes.
+        worth: What it changes for a read, in words; empty where nothing.
         call: The method of `table.maintenance`.
         arguments: For the call.
         needs_gain: Whether it is only done if that is more than it moves.
@@ -35,20 +38,22 @@ class Candidate:
     why: str
     gain_bytes: float
     work_bytes: float
+    worth: str = ""
     call: str
     arguments: Mapping[str, Any]
     needs_gain: bool = True
 
     @property
     def gain_per_byte(self) -> float:
-        """The order of actions."""
+        """The order of actions, but for manifests."""
         return self.gain_bytes / max(self.work_bytes, 1.0)
 
 
 def find_candidates(
     table: icebench.Table, profile: icebench.TableProfile, policy: Policy, *, decided: Collection[str] = ()
 ) -> list[Candidate]:
-    """The actions of the policy that would change something and are not `decided`, the most gain per byte first.
+    """The actions of the policy that would change something and are not `decided`, the most gain per byte first;
+    manifests only after the actions that leave some.
 
     An action in one of the newest snapshots is not due again while only maintenance has changed the table since.
     """
@@ -67,7 +72,12 @@ def find_candidates(
         for each in every
         if each.action in policy.actions and (each.action not in finished or each.action == "clustering")
     ]
-    return sorted(found, key=lambda each: -each.gain_per_byte)
+    found.sort(key=lambda each: -each.gain_per_byte)
+    after = [place for place, each in enumerate(found) if each.action in _LEAVE_MANIFESTS]
+    place = next((place for place, each in enumerate(found) if each.action == "manifests"), None)
+    if place is not None and after and after[-1] > place:
+        found.insert(after[-1], found.pop(place))
+    return found
 
 
 def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, reads: Reads) -> Iterator[Candidate]:
@@ -99,6 +109,7 @@ def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, reads: Re
             why=f"{reason.statement}; {reason.gain}",
             gain_bytes=once + reads.in_vain(reason.cost_bytes - once, age),
             work_bytes=_MOVED * size,
+            worth=_worth(table, reason.opens, reason.cost_bytes - once - reason.opens * _open_cost(table), once),
             call=reason.action,
             arguments=arguments,
         )
@@ -132,6 +143,7 @@ def _delete_files(
             f"about {files - fewer:,} would do",
             gain_bytes=reads.in_vain(fewer * _open_cost(table), kind.age),
             work_bytes=_MOVED * size + read,
+            worth=_worth(table, fewer),
             call=call,
             arguments={},
         )
@@ -175,6 +187,8 @@ def _clustering(
         f"{plan.depth_before:.1f} files, afterwards in about {plan.depth_after:.1f}",
         gain_bytes=reads.in_vain(saved, profile.files.age),
         work_bytes=_MOVED * plan.rewritten_bytes,
+        worth=f"a filter on a key opens {(plan.depth_before - plan.depth_after) * partitions:,.1f} files fewer "
+        f"(an open counts as {size_text(_open_cost(table))})",
         call="cluster",
         arguments={},
     )
@@ -190,6 +204,7 @@ def _orphans(table: icebench.Table, policy: Policy) -> Iterator[Candidate]:
             why=f"nothing leads to {len(found.locations):,} files of {found.size_bytes:,} bytes",
             gain_bytes=found.size_bytes,
             work_bytes=0,
+            worth=f"frees {size_text(found.size_bytes)} of storage",
             call="remove_orphan_files",
             arguments={"dry_run": False},
         )
@@ -209,6 +224,19 @@ def _arrangement(table: icebench.Table) -> dict[str, Any]:
 
 def _is_declared(table: icebench.Table) -> bool:
     return f"{_CLUSTERING}strategy" in table.metadata.properties
+
+
+def _worth(table: icebench.Table, opens: int, read_bytes: int = 0, freed_bytes: int = 0) -> str:
+    """What an action saves each read, and what it frees once."""
+    parts = []
+    if opens:
+        files = "1 file" if opens == 1 else f"{opens:,} files"
+        parts.append(f"a read opens {files} fewer (an open counts as {size_text(_open_cost(table))})")
+    if read_bytes > 0:
+        parts.append(f"reads {size_text(read_bytes)} less" if opens else f"a read reads {size_text(read_bytes)} less")
+    if freed_bytes:
+        parts.append(f"frees {size_text(freed_bytes)} of storage")
+    return ", ".join(parts)
 
 
 def _open_cost(table: icebench.Table) -> int:

@@ -15,6 +15,7 @@ import icebench
 from icebench.bench.maintenance.decisions import Candidate, find_candidates
 from icebench.bench.maintenance.policy import ACTIONS, Policy
 from icebench.bench.maintenance.reads import TAG
+from icebench.engine.display import size_text
 from icebench.errors import CommitStateUnknown, EngineError
 
 _UNTAGGED = ("expire_snapshots", "remove_orphan_files", "compute_table_stats", "compute_partition_stats")
@@ -29,6 +30,7 @@ class Decision:
         action: Its name in policies.
         decision: ``do`` (planned only), ``done``, ``skip`` or ``failed``.
         why: Figures, and what speaks against it.
+        worth: See `Candidate`.
         gain_bytes: See `Candidate`.
         work_bytes: See `Candidate`.
         seconds: About what it takes; what it took where it is done.
@@ -39,6 +41,7 @@ class Decision:
     action: str
     decision: str
     why: str
+    worth: str = ""
     gain_bytes: int = 0
     work_bytes: int = 0
     seconds: float = 0.0
@@ -94,7 +97,8 @@ def run_pass(
 def _refusal(candidate: Candidate, policy: Policy, spent: _Spent) -> str | None:
     """Why an action is not to be done; None if it is."""
     if candidate.needs_gain and candidate.gain_bytes < candidate.work_bytes:
-        return f"it saves {candidate.gain_bytes:,.0f} bytes and moves {candidate.work_bytes:,.0f}"
+        paid, moved = size_text(int(candidate.gain_bytes)), size_text(int(candidate.work_bytes))
+        return f"readers have paid {paid} for the lack of it, opens included, and it moves {moved}"
     budget = policy.budget
     for what, used, limit in (
         ("bytes", spent.size_bytes + candidate.work_bytes, budget.size_bytes),
@@ -130,6 +134,7 @@ def _decision(candidate: Candidate, policy: Policy, decision: str, note: str | N
         action=candidate.action,
         decision=decision,
         why=candidate.why if note is None else f"{candidate.why}; {note}",
+        worth=candidate.worth,
         gain_bytes=int(candidate.gain_bytes),
         work_bytes=int(candidate.work_bytes),
         seconds=policy.seconds(candidate.work_bytes),

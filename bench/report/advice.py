@@ -14,6 +14,7 @@ import icebench
 from icebench.bench.advise.advice import Advice, Effect, Recommendation, storage_dollars
 from icebench.bench.advise.candidates import todays_layout
 from icebench.bench.advise.statements import icebench_commands, spark_statements
+from icebench.bench.costs.object_store import LOCAL, Profile
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
 from icebench.bench.report.console import opening_rows
 from icebench.bench.report.line_counts import height
@@ -36,12 +37,23 @@ def statements(each: Recommendation, table: icebench.Table, place: Place) -> tup
     return icebench_commands(each.layout, today, table, place.words), sql
 
 
+def storage_text(profile: Profile) -> str:
+    """Where figures hold."""
+    return "local files" if profile == LOCAL else f"S3, {profile.name.replace('-', ' ')}"
+
+
+def _named(each: Recommendation, advice: Advice) -> str:
+    """The layout, and what becomes of the files."""
+    after = max(1, round(each.files))
+    return f"{each.layout.name}; {count(advice.files, 'file')} become {after:,}"
+
+
 def headline(each: Recommendation, advice: Advice) -> str:
     """The recommendation in a line."""
     unit = _UNITS[advice.options.minimize]
     saved = f"{digits(100 * each.gain)} % less"
     return (
-        f"{each.layout.name}: a query takes {quantity(each.before, unit)} today, "
+        f"{_named(each, advice)}: a query takes {quantity(each.before, unit)} today, "
         f"{quantity(each.after, unit)} then ({saved})"
     )
 
@@ -68,10 +80,25 @@ def evidence(each: Recommendation, advice: Advice) -> Iterator[str]:
         f"Pays {pays} at {advice.options.queries_per_day:,.0f} queries a day; storage "
         f"{digits(100 * (each.data_bytes / advice.data_bytes - 1))} % ({sign}{digits(abs(storage))} $ a month)"
     )
+    yield from _likeness(each, advice)
     if each.worse:
         listed = ", ".join(_change(effect) for effect in each.worse[:_SHOWN_QUERIES])
         more = len(each.worse) - _SHOWN_QUERIES
         yield f"Worse: {listed}{f', {more} more' if more > 0 else ''}"
+
+
+def _likeness(each: Recommendation, advice: Advice) -> Iterator[str]:
+    """Which recommendations are no better or worse for queries, as far as the model says."""
+    best, *others = advice.recommendations
+    if each is not best and each.is_much_like(best):
+        yield (
+            f"Much the same as 1 for queries: rewrite {quantity(each.rewrite.seconds, 's')} in place of "
+            f"{quantity(best.rewrite.seconds, 's')}"
+        )
+    alike = [number for number, other in enumerate(others, 2) if other.is_much_like(best)]
+    if each is best and alike:
+        which = ", ".join(map(str, alike))
+        yield f"Much the same for queries, and rewritten or stored for less: {which}"
 
 
 def _change(effect: Effect) -> str:
@@ -87,14 +114,17 @@ def advice_lines(
     parts: list[RenderableType] = [
         Text(
             f"{advice.table}: {count(len(advice.queries.queries), 'query', 'queries')}, {advice.tried:,} layouts "
-            f"tried; a query takes {quantity(advice.cost, unit)} today",
+            f"tried; a query takes {quantity(advice.cost, unit)} today, modelled for "
+            f"{storage_text(advice.options.profile)}",
             style="bold",
         )
     ]
-    unused = advice.queries.unused
-    notes = [f"not used: {left.query}: {left.text}: {left.reason}" for left in unused[:_SHOWN_UNUSED]]
+    unused = sorted(advice.queries.unused, key=lambda left: left.is_understood)
+    notes = [
+        f"{'not used' if left.is_understood else 'not understood, left out'}: {left}" for left in unused[:_SHOWN_UNUSED]
+    ]
     if len(unused) > _SHOWN_UNUSED:
-        notes.append(f"not used: {len(unused) - _SHOWN_UNUSED} more conditions (--json lists them)")
+        notes.append(f"not used: {len(unused) - _SHOWN_UNUSED} more (--json lists them)")
     if advice.queries.others:
         notes.append(f"left out: {advice.queries.others} statements that do not read the table")
     parts += [Hanging("", line, "dim") for line in notes]
@@ -169,6 +199,7 @@ def _values(each: Recommendation, advice: Advice, table: icebench.Table, place: 
         "confidence": each.confidence,
         "rewrite": vars(each.rewrite),
         "data_bytes": each.data_bytes,
+        "files": each.files,
         "storage_dollars_per_month": storage_dollars(each, advice),
         "break_even_days": each.break_even_days,
         "effects": [
@@ -202,7 +233,7 @@ def advice_report(advice: Advice, table: icebench.Table, place: Place) -> Report
         else headline(advice.recommendations[0], advice)
     )
     return Report(
-        title=f"Advice for {advice.table}",
+        title=f"Advice for {advice.table}, modelled for {storage_text(advice.options.profile)}",
         subtitle=best,
         source=f"{advice.table}, snapshot {table.current_snapshot.snapshot_id if table.current_snapshot else 'none'}",
         findings=tuple(_findings(advice)),
@@ -213,7 +244,7 @@ def advice_report(advice: Advice, table: icebench.Table, place: Place) -> Report
             Fact("Sample", f"{advice.sample_rows:,} of {advice.table_rows:,.0f} rows"),
             Fact("Data files", quantity(advice.data_bytes, "bytes")),
             Fact("Layouts tried", f"{advice.tried:,}"),
-            Fact("Minimized", f"{advice.options.minimize} of a query, from S3 {advice.options.profile.name}"),
+            Fact("Minimized", f"{advice.options.minimize} of a query, {storage_text(advice.options.profile)}"),
             Fact("A query today", quantity(advice.cost, unit)),
         ),
         facts_title="How it was found",
@@ -227,7 +258,8 @@ def _findings(advice: Advice) -> Iterator[Finding]:
     if not advice.recommendations:
         yield Finding(statement="No layout that was tried is better than today's.")
     for left in advice.queries.unused:
-        yield Finding(statement=f"Not taken into account: {left.text} of {left.query}.", evidence=f"{left.reason}.")
+        what = "Not taken into account" if left.is_understood else "Not understood, and left out"
+        yield Finding(statement=f"{what}: {left.text} of {left.query}.", evidence=f"{left.reason}.")
 
 
 def _front(advice: Advice) -> Section | None:

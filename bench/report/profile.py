@@ -108,14 +108,29 @@ def spark_sql(action: str, arguments: _Arguments, place: Place) -> str:
     return f"CALL {place.procedures}.{action}({', '.join(parts)})"
 
 
-def profile_report(profile: icebench.TableProfile, place: Place, filtered: Mapping[str, float] = NOTHING) -> Report:
-    """The report of a profile; `filtered` has the share of queries that filter by a column or partition field."""
+def profile_report(
+    profile: icebench.TableProfile,
+    place: Place,
+    filtered: Mapping[str, float] = NOTHING,
+    not_understood: Sequence[str] = (),
+) -> Report:
+    """The report of a profile.
+
+    Args:
+        profile: Which.
+        place: Where the table is.
+        filtered: The share of queries that filter by a column or partition field.
+        not_understood: Queries that are not in these shares, each with the reason.
+    """
     when = dt.datetime.fromtimestamp(profile.profiled_at_ms / 1000, dt.UTC)
     return Report(
         title=f"Profile of {profile.name}",
         subtitle=headline(profile),
         source=f"{profile.name} at {when:%Y-%m-%d %H:%M} UTC",
-        findings=tuple(_findings(profile, place)),
+        findings=(
+            *(Finding(statement=f"Not understood, and not counted: {each}.") for each in not_understood),
+            *_findings(profile, place),
+        ),
         remarks=(),
         sections=tuple(_sections(profile, filtered)),
         facts=tuple(_facts(profile)),

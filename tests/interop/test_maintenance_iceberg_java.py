@@ -106,7 +106,7 @@ def test_java_and_pyiceberg_read_every_snapshot(strategy: str, version: int, spa
     table.maintenance.rewrite_manifests()
     made.check(rows)
     assert not table.scan().plan().counters["delete_files_planned"]
-    assert apply_proposals(table, examine_columns(table, used=["price"])[1])
+    assert apply_proposals(table, examine_columns(table, used=["price"]).proposals)
     assert table.refresh().schema().fields[0].name == "price"
     table.maintenance.expire_snapshots(older_than=NEVER, retain_last=3)
     assert len(table.refresh().snapshots) == 3

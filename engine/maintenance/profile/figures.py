@@ -188,7 +188,9 @@ class ManifestFigures:
         sizes: Of one.
         live_entries: Entries of live files.
         deleted_entries: Entries of removed files, which plans decode and drop.
-        target_manifests: Manifests of ``commit.manifest.target-size-bytes`` that would hold as much.
+        opened_manifests: Those that list a live file; plans skip the others by their counts.
+        target_manifests: What a rewrite could make of these: manifests of ``commit.manifest.target-size-bytes``, at
+            least one for each partition spec and content, as a manifest has files of one spec and content.
         age: For how many commits a manifest has been there, its own included, on average; 0 if there is none.
         clustering: By partition field.
     """
@@ -199,6 +201,7 @@ class ManifestFigures:
     sizes: Quantiles
     live_entries: int
     deleted_entries: int
+    opened_manifests: int
     target_manifests: int
     age: float
     clustering: tuple[ManifestClustering, ...]
@@ -470,6 +473,7 @@ class Reason:
         statement: What is wrong, with its figures.
         cost_bytes: What it costs: bytes that a read of the table, a filter or storage would save; an open counts as
             many as ``read.split.open-file-cost``.
+        opens: Files that a read, or a filter, would open fewer; in `cost_bytes`.
         action: The method of `table.maintenance` that fixes it; otherwise ``set_properties`` or
             ``drop_partition_field``.
         arguments: For the action, by name.
@@ -480,6 +484,7 @@ class Reason:
     key: str
     statement: str
     cost_bytes: int
+    opens: int = 0
     action: str
     arguments: Mapping[str, str | int | bool | tuple[str, ...]] = field(default_factory=dict)
     gain: str

@@ -83,6 +83,7 @@ def _small_files(examined: Examined) -> Iterator[Reason]:
             statement=f"{files.small_files:,} of {files.files:,} data files are below "
             f"{size_text(files.smallest_bytes)}; the median has {size_text(files.sizes.median)}",
             cost_bytes=fewer * examined.open_cost,
+            opens=fewer,
             action="rewrite_data_files",
             gain=f"{files.compaction_files:,} files become about {files.compaction_result_files:,}; "
             f"{size_text(files.compaction_bytes)} are rewritten",
@@ -106,6 +107,7 @@ def _small_partitions(examined: Examined) -> Iterator[Reason]:
         statement=f"{partitions.small_partitions:,} of {partitions.partitions:,} partitions hold less than "
         f"{size_text(examined.files.smallest_bytes)}, so that compaction cannot make large files",
         cost_bytes=(partitions.partitions - needed) * examined.open_cost,
+        opens=partitions.partitions - needed,
         action="drop_partition_field",
         arguments={"field": field.name},
         gain=f"{partitions.partitions:,} partitions could be {needed:,} files of the target size",
@@ -129,6 +131,7 @@ def _deletes(examined: Examined) -> Iterator[Reason]:
             f"{deletes.pairs / deletes.data_files:.1f} delete files each; {deletes.deleted_records:,} rows are "
             "deleted by position",
             cost_bytes=opens * examined.open_cost + size + dead,
+            opens=opens,
             action="rewrite_data_files",
             arguments=arguments,
             gain=f"{opens:,} delete files need not be opened; {size_text(deletes.data_bytes)} are rewritten",
@@ -154,10 +157,10 @@ def _dangling_deletes(examined: Examined) -> Iterator[Reason]:
 
 def _manifests(examined: Examined) -> Iterator[Reason]:
     own = examined.manifests
-    count = own.data_manifests + own.delete_manifests
+    count = own.opened_manifests
     worst = max(own.clustering, key=lambda each: each.opened - each.possible, default=None)
     scattered = 0.0 if worst is None else max(0.0, worst.opened - worst.possible)
-    many = max(0, count - max(1, own.target_manifests))
+    many = max(0, count - own.target_manifests)
     if count < 2 or max(scattered, many) < 1:
         return
     dead = own.size_bytes * own.deleted_entries // max(1, own.live_entries + own.deleted_entries)
@@ -169,12 +172,13 @@ def _manifests(examined: Examined) -> Iterator[Reason]:
         gain = f"{worst.opened:.1f} manifests become about {worst.possible:.1f}"
     else:
         statement = f"{count:,} manifests have {size_text(own.sizes.median)} each (median)"
-        gain = f"{count:,} manifests become about {max(1, own.target_manifests):,}"
+        gain = f"{count:,} manifests become about {own.target_manifests:,}"
     excess = max(scattered, float(many))
     yield Reason(
         key="manifests",
         statement=statement,
         cost_bytes=int(excess * (examined.open_cost + own.size_bytes // count)) + dead,
+        opens=round(excess),
         action="rewrite_manifests",
         gain=gain,
         estimate="manifests of the target size with the files of a partition together; each one less saves an open",
@@ -197,6 +201,7 @@ def _order(examined: Examined) -> Iterator[Reason]:
         statement=f"the table is to be sorted by {first.name}, yet {overlap.average_depth:.1f} files of a partition "
         "cover a value on average",
         cost_bytes=int(excess * (mean + examined.open_cost)),
+        opens=round(excess),
         action="rewrite_data_files",
         arguments={"strategy": "sort", "rewrite_all": True},
         gain=f"a filter {first.name} = value reads at most {_GOOD_DEPTH} files of a partition instead of "

@@ -121,6 +121,11 @@ def manifest_figures(files: LiveFiles, metadata: TableMetadata, commits: Commits
     fields = {f.field_id: f for spec in metadata.partition_specs for f in spec.fields}
     possible = max(1, -(-sum(m.manifest_length for m in own) // target))
     clustering = (_clustering(f, files, metadata, possible) for f in fields.values())
+    opened = [m for m in files.manifests if m.added_files_count != 0 or m.existing_files_count != 0]
+    lengths: dict[tuple[int, ManifestContent], int] = {}
+    for each in opened:
+        kind = each.partition_spec_id, each.content
+        lengths[kind] = lengths.get(kind, 0) + each.manifest_length
     return ManifestFigures(
         data_manifests=len(own),
         delete_manifests=len(files.manifests) - len(own),
@@ -128,7 +133,8 @@ def manifest_figures(files: LiveFiles, metadata: TableMetadata, commits: Commits
         sizes=quantiles(sizes),
         live_entries=live,
         deleted_entries=sum(each.columns.count for each in both) - live,
-        target_manifests=-(-int(sizes.sum()) // target),
+        opened_manifests=len(opened),
+        target_manifests=sum(max(1, -(-length // target)) for length in lengths.values()),
         age=mean(commits.ages_of_manifests(files.manifests)),
         clustering=tuple(each for each in clustering if each is not None),
     )

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,15 +11,16 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.bench.advise.advice import Advice, Options, advise
+from icebench.bench.advise.advice import Advice, Options, _row_bytes, advise, profile_of
 from icebench.bench.advise.candidates import layout_of, search, todays_layout
 from icebench.bench.advise.estimate import Estimate, Estimator
 from icebench.bench.advise.planned import StoredColumns
 from icebench.bench.advise.queries import Queries, Query, parse_queries
 from icebench.bench.advise.sample import take_sample
 from icebench.bench.advise.statements import icebench_commands, spark_statements
-from icebench.bench.costs.object_store import LOCAL
+from icebench.bench.costs.object_store import LOCAL, SAME_REGION, Profile
 from icebench.bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
+from icebench.bench.report.advice import evidence, headline
 from tests.unit.bench.cli.test_main import exit_code
 
 ROWS = 6_000
@@ -204,7 +207,58 @@ def test_the_command(table: icebench.Table, tmp_path: Path, capsys: pytest.Captu
     assert exit_code(*opened, "--queries", script, "--profile", "cross-region", "--lines", 14) == 0
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) <= 14
+    assert shown[0].endswith("modelled for S3, cross region")
     assert "not used: q2: " in shown[1]
+    script.write_text(f"select v from events where nope = 77; {SQL}")
+    assert exit_code(*opened, "--queries", script, "--minimize", "bytes") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].endswith("modelled for local files")
+    assert "not understood, left out: q1: nope: the table has no such column" in shown[1]
+    assert exit_code(*opened, "--queries", script, "--minimize", "bytes", "--json") == 0
+    broken = json.loads(capsys.readouterr().out)
+    assert (broken["cost"], len(broken["queries"])) == (found["cost"], 2)
+
+
+def test_where_a_table_is() -> None:
+    def at(location: str) -> Profile:
+        return profile_of(SimpleNamespace(location=location))  # type: ignore[arg-type]
+
+    assert at("/wh/db/t") == at("file:/wh/db/t") == at("file:///wh/db/t") == at("C:/wh/t") == LOCAL
+    assert at("s3://b/t") == at("gs://b/t") == at("abfss://c@a/t") == SAME_REGION
+
+
+def test_layouts_that_are_much_the_same(table: icebench.Table) -> None:
+    made = advise(table, parse_queries(SQL, table), Options(minimize="bytes", trials=3))
+    best = replace(made.recommendations[0], after=100.0, worst=102.0)
+    same = replace(best, after=104.9, worst=150.0, is_best=False, rewrite=replace(best.rewrite, seconds=0.25))
+    other = replace(same, after=105.1)
+    shown = replace(made, recommendations=(best, same, other))
+    first, second, third = ("\n".join(evidence(each, shown)) for each in shown.recommendations)
+    assert "Much the same for queries, and rewritten or stored for less: 2\n" in f"{first}\n"
+    assert "Much the same as 1 for queries: rewrite 250 ms in place of " in second
+    assert "Much the same" not in third
+    assert other.is_much_like(replace(best, worst=106.0))
+
+
+def test_the_headline_says_what_becomes_of_files(table: icebench.Table) -> None:
+    made = advise(table, parse_queries(SQL, table), Options(minimize="bytes", trials=1))
+    each = replace(made.recommendations[0], layout=layout_of((), {}), files=2.2)
+    assert headline(each, made).startswith(f"compaction; {made.files} files become 2: a query takes ")
+
+
+@pytest.mark.parametrize(
+    ("trial", "baseline", "unsampled", "expected"),
+    [
+        (3.0, 3.0, 1.0, 1.0),  # in the same order: gaps are all that the sample adds
+        (4.0, 3.0, 1.0, 3.0),
+        (5.0, 3.0, 1.0, 5.0),  # without order, gaps add nothing
+        (8.0, 3.0, 1.0, 8.0),
+        (1.5, 3.0, 1.0, 0.5),  # in a better order
+        (3.0, 2.0, 2.4, 3.6),  # larger files have another encoding
+    ],
+)
+def test_bytes_of_a_row(trial: float, baseline: float, unsampled: float, expected: float) -> None:
+    assert _row_bytes(trial, baseline, unsampled) == pytest.approx(expected)
 
 
 def test_weights_are_of_all_queries() -> None:

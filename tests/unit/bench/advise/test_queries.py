@@ -103,11 +103,64 @@ def test_a_column_that_the_table_does_not_have_is_named(table: icebench.Table) -
         "select id from visits v join dim d on d.id = v.id where d.year = 1",
         table,
     )
-    assert [(each.query, each.text, each.reason) for each in found.unused] == [
-        ("q1", "nope = 1", "names no column of the table"),
-        ("q3", "d.id = v.id", "compares with another table"),
+    assert [(each.query, each.text, each.reason, each.is_understood) for each in found.unused] == [
+        ("q1", "nope", "the table has no such column", False),
+        ("q3", "d.id = v.id", "compares with another table", True),
     ]
-    assert [query.filter for query in found.queries] == ['("k" = 2)', '("id" = 1)', None]
+    assert [(query.name, query.filter) for query in found.queries] == [("q2", '("id" = 1)'), ("q3", None)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "unknown"),
+    [
+        ("select nope from visits", "nope"),
+        ("select v.nope, d.other from visits v join dim d on v.k = d.k", "v.nope"),
+        ("select id from visits order by nope, address.street", "nope, address.street"),
+        ("select k as a, count(*) as n from visits group by a having n > 1 order by n", None),
+        ("select _file, v._pos, v.* from db.visits v where v.tags.size = 1", None),
+        ("select id from visits where k in (select year from dim)", None),
+        ("select d.a, b from visits v join dim d on v.k = d.k", None),
+        ("with t as (select id as x from visits) select x from t where x > 1", None),
+    ],
+)
+def test_unknown_columns_and_those_of_other_tables(tmp_path: Path, sql: str, unknown: str | None) -> None:
+    schema = pa.schema([*SCHEMA, ("tags", pa.map_(pa.string(), pa.int64()))])
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.visits", schema)
+    found = parse_queries(f"select 1 as one from visits; {sql}", table)
+    assert [each.text for each in found.not_understood] == ([] if unknown is None else [unknown])
+    assert len(found.queries) == (2 if unknown is None else 1)
+    if unknown is not None:
+        with pytest.raises(ConfigError, match=f"q1: {unknown}: the table has no such column"):
+            parse_queries(sql, table)
+
+
+def test_a_key_of_a_map_reads_the_map(tmp_path: Path) -> None:
+    schema = pa.schema([*SCHEMA, ("tags", pa.map_(pa.string(), pa.int64()))])
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.visits", schema)
+    (query,) = parse_queries("select id from visits where tags.size = 1", table).queries
+    assert query.columns == ("id", "tags")
+
+
+def test_statements_that_sqlglot_takes_for_commands(table: icebench.Table) -> None:
+    found = parse_queries(
+        "create table x as select id frm visits; explain select nope from visits; vacuum visits; selct id; checkpoint; "
+        "create table x as select id frm other; select id from visits",
+        table,
+    )
+    assert [each.query for each in found.not_understood] == ["q1", "q4"]
+    assert found.others == 4
+
+
+def test_reported_scans_of_columns_that_are_gone(table: icebench.Table) -> None:
+    lines = [
+        json.dumps({"location": table.location, "filter": filter, "columns": columns})
+        for filter, columns in (("gone = 3", ["id"]), ("true", ["id", "gone"]), ("true", ["address.zip"]))
+    ]
+    found = logged_queries(lines, table)
+    assert [(each.query, each.text) for each in found.not_understood] == [("s1", "gone"), ("s2", "gone")]
+    assert [query.name for query in found.queries] == ["s3"]
+    with pytest.raises(ConfigError, match="s1: gone: the table has no such column"):
+        logged_queries(lines[:1], table)
 
 
 def test_weights(table: icebench.Table) -> None:

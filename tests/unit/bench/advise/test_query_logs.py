@@ -217,5 +217,7 @@ def test_commands_take_logs(table: icebench.Table, tmp_path: Path, capsys: pytes
     assert printed["others"] == 2
     assert exit_code("advise", table.location, "--queries", log, "--trials", "1") == 0
     assert "2 statements that do not read the table" in capsys.readouterr().out
-    assert exit_code("maintain", "columns", tmp_path / "wh", "db.visits", "--queries", log) == 0
-    assert "read by 100%, filtered by 67%" in capsys.readouterr().out
+    assert exit_code("maintain", "columns", tmp_path / "wh", "db.visits", "--queries", log) == 1
+    captured = capsys.readouterr()
+    assert "read by 100%, filtered by 67%" in captured.out
+    assert "not understood: q5: selec id from visits: no SQL" in captured.err

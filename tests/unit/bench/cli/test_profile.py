@@ -84,6 +84,15 @@ def test_queries_mark_what_they_filter_by(
     assert [line.split()[0] for line in text[first:].splitlines()[2:4]] == ["extra_7", "day"]
     assert exit_code("profile", *options, "--html", page) == 0
     assert page.read_text().count("filtered by") == 2
+    asked.write_text("selct id; select id from t where extra_777 = 3; select id from t where day = 1")
+    capsys.readouterr()
+    assert exit_code("profile", *options, "--json") == 0
+    captured = capsys.readouterr()
+    assert "not understood, not counted: q2: extra_777: the table has no such column" in captured.err
+    assert [each[:3] for each in json.loads(captured.out)["not_understood"]] == ["q1:", "q2:"]
+    assert json.loads(captured.out)["filtered"]["day"] == 1.0
+    assert exit_code("profile", *options, "--html", page) == 0
+    assert "q2: extra_777" in page.read_text()
     assert exit_code("profile", table.location) == 0
     assert "filtered by" not in capsys.readouterr().out
 
