@@ -35,7 +35,7 @@ _LOG = click.Path(exists=True, path_type=Path)
     "--profile",
     "store",
     type=click.Choice(list(PROFILES)),
-    help="Where queries stand to storage; by default local for files of this machine, else same-region.",
+    help="Where queries stand to storage: local for files of this machine, same-region for others unless said.",
 )
 @click.option(
     "--queries-per-day",
