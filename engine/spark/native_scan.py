@@ -38,7 +38,7 @@ from icebench.engine.spark.estimates import expansion, row_bytes
 from icebench.engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
 from icebench.engine.spark.predicates import ColumnOf, spark_filter
 from icebench.engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
-from icebench.engine.spark.session import JavaFrame, ScanSession, refuse_unknown_schemes, scan_session
+from icebench.engine.spark.session import JavaFrame, ScanSession, has_comet, refuse_unknown_schemes, scan_session
 from icebench.engine.spark.shapes import Shape, shapes_of
 from icebench.engine.spark.types import pruned, quoted, shown, shown_type
 from icebench.engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
@@ -106,7 +106,7 @@ def plan_to_dataframe(
     run = runner or default_runner(store, plan.metadata.location)
     deletes, key_schemas = _loaded(files, request, run, counters or Counters())
     columns = read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata)
-    if not are_found_by_name(columns, plan.metadata):
+    if not are_found_by_name(columns, plan.metadata, all_columns=has_comet(spark)):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     session = scan_session(spark, row_groups=_row_groups(plan), expansion=_expansion(files, columns))
     refuse_unknown_schemes(spark, (spark_location(store.physical(file.file_path)) for file in files))
