@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from icebench.engine.runtime import metrics_reports
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
+    from icebench.engine.spark import readers as spark_readers
 else:  # planning does not wait for what reads rows, nor for other libraries
     pd = LazyModule("pandas")
     projection = LazyModule("icebench.engine.columnar.projection")
@@ -47,6 +48,7 @@ else:  # planning does not wait for what reads rows, nor for other libraries
     metrics_reports = LazyModule("icebench.engine.runtime.metrics_reports")
     native_scan = LazyModule("icebench.engine.spark.native_scan")
     spark_planning = LazyModule("icebench.engine.spark.planning")
+    spark_readers = LazyModule("icebench.engine.spark.readers")
 
 DecimalWidth: TypeAlias = Literal["wide", "narrow"]
 
@@ -209,7 +211,12 @@ class Scan:
         report_scan(lambda: self._described(plan))
         return plan
 
-    def explain(self, *, row_groups: bool = False) -> Explanation:
+    def explain(
+        self,
+        *,
+        row_groups: bool = False,
+        spark: Any = None,  # noqa: ANN401 - as in `to_spark`
+    ) -> Explanation:
         """Plan, and explain the plan: why each manifest, data file and delete file is planned or skipped, by which
         tests of the filter and which bounds or partition values, and what deletes add.
 
@@ -217,15 +224,23 @@ class Scan:
 
         Args:
             row_groups: Read the footers of the planned files, too, to say how many row groups a read skips.
+            spark: A `pyspark.sql.SparkSession`: say also by which readers `to_spark` reads the plan there, and why not
+                by DataFusion Comet.
 
         Raises:
-            As `plan`.
+            As `plan`, and with a session as `to_spark`.
         """
         recorded = trace.Trace()
         plan = replace(self._scan, trace=recorded, executors=None).plan()
         self._planned = plan.files["file_size_in_bytes"]
         found = explanation.explained_plan(self._scan, recorded, plan)
-        return replace(found, row_groups=self.row_groups(plan)) if row_groups else found
+        if row_groups:
+            found = replace(found, row_groups=self.row_groups(plan))
+        if spark is not None:
+            name, store = self._scan.table_name, self._scan.store
+            readers = spark_readers.readers_of(spark, plan, store, projection=self.schema, table_name=name)
+            found = replace(found, spark_readers=readers)
+        return found
 
     def _reported(self, scan: TableScan, reporting: metrics_reports.Reporting) -> ScanPlan:
         begin = reporting.clock()
@@ -382,6 +397,7 @@ class Scan:
         spark: Any,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
         *,
         planning_mode: PlanningMode | None = None,
+        native_deletes: bool = False,
     ) -> Any:  # noqa: ANN401
         """The rows as a DataFrame of a session; Spark's own Parquet reader reads the planned files.
 
@@ -390,6 +406,9 @@ class Scan:
         Args:
             spark: A `pyspark.sql.SparkSession`; its settings are not changed.
             planning_mode: Whether its executors plan, too: the `mode` of `plan`.
+            native_deletes: In a session with DataFusion Comet and Iceberg's runtime, have Comet read files with deletes
+                in native code, where it can. Filters of the query then skip no parts of these files; those of the scan
+                do.
 
         Returns:
             A `pyspark.sql.DataFrame`.
@@ -405,6 +424,7 @@ class Scan:
             counters=self._counters,
             runner=self._scan.runner,
             table_name=self._scan.table_name,
+            native_deletes=native_deletes,
         )
         return frame if self._limit is None else frame.limit(self._limit)
 

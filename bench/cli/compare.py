@@ -20,6 +20,7 @@ from icebench.bench.report.console import compared
 from icebench.bench.report.kept_runs import with_spread
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.run_comparison import PARTS, compare_runs, differences
+from icebench.bench.report.runs_page import runs_report
 
 LINES = 25
 
@@ -67,7 +68,6 @@ def compare(
         made = compare_runs(base, head)
         if html is not None:
             from icebench.bench.report.html import render  # local import: matplotlib takes a second
-            from icebench.bench.report.runs_page import runs_report
 
             write_whole(html, render(runs_report(base, head, made, names)))
             context.terminal.out.print(str(html), markup=False, soft_wrap=True)

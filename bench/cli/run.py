@@ -98,9 +98,8 @@ def run(
     if resume is not None:
         if asked != ("run",) or dry_run:
             raise click.UsageError("--resume goes on with a run as it was asked for, and takes nothing else")
-        # local import: as below
-        from icebench.bench.cli.report import find_run
-        from icebench.bench.runs.run import resume_run
+        from icebench.bench.cli.report import find_run  # local import: as below
+        from icebench.bench.runs.run import resume_run  # local import: as below
 
         with _stoppable(context, ()) as where:
             finished = resume_run(find_run(context, resume), where=where)

@@ -95,6 +95,7 @@ class Explanation:
         files: All live data files of the manifests that were read.
         delete_files: All live delete files of the manifests that were read.
         row_groups: As `icebench.Scan.row_groups`; None unless asked for.
+        spark_readers: What reads the plan in a Spark session, and why not in native code; empty unless asked for.
     """
 
     plan: ScanPlan
@@ -102,11 +103,13 @@ class Explanation:
     files: tuple[Explained, ...]
     delete_files: tuple[Explained, ...]
     row_groups: pa.Table | None = None
+    spark_readers: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         lines = repr(self.plan).splitlines()
         if self.row_groups is not None:
             lines.append(f"  {_row_groups(self.row_groups)}")
+        lines += [f"  on Spark: {line}" for line in self.spark_readers]
         for title, parts in self._parts():
             planned = [f"  + {_line(each)}" for each in parts if each.is_planned and each.why != READ]
             skipped = [f"  - {_line(each)}" for each in parts if not each.is_planned]
@@ -124,6 +127,8 @@ class Explanation:
             for title, parts in self._parts()
         ]
         funnel = html_table(("stage", "had", "skipped", "left"), stages)
+        if self.spark_readers:
+            folds.append(html_fold("on Spark", [html_table(("",), [(line,) for line in self.spark_readers])]))
         return html_fold(repr(self.plan).splitlines()[0], [funnel, *folds], is_open=True)
 
     def _parts(self) -> list[tuple[str, tuple[Explained, ...]]]:

@@ -36,9 +36,10 @@ from icebench.engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to
 from icebench.engine.spark.deletes import DeletedGroup
 from icebench.engine.spark.estimates import expansion, row_bytes
 from icebench.engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
+from icebench.engine.spark.iceberg_tasks import HandedOver, hand_over
 from icebench.engine.spark.predicates import ColumnOf, spark_filter
 from icebench.engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
-from icebench.engine.spark.session import JavaFrame, ScanSession, refuse_unknown_schemes, scan_session
+from icebench.engine.spark.session import JavaFrame, ScanSession, has_comet, refuse_unknown_schemes, scan_session
 from icebench.engine.spark.shapes import Shape, shapes_of
 from icebench.engine.spark.types import pruned, quoted, shown, shown_type
 from icebench.engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
@@ -74,6 +75,7 @@ def plan_to_dataframe(
     runner: Runner | None = None,
     table_name: str | None = None,
     driver_bytes: int = DRIVER_BYTES,
+    native_deletes: bool = False,
 ) -> DataFrame:
     """The rows of a plan as a DataFrame of the session `spark`, whose settings are left unchanged.
 
@@ -90,6 +92,8 @@ def plan_to_dataframe(
             the Arrow reader; see `icebench.engine.spark.arrow_scan`. So they do for filters that compute values, which
             Spark would do with other rules, and for nested columns that were renamed, see
             `icebench.engine.spark.read_schema`.
+        native_deletes: Have DataFusion Comet read files with deletes, where it can; see
+            `icebench.engine.spark.iceberg_tasks`.
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
@@ -99,14 +103,17 @@ def plan_to_dataframe(
         CorruptTable: Delete files contradict the table.
     """
     request = request_for(plan, store, projection=projection, table_name=table_name)
-    files = list(planned_files(plan))
-    if delete_bytes(files) > driver_bytes or tests_of_rows(plan.predicate):
+    if tests_of_rows(plan.predicate):
+        return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
+    handed = handed_over(spark, plan, request) if native_deletes else HandedOver(None, list(planned_files(plan)))
+    files = handed.rest
+    if delete_bytes(files) > driver_bytes:
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     _refuse(files)
     run = runner or default_runner(store, plan.metadata.location)
     deletes, key_schemas = _loaded(files, request, run, counters or Counters())
     columns = read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata)
-    if not are_found_by_name(columns, plan.metadata):
+    if files and not are_found_by_name(columns, plan.metadata, all_columns=has_comet(spark)):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     session = scan_session(spark, row_groups=_row_groups(plan), expansion=_expansion(files, columns))
     refuse_unknown_schemes(spark, (spark_location(store.physical(file.file_path)) for file in files))
@@ -118,7 +125,8 @@ def plan_to_dataframe(
         deletes=deletes,
         columns=columns,
     )
-    frames = [
+    frames = [] if handed.frame is None else [handed.frame]
+    frames += [
         _group_frame(group, shape, scan)
         for shape, members in shapes_of(files, request, run)
         for group in _grouped(members, scan)
@@ -127,6 +135,19 @@ def plan_to_dataframe(
         empty = [st.StructField(f.name, shown_type(f.type, column=f.name)) for f in request.projection.fields]
         return spark.createDataFrame([], st.StructType(empty))
     return reduce(JavaFrame.union, frames).handed_over(spark)
+
+
+def handed_over(spark: SparkSession, plan: ScanPlan, request: ReadRequest) -> HandedOver:
+    """The part of a plan that Iceberg reads, see `icebench.engine.spark.iceberg_tasks`."""
+    column_of = _column_finder([ReadColumn(f, f.name) for f in plan.schema.fields])
+    columns = read_columns(_needed_fields(request, plan.predicate, ()), plan.metadata)
+    return hand_over(
+        spark,
+        plan,
+        request,
+        is_native_without=are_found_by_name(columns, plan.metadata, all_columns=True),
+        condition=lambda: spark_filter(plan.predicate, column_of),
+    )
 
 
 def _refuse(files: Sequence[FileRead]) -> None:

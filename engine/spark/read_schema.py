@@ -7,6 +7,10 @@ that name, inside structs too; otherwise under a name that no file has, without 
 
 A query of some fields of a nested column makes Spark forget ids of it, of fields in it, and of other nested columns:
 they are null in files that have them under other names; observed on Spark 4.1, too. So `are_found_by_name` is required.
+
+DataFusion Comet takes the setting that columns are found by id from the session that runs a query, where it is off
+unless the user turned it on, and not from that of the relation: renamed columns came as nulls, observed with Comet 1.2.
+So in a session with Comet it is required of all columns.
 """
 
 from __future__ import annotations
@@ -43,10 +47,13 @@ def read_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> list
     ]
 
 
-def are_found_by_name(columns: Sequence[ReadColumn], metadata: TableMetadata) -> bool:
-    """Whether all files have the nested columns, and the fields in them, under the names that they are read under."""
-    nested = [replace(c.field, name=c.name) for c in columns if not isinstance(c.field.type, PrimitiveType)]
-    names = {f.field_id: f.name for f in Schema(tuple(nested)).walk()}
+def are_found_by_name(columns: Sequence[ReadColumn], metadata: TableMetadata, *, all_columns: bool) -> bool:
+    """Whether all files have the columns, and the fields in them, under the names that they are read under; of nested
+    columns alone unless `all_columns`."""
+    read = [
+        replace(c.field, name=c.name) for c in columns if all_columns or not isinstance(c.field.type, PrimitiveType)
+    ]
+    names = {f.field_id: f.name for f in Schema(tuple(read)).walk()}
     return all(f.name == names.get(f.field_id, f.name) for schema in metadata.schemas for f in schema.walk())
 
 

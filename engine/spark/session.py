@@ -220,6 +220,11 @@ def scan_session(spark: SparkSession, *, row_groups: int | None, expansion: floa
     return known.sessions[key]
 
 
+def has_comet(spark: SparkSession) -> bool:
+    """Whether DataFusion Comet may read Parquet files in place of Spark's own reader."""
+    return "CometPlugin" in (spark.conf.get("spark.plugins", "") or "")
+
+
 def refuse_unknown_schemes(spark: SparkSession, locations: Iterable[str]) -> None:
     """Raise Unsupported where a session's Hadoop has no file system for a location, and say what it takes."""
     jvm = spark._jvm  # noqa: SLF001

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -165,6 +166,8 @@ def home() -> Iterator[Home]:
         PLACE.mkdir()
         patch.chdir(PLACE)
         patch.setattr("icebench.bench.cli.doctor.Machine", Healthy)
+        for command in _commands(main):
+            patch.setattr(command, "_help_option", None)  # Click keeps that of the first call, perhaps without -h
         patch.setattr("icebench.bench.cli.maintain.RunProgress", lambda _: nullcontext(_Still().update))
         patch.setattr(trial, "build_table", _built_in_no_time)
         patch.setattr(trial, "tempfile", SimpleNamespace(TemporaryDirectory=_trials))
@@ -189,6 +192,16 @@ def _trials(**_: str) -> Iterator[str]:
         yield str(found)
     finally:
         shutil.rmtree(found)
+
+
+def _commands(group: click.Group) -> Iterator[click.Command]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield command
+        if isinstance(command, click.Group):
+            yield from _commands(command)
 
 
 def _rows(number: int) -> pa.Table:

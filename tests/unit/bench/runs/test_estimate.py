@@ -46,7 +46,7 @@ def test_a_run_takes_as_long_as_the_last_of_its_definition(tmp_path: Path) -> No
     (tmp_path / "6.jsonl").write_text("no run\n", encoding="utf-8")
     found = estimate(quick, [*runs, tmp_path / "6.jsonl"])
     assert (found.cases, found.seconds, found.basis) == (3, 600, "as 2 took")
-    assert str(found) == "3 cases, about 10 min, at most 0.0 GB of tables (as 2 took)"
+    assert str(found) == "3 cases, about 10 min, at most 11 MB of tables (as 2 took)"
 
 
 def test_without_one_cases_are_counted() -> None:

@@ -59,9 +59,10 @@ def test_its_times_are_not_in_the_run(run: Run) -> None:
 def test_the_report_names_it_first(report: Report) -> None:
     assert report.findings[0].statement == SAID
     assert report.findings[0].evidence == "; ".join(WHY)
-    console = Console(file=StringIO(), width=200)
-    printed = [part.plain for part in verdict(report, console, lines=60) if hasattr(part, "plain")]
-    assert [line for line in printed if "wrong answers wrongly" in line] == [
+    console = Console(file=(written := StringIO()), width=200)
+    for part in verdict(report, console, lines=60):
+        console.print(part, crop=False)
+    assert [line for line in written.getvalue().splitlines() if "wrong answers wrongly" in line] == [
         f"error: wrong answers wrongly: small/deletes/50%/wrong: {WHY[0]}",
         f"error: wrong answers wrongly: small/planning/some/wrong: {WHY[1]}",
         f"- {SAID}",
