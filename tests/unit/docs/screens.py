@@ -27,6 +27,7 @@ from rich.console import Console
 import icebench
 from icebench.bench.advise import trial
 from icebench.bench.cli.context import Context
+from icebench.bench.cli.main import app as commands
 from icebench.bench.cli.main import main
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.tables.table_builder import build_table
@@ -166,7 +167,7 @@ def home() -> Iterator[Home]:
         PLACE.mkdir()
         patch.chdir(PLACE)
         patch.setattr("icebench.bench.cli.doctor.Machine", Healthy)
-        for command in _commands(main):
+        for command in _commands(commands):
             patch.setattr(command, "_help_option", None)  # Click keeps that of the first call, perhaps without -h
         patch.setattr("icebench.bench.cli.maintain.RunProgress", lambda _: nullcontext(_Still().update))
         patch.setattr(trial, "build_table", _built_in_no_time)
