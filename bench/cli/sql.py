@@ -16,6 +16,7 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.report.quantities import count
 from icebench.bench.report.wrapping import Hanging
 
+_TABLES = "(tables are named after the query: PLACE, or CATALOG NAMESPACE.TABLE)"
 # The query sees the tables and nothing else of this machine.
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -102,6 +103,8 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: 
         ):
             raise ConfigError("is not one select", path="QUERY")
         return connection.execute(statements[0]).to_arrow_table()
+    except duckdb.CatalogException as error:
+        raise ConfigError(f"{_message(error)} {_TABLES}", path="QUERY") from error
     except duckdb.Error as error:
         raise ConfigError(_message(error), path="QUERY") from error
 

@@ -141,6 +141,7 @@ def test_a_catalog_comes_before_names_in_it(tmp_path: Path, capsys: pytest.Captu
         ("select * from read_csv('/etc/hostname')", "disabled by configuration"),
         ("select * from '/etc/hostname'", "does not exist"),
         ("select * from table_that_is_not_there", "does not exist"),
+        ("select * from shop.orders", "tables are named after the query"),
         ("select missing from t", "not found"),
         ("select error('own words')", "own words"),
         ("select 1 from counters", "does not exist"),
