@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,8 +22,8 @@ _MEANING = {
     "MapInArrow": "the Arrow reader in Python on executors",
 }
 """Operator -> what it does."""
-_OPERATOR = re.compile(rf"^[\s:+*()\d-]*({'|'.join(_MEANING)})\b", re.MULTILINE)
-"""A line of a plan as Spark prints it, which draws its tree."""
+_TREE = " :+*()-0123456789"
+"""What Spark draws before an operator in the lines of a plan."""
 
 
 def readers_of(
@@ -53,4 +52,6 @@ def readers_of(
 
 
 def _scans(frame: DataFrame) -> Counter[str]:
-    return Counter(_OPERATOR.findall(frame._jdf.queryExecution().executedPlan().toString()))  # noqa: SLF001
+    lines = frame._jdf.queryExecution().executedPlan().toString().splitlines()  # noqa: SLF001
+    operators = (line.lstrip(_TREE).partition(" ")[0].partition("(")[0] for line in lines)
+    return Counter(name for name in operators if name in _MEANING)
