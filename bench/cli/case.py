@@ -38,7 +38,7 @@ _SHOWN = 20
 def case(context: Context, *, words: tuple[str, ...], of: Path | None, runs: bool) -> None:
     """Print a case as its engine's authors would write it: a program that needs nothing of icebench.
 
-    WORDS are what tells the case: layout, measurement, filter, engine, cold or warm. Those of several cases list them.
+    WORDS name the case: layout, measurement, filter, engine, cold or warm. Those of several cases list them.
     With --run the program runs: the time of each repetition, and the number of rows.
     """
     path = context.places.latest_run() if of is None else find_run(context, of)
@@ -78,7 +78,7 @@ def matching(run: Run, words: Sequence[str]) -> list[Measured]:
 
 
 def _words(case: Case) -> tuple[str, ...]:
-    """What tells a case from the others of its run."""
+    """What distinguishes a case from the others of its run."""
     parts = (case.layout, case.measurement, case.configuration, case.filter, case.engine, case.cache)
     return tuple(dict.fromkeys(part for part in parts if part))
 
