@@ -12,6 +12,7 @@ from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, split_catalog, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
+from icebench.bench.engines.sql_text import identifier
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.quantities import count
 from icebench.bench.report.wrapping import Hanging
@@ -85,13 +86,9 @@ def _register(
         taken[name.lower()] = given
         table.scan(counters=counters).to_duckdb(connection).create_view(name)
         if namespace and catalog is not None:
-            schema, view, plain = map(_identifier, (namespace, own, name))
+            schema, view, plain = map(identifier, (namespace, own, name))
             connection.execute(f"create schema if not exists {schema}")
             connection.execute(f"create or replace view {schema}.{view} as from main.{plain}")
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: ANN401 - a pyarrow.Table, which has no types

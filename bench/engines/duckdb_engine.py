@@ -16,6 +16,7 @@ from icebench.bench.engines.duckdb_queries import DuckDbQueries
 from icebench.bench.engines.engine import Ability, EngineMissing, Plan
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import IN_BATCHES, TABLE, Script, select
+from icebench.bench.engines.sql_text import identifier, quoted
 from icebench.bench.s3_jars import S3_SCHEMES
 
 _BATCH_ROWS = 1 << 17
@@ -32,7 +33,7 @@ _TUNING = ("s3.connect-timeout", "s3.request-timeout", "s3.retry.num-retries", "
 
 def source_of(location: str) -> str:
     """What a query selects from: the table of a metadata file."""
-    return f"iceberg_scan({_quoted(location)})"
+    return f"iceberg_scan({quoted(location)})"
 
 
 SCRIPTS = {
@@ -112,7 +113,7 @@ class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
             raise EngineMissing("duckdb is given tables of one store, by one set of keys")
         connection = connected(first)
         for name, location in locations.items():
-            connection.execute(f"CREATE VIEW {identifier(name)} AS FROM iceberg_scan({_quoted(location)})")
+            connection.execute(f"CREATE VIEW {identifier(name)} AS FROM iceberg_scan({quoted(location)})")
         return connection
 
     def take_rows(self, rows: pa.Table) -> pa.Table:
@@ -161,11 +162,11 @@ def secret_of(access: Access) -> list[str]:
     beyond = options.keys() - {*_SECRET, _ENDPOINT, _VIRTUAL, *_TUNING}
     if beyond := {name for name in beyond if name.startswith(("s3.", "client."))}:
         raise EngineMissing(f"duckdb has no setting for {', '.join(sorted(beyond))}")
-    parts = ["TYPE s3", *(f"{_SECRET[name]} {_quoted(value)}" for name, value in options.items() if name in _SECRET)]
+    parts = ["TYPE s3", *(f"{_SECRET[name]} {quoted(value)}" for name, value in options.items() if name in _SECRET)]
     if endpoint := options.get(_ENDPOINT):
         scheme, _, host = endpoint.rpartition("://")
         style = "vhost" if options.get(_VIRTUAL, "false").lower() == "true" else "path"
-        parts += [f"ENDPOINT {_quoted(host.rstrip('/'))}", f"URL_STYLE '{style}'"]
+        parts += [f"ENDPOINT {quoted(host.rstrip('/'))}", f"URL_STYLE '{style}'"]
         parts.append(f"USE_SSL {str(scheme != 'http').lower()}")
     return parts
 
@@ -175,15 +176,6 @@ def reader(
 ) -> pa.RecordBatchReader:
     """The rows of a table that the filter keeps; None keeps all columns, or all rows."""
     return connection.execute(select(columns, source_of(location), filter)).to_arrow_reader(_BATCH_ROWS)
-
-
-def identifier(name: str) -> str:
-    """A name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _extension(package: str) -> Path:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
+from icebench.bench.engines.sql_text import identifier
+
 TABLE = "TABLE"
 """How a query of SQL names the table."""
 REPEATED = 5
@@ -130,14 +132,9 @@ def literal(value: object) -> str:
 
 def select(columns: Sequence[str] | None, source: str, filter: str | None) -> str:
     """A query in SQL of these columns, None for all, and of the rows that a filter keeps."""
-    names = "*" if columns is None else ", ".join(map(_named, columns))
+    names = "*" if columns is None else ", ".join(map(identifier, columns))
     where = f" where {filter}" if filter else ""
     return f"select {names} from {source}{where}"  # noqa: S608 - the user's own filter on own files
-
-
-def _named(column: str) -> str:
-    doubled = column.replace('"', '""')
-    return f'"{doubled}"'
 
 
 def _mapping(values: Mapping[str, str]) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from icebench.bench.engines.engine import Ability, AnyEngine, Maintaining, normalised
+from icebench.bench.engines.sql_text import identifier, quoted
 from icebench.bench.errors import Disagreement
 from icebench.bench.execution.context import Context
 from icebench.bench.execution.opened import try_each
@@ -33,7 +34,7 @@ from icebench.bench.tables.table_shape import check_shape
 from icebench.bench.trials.commits import workspace
 from icebench.bench.truth.manifests import DELETED, live_files, manifest_list, read_avro
 from icebench.bench.truth.metadata import load_table_json
-from icebench.bench.truth.sql import Sql, identifier, quoted
+from icebench.bench.truth.sql import Sql
 from icebench.bench.workloads.definitions import MaintenanceWorkload
 from icebench.bench.workloads.maintenance_tables import NAME, MaintenanceTables, kind_of
 

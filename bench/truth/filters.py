@@ -21,9 +21,10 @@ from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from icebench.bench.engines.sql_text import quoted
 from icebench.bench.errors import ConfigError
 from icebench.bench.truth.metadata import Column, TableJson
-from icebench.bench.truth.sql import NoTruth, quoted
+from icebench.bench.truth.sql import NoTruth
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 TEMPORAL = ("date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns")

@@ -14,9 +14,10 @@ import sqlglot
 from sqlglot import exp
 
 from icebench.bench.engines.duckdb_rows import fetched_rows
+from icebench.bench.engines.sql_text import identifier, quoted
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.truth.query_answers import RankedRows
-from icebench.bench.truth.sql import NoTruth, identifier, quoted
+from icebench.bench.truth.sql import NoTruth
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,14 @@ from pyroaring import BitMap64
 
 from icebench.bench.engines.checksum import empty_checksum
 from icebench.bench.engines.engine import normalised
+from icebench.bench.engines.sql_text import identifier, quoted
 from icebench.bench.errors import BenchError, DatasetFailed
 from icebench.bench.truth.filters import filter_columns, to_duckdb
 from icebench.bench.truth.manifests import DATA, EQUALITY_DELETES, POSITION_DELETES, FileEntry, live_files
 from icebench.bench.truth.metadata import Column, Read, TableJson, load_table_json
 from icebench.bench.truth.oracle import Answer
 from icebench.bench.truth.second_opinion import SecondOpinion
-from icebench.bench.truth.sql import NoTruth, Sql, identifier, quoted, top_level
+from icebench.bench.truth.sql import NoTruth, Sql, top_level
 
 _TYPES = {
     "boolean": "BOOLEAN",

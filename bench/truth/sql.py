@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icebench.bench.engines.checksum import Checksum, checksum_of
+from icebench.bench.engines.sql_text import quoted
 from icebench.bench.errors import DatasetFailed
 
 _BATCH_ROWS = 1 << 16
@@ -201,13 +202,3 @@ def _unreadable(source: str, error: Exception) -> DatasetFailed:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def quoted(text: str) -> str:
-    """Text as a SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """A name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
