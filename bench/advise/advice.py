@@ -14,6 +14,7 @@ from icebench.bench.advise.queries import Queries, Query
 from icebench.bench.advise.sample import Sample, take_sample
 from icebench.bench.advise.trial import Trial, row_bytes_of_writers, try_layouts
 from icebench.bench.costs.object_store import GIGABYTE, LOCAL, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
+from icebench.bench.engines.access import scheme_of
 from icebench.bench.layouts.layout import Layout
 from icebench.engine.display import count_text, html_fold, html_table, printable
 
@@ -225,8 +226,7 @@ def advise(
 
 def profile_of(table: icebench.Table) -> Profile:
     """Where a table's files are: on a local file system, or in an object store of the same region."""
-    scheme, separator, _ = table.location.partition(":")
-    return LOCAL if not separator or scheme == "file" or len(scheme) == 1 else SAME_REGION
+    return SAME_REGION if scheme_of(table.location) else LOCAL
 
 
 def mean(readings: Sequence[Reading], queries: Queries, options: Options) -> float:

@@ -31,8 +31,6 @@ LONG_SECONDS, LARGE_BYTES = 60 * 60, 10e9
 VERDICT_LINES = 19
 """With what is said of files after it, the last screen has 25."""
 TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
-_USUAL = "default"
-"""What a catalog is called that has no name."""
 QUERY_ENGINES = ("icebench", "icebench-spark", "iceberg-java", "duckdb")
 
 
@@ -180,7 +178,7 @@ def _in_catalog(catalog: str, name: str, warehouse: str | None) -> dict[str, str
     path = {"path": table.metadata_location}
     if not opened.storage_options(name):
         return path
-    more = {"warehouse": warehouse, "catalog_name": opened.name if opened.name != _USUAL else catalog_name()}
+    more = {"warehouse": warehouse, "catalog_name": opened.name if opened.name != "default" else None}
     return path | {"catalog": catalog, "table": name} | {key: value for key, value in more.items() if value}
 
 
