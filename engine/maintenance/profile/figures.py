@@ -191,7 +191,8 @@ class ManifestFigures:
         opened_manifests: Those that list a live file; plans skip the others by their counts.
         target_manifests: What a rewrite could make of these: manifests of ``commit.manifest.target-size-bytes``, at
             least one for each partition spec and content, as a manifest has files of one spec and content.
-        age: For how many commits a manifest has been there, its own included, on average; 0 if there is none.
+        age: For how many commits those that a plan opens have been there, their own included, on average; 0 if there
+            is none.
         clustering: By partition field.
     """
 

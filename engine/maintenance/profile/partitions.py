@@ -135,7 +135,7 @@ def manifest_figures(files: LiveFiles, metadata: TableMetadata, commits: Commits
         deleted_entries=sum(each.columns.count for each in both) - live,
         opened_manifests=len(opened),
         target_manifests=sum(max(1, -(-length // target)) for length in lengths.values()),
-        age=mean(commits.ages_of_manifests(files.manifests)),
+        age=mean(commits.ages_of_manifests(opened)),
         clustering=tuple(each for each in clustering if each is not None),
     )
 
