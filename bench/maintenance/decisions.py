@@ -53,7 +53,7 @@ def find_candidates(
     table: icebench.Table, profile: icebench.TableProfile, policy: Policy, *, decided: Collection[str] = ()
 ) -> list[Candidate]:
     """The actions of the policy that would change something and are not `decided`, the most gain per byte first;
-    manifests only after the actions that leave some.
+    manifests after all others, if one of them leaves manifests.
 
     An action in one of the newest snapshots is not due again while only maintenance has changed the table since.
     """
@@ -72,12 +72,8 @@ def find_candidates(
         for each in every
         if each.action in policy.actions and (each.action not in finished or each.action == "clustering")
     ]
-    found.sort(key=lambda each: -each.gain_per_byte)
-    after = [place for place, each in enumerate(found) if each.action in _LEAVE_MANIFESTS]
-    place = next((place for place, each in enumerate(found) if each.action == "manifests"), None)
-    if place is not None and after and after[-1] > place:
-        found.insert(after[-1], found.pop(place))
-    return found
+    leaves_manifests = any(each.action in _LEAVE_MANIFESTS for each in found)
+    return sorted(found, key=lambda each: (leaves_manifests and each.action == "manifests", -each.gain_per_byte))
 
 
 def _by_reasons(table: icebench.Table, profile: icebench.TableProfile, reads: Reads) -> Iterator[Candidate]:

@@ -18,6 +18,7 @@ from icebench.bench.maintenance.reads import TAG
 from icebench.engine.display import size_text
 from icebench.errors import CommitStateUnknown, EngineError
 
+_AGAIN = "decided again once the actions above are done"
 _UNTAGGED = ("expire_snapshots", "remove_orphan_files", "compute_table_stats", "compute_partition_stats")
 """Calls that make no snapshot."""
 
@@ -55,6 +56,7 @@ class Decision:
 
 @dataclass
 class _Spent:
+    actions: int = 0
     size_bytes: float = 0.0
     seconds: float = 0.0
     dollars: float = 0.0
@@ -76,9 +78,11 @@ def run_pass(
             refusal = _refusal(each, policy, spent)
             tried.add(each.action)
             if refusal is not None or not execute:
-                if refusal is None:
-                    _spend(spent, each, policy, policy.seconds(each.work_bytes))
-                yield _decision(each, policy, "do" if refusal is None else "skip", refusal)
+                if refusal is not None:
+                    yield _decision(each, policy, "skip", refusal)
+                    continue
+                yield _decision(each, policy, "do", _AGAIN if spent.actions else None)
+                _spend(spent, each, policy, policy.seconds(each.work_bytes))
                 continue
             started = clock()
             decision = _carry_out(table, each, policy)
@@ -111,6 +115,7 @@ def _refusal(candidate: Candidate, policy: Policy, spent: _Spent) -> str | None:
 
 
 def _spend(spent: _Spent, candidate: Candidate, policy: Policy, seconds: float) -> None:
+    spent.actions += 1
     spent.size_bytes += candidate.work_bytes
     spent.seconds += seconds
     spent.dollars += policy.dollars(candidate.work_bytes)

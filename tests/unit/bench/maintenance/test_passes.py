@@ -52,6 +52,8 @@ def test_what_is_done_is_no_longer_due(tmp_path: Path, declared: bool) -> None:
     assert len(table.refresh().snapshots) == snapshots
     due = {name for name, each in plan.items() if each.decision == "do"}
     assert due >= {"compaction", "deletes", "snapshots"} | ({"clustering"} if declared else set())
+    decided_later = ["decided again once the actions above are done" in plan[name].why for name in plan if name in due]
+    assert decided_later == [False, *[True] * (len(due) - 1)]
     done = decide(table, EVERYTHING, execute=True)
     assert {each.decision for each in done.values()} <= {"done", "skip"}
     assert done["snapshots"].decision == "done"
