@@ -5,7 +5,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 REPOSITORY = Path(__file__).parents[2]
@@ -69,6 +69,10 @@ class Module:
         return ast.parse(self.text, self.path)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines()
 
@@ -92,19 +96,20 @@ class Module:
     def imports(self) -> list[Import]:
         local = {
             id(node)
-            for function in ast.walk(self.tree)
+            for function in self.nodes
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
             for node in ast.walk(function)
+            if isinstance(node, ast.Import | ast.ImportFrom)
         }
         named = [
             Import(target=in_tree(target), line=node.lineno, is_local=id(node) in local)
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Import | ast.ImportFrom)
             for target, _, _ in self._bindings(node)
         ]
         return named + [
             Import(target=in_tree(node.value), line=node.lineno, is_local=False, is_text=True)
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE_NAME.fullmatch(node.value)
         ]
 
@@ -112,14 +117,14 @@ class Module:
     def references(self) -> list[Reference]:
         """Every use of such a name, the longest dotted chain once."""
         aliases = self._aliases()
-        defaults = _default_nodes(self.tree)
+        defaults = _default_nodes(self.nodes)
         sources = {id(node): f"{self.name}.{top.name}" for top in _sources(self.tree) for node in ast.walk(top)}
-        inner = {id(node.value) for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)}
+        inner = {id(node.value) for node in self.nodes if isinstance(node, ast.Attribute)}
         return [
             Reference(
                 name=in_tree(name), line=node.lineno, is_default=id(node) in defaults, source=sources.get(id(node), "")
             )
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inner
             if (name := _full_name(node, aliases)) is not None
         ]
@@ -128,7 +133,7 @@ class Module:
         own = {node.name: f"{self.name}.{node.name}" for node in self.tree.body if isinstance(node, ast.FunctionDef)}
         return own | {
             name: meaning
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Import | ast.ImportFrom)
             for _, name, meaning in self._bindings(node)
         }
@@ -171,10 +176,10 @@ def _full_name(node: ast.expr, aliases: dict[str, str]) -> str | None:
     return ".".join([root, *reversed(attributes)])
 
 
-def _default_nodes(tree: ast.Module) -> set[int]:
+def _default_nodes(nodes: list[ast.AST]) -> set[int]:
     """Ids of all nodes inside the defaults of parameters and of class fields."""
     roots: list[ast.expr] = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.arguments):
             roots += [default for default in (*node.defaults, *node.kw_defaults) if default is not None]
         elif isinstance(node, ast.ClassDef):
@@ -184,7 +189,7 @@ def _default_nodes(tree: ast.Module) -> set[int]:
 
 def _sources(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and not ast.unparse(node.args):
+        if isinstance(node, ast.FunctionDef) and not any(ast.iter_child_nodes(node.args)):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             if [type(statement) for statement in body] == [ast.Return]:
                 yield node
@@ -203,6 +208,7 @@ def tracked_files(repository: Path = REPOSITORY) -> list[str]:
     return [path for path in paths if (repository / path).is_file()]
 
 
+@cache
 def project_modules() -> list[Module]:
     """All Python files of the project."""
     return [Module(path, (REPOSITORY / path).read_text()) for path in tracked_files() if path.endswith(".py")]

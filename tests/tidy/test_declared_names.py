@@ -10,7 +10,7 @@ import pytest
 
 from icebench.engine.runtime import counters
 from icebench.engine.spec import properties
-from tests.tidy.source import REPOSITORY, Module, in_tree, tracked_files
+from tests.tidy.source import Module, in_tree, project_modules
 
 PROPERTIES = "engine/spec/properties.py"
 COUNTERS = "engine/runtime/counters.py"
@@ -19,8 +19,7 @@ _PROPERTY_NAME = re.compile(r"(?:commit|gc|history|icebench\.commit|read|write)(
 
 @pytest.fixture(scope="module")
 def modules() -> list[Module]:
-    paths = [path for path in tracked_files() if path.startswith("engine/") and path.endswith(".py")]
-    return [Module(path, (REPOSITORY / path).read_text()) for path in paths]
+    return [module for module in project_modules() if module.path.startswith("engine/")]
 
 
 def declared(path: str) -> list[str]:

@@ -53,17 +53,12 @@ CHECKS: tuple[Callable[[Sequence[Module]], Iterable[Finding]], ...] = (
 
 
 @cache
-def modules() -> list[Module]:
-    return project_modules()
-
-
-@cache
 def findings(check: Callable[[Sequence[Module]], Iterable[Finding]]) -> list[Finding]:
-    return sorted(check(modules()))
+    return sorted(check(project_modules()))
 
 
 def test_the_project_is_seen() -> None:
-    names = {module.name for module in modules()}
+    names = {module.name for module in project_modules()}
     assert {"engine", "engine.spec.types", "bench.cli.main", "tests.tidy.source"} <= names
 
 
