@@ -11,9 +11,10 @@ from typing import Any
 
 from icebench.engine.errors import Invalid, StorageFailed
 from icebench.engine.lazy_module import LazyModule
+from icebench.engine.storage.s3_client import botocore_session
 
 _AUTH, _AWSREQUEST = LazyModule("botocore.auth"), LazyModule("botocore.awsrequest")
-_EXCEPTIONS, _SESSION = LazyModule("botocore.exceptions"), LazyModule("botocore.session")
+_EXCEPTIONS = LazyModule("botocore.exceptions")
 _KEYS = (
     ("rest.access-key-id", "rest.secret-access-key", "rest.session-token"),
     ("client.access-key-id", "client.secret-access-key", "client.session-token"),
@@ -26,7 +27,7 @@ SIGV4_PROPERTIES = frozenset({*_KEYS[0], *_KEYS[1], *_REGIONS, *_PROFILES, "rest
 
 def aws_session(properties: Mapping[str, str], subject: str) -> Any:  # noqa: ANN401 - botocore has no types
     """A session of botocore, of the profile that the properties name; raises NotInstalled, Invalid."""
-    session = _SESSION.Session(profile=properties.get("client.profile-name"))
+    session = botocore_session(properties.get("client.profile-name"))
     try:
         session.get_scoped_config()
     except _EXCEPTIONS.BotoCoreError as error:
