@@ -84,6 +84,8 @@ def s3_server() -> Iterator[S3Server]:
         setattr(GlueResponse, name, _at_its_version(original))
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     inner = DomainDispatcherApplication(create_backend_app)
+    # For each request it lists the directories of its package.
+    inner.get_backend_for_host = cache(inner.get_backend_for_host)  # type: ignore[method-assign]
     made = S3Server("")
 
     def application(environment: dict[str, Any], start: Any) -> Iterable[bytes]:
