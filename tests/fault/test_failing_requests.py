@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -239,30 +240,53 @@ def faults(name: str, stride: int) -> Iterator[Fault]:
                 yield Fault(at, moment, forever)
 
 
-def carry_out(
-    change: Callable[[icebench.Table], object], warehouse: Warehouse
-) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+@dataclass(frozen=True)
+class CarriedOut:
     """A change of a new table without a fault: the states before and after it, and its requests."""
-    warehouse.create()
-    warehouse.reset()
-    old = warehouse.state()
-    counting = FaultyStore(warehouse.store)
-    assert attempt(warehouse, change, counting) == "acknowledged"
-    new = warehouse.state()
-    assert new != old
-    return old, new, counting.requests
+
+    warehouse: Warehouse
+    old: dict[str, Any]
+    new: dict[str, Any]
+    requests: list[str]
+
+
+Kind = Callable[[Path], Warehouse]
+CarryOut = Callable[[Kind, str], CarriedOut]
+
+
+@pytest.fixture(scope="module")
+def carry_out(tmp_path_factory: pytest.TempPathFactory) -> CarryOut:
+    """Carries out a change once for all tests; all changes share one warehouse of each kind."""
+
+    @cache
+    def warehouse_of(kind: Kind) -> Warehouse:
+        warehouse = kind(tmp_path_factory.mktemp("warehouse"))
+        warehouse.create()
+        return warehouse
+
+    @cache
+    def carried_out(kind: Kind, name: str) -> CarriedOut:
+        warehouse = warehouse_of(kind)
+        warehouse.reset()
+        old = warehouse.state()
+        counting = FaultyStore(warehouse.store)
+        assert attempt(warehouse, CHANGES[name], counting) == "acknowledged"
+        new = warehouse.state()
+        assert new != old
+        return CarriedOut(warehouse, old, new, counting.requests)
+
+    return carried_out
 
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
 @sizes(61, 1)
 def test_a_change_is_whole_or_not_at_all(
-    tmp_path: Path, kind: Callable[[Path], Warehouse], name: str, figures: Figures, size: int
+    carry_out: CarryOut, kind: Kind, name: str, figures: Figures, size: int
 ) -> None:
-    change = CHANGES[name]
-    warehouse = kind(tmp_path)
-    old, new, undisturbed = carry_out(change, warehouse)
-    requests = len(undisturbed)
+    change, undisturbed = CHANGES[name], carry_out(kind, name)
+    warehouse, old, new = undisturbed.warehouse, undisturbed.old, undisturbed.new
+    requests = len(undisturbed.requests)
     assert requests < MAX_REQUESTS
     outcomes: dict[str, int] = {}
     for fault in faults(name + kind.__name__, stride=size):
@@ -295,13 +319,12 @@ def test_a_change_is_whole_or_not_at_all(
 @pytest.mark.parametrize("kind", KINDS)
 @sizes(29, 1)
 def test_an_interrupted_change_leaves_its_catalog_usable(
-    tmp_path: Path, kind: Callable[[Path], Warehouse], name: str, figures: Figures, size: int
+    carry_out: CarryOut, kind: Kind, name: str, figures: Figures, size: int
 ) -> None:
-    change = CHANGES[name]
-    warehouse = kind(tmp_path)
-    old, new, undisturbed = carry_out(change, warehouse)
+    change, undisturbed = CHANGES[name], carry_out(kind, name)
+    warehouse, old, new = undisturbed.warehouse, undisturbed.old, undisturbed.new
     interrupts = 0
-    for at, request in enumerate(undisturbed):
+    for at, request in enumerate(undisturbed.requests):
         for place, moment in enumerate(MOMENTS):
             drawn = (crc32((name + kind.__name__).encode()) + at * 3 + place) % size
             if drawn and not request.startswith("commit "):
@@ -331,7 +354,7 @@ def test_an_interrupted_change_leaves_its_catalog_usable(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_creating_a_table_happens_or_not(tmp_path: Path, kind: Callable[[Path], Warehouse], moment: Moment) -> None:
+def test_creating_a_table_happens_or_not(tmp_path: Path, kind: Kind, moment: Moment) -> None:
     for at in range(MAX_REQUESTS):
         home = tmp_path / str(at)
         home.mkdir()

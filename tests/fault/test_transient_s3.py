@@ -64,7 +64,7 @@ OPERATIONS: dict[str, Callable[[icebench.Table], object]] = {
 class Bench:
     """A bucket with one table, which is brought back to where it was after each operation."""
 
-    def __init__(self, server: S3Server, number: int, kind: str, home: Path) -> None:
+    def __init__(self, server: S3Server, name: str, kind: str, home: Path) -> None:
         self.server, self.kind = server, kind
         self.bucket = f"transient-{len(server.buckets)}"
         server.buckets.append(self.bucket)
@@ -72,7 +72,7 @@ class Bench:
         self._backend.create_bucket(self.bucket, "us-east-1")
         own = {**server.properties, "s3.request-timeout": str(server.patience_seconds), "s3.connect-timeout": "20"}
         self._place = f"s3://{self.bucket}/wh"
-        self._database = home / f"{number}.db"
+        self._database = home / f"{name}.db"
         self.store = store_for(self._place, own, is_catalog=kind != "sql")
         self._kept: dict[str, bytes] = {}
         self._row = b""
@@ -157,28 +157,44 @@ def faulted(s3_server: S3Server) -> Iterator[S3Server]:
     s3_server.patience_seconds, s3_server.transient = patience, lambda _: None
 
 
+MakeBenches = Callable[[str, int], list[Bench]]
+
+
+@pytest.fixture(scope="module")
+def make_benches(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> MakeBenches:
+    """So many benches of a kind of catalog. All operations share them."""
+    home = tmp_path_factory.mktemp("benches")
+    made: dict[str, list[Bench]] = {kind: [] for kind in KINDS}
+
+    def make(kind: str, count: int) -> list[Bench]:
+        found = made[kind]
+        found += [Bench(s3_server, f"{kind}-{number}", kind, home) for number in range(len(found), count)]
+        return found[:count]
+
+    return make
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 @sizes(1, None)
 def test_a_fault_for_the_moment_is_not_noticed(
-    faulted: S3Server, tmp_path: Path, name: str, figures: Figures, size: int | None
+    faulted: S3Server, make_benches: MakeBenches, name: str, figures: Figures, size: int | None
 ) -> None:
     if size is None:
         # It runs for hours beside other work, which makes answers late that no fault delays.
         faulted.patience_seconds = 5
     for kind in KINDS if size is None else [KINDS[crc32(name.encode()) % len(KINDS)]]:
-        (tmp_path / kind).mkdir()
-        requests, faults = sweep(faulted, tmp_path / kind, kind, name, most=size)
+        requests, faults = sweep(make_benches, kind, name, most=size)
         figures(kind=kind, requests=requests, faults=faults)
 
 
-def sweep(faulted: S3Server, home: Path, kind: str, name: str, *, most: int | None) -> tuple[int, int]:
+def sweep(make_benches: MakeBenches, kind: str, name: str, *, most: int | None) -> tuple[int, int]:
     """Try each fault at each request of an operation, or so many of them, spread evenly.
 
     Returns:
         The number of requests that the operation makes, and of faults that were tried.
     """
     operation = OPERATIONS[name]
-    first = Bench(faulted, 0, kind, home)
+    [first] = make_benches(kind, 1)
     requests = first.run(operation, -1, None)
     state, extra = first.left()
     first.warehouse.reset()
@@ -186,9 +202,8 @@ def sweep(faulted: S3Server, home: Path, kind: str, name: str, *, most: int | No
     step = 1 if most is None else -(-len(every) // most)
     chosen = every[crc32(name.encode()) % step :: step]
     benches: SimpleQueue[Bench] = SimpleQueue()
-    benches.put(first)
-    for number in range(1, min(AT_ONCE, len(chosen))):
-        benches.put(Bench(faulted, number, kind, home))
+    for bench in make_benches(kind, min(AT_ONCE, len(chosen))):
+        benches.put(bench)
 
     def one(chosen: tuple[int, Transient]) -> str:
         at, fault = chosen
