@@ -40,7 +40,7 @@ FINE = {
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watches a process through /proc")
 
 
-@sizes(200, 10_000)
+@sizes(100, 10_000)
 def test_damage_is_noticed_or_harmless(tmp_path: Path, figures: Figures, size: int) -> None:
     cases = size if size < 1000 else scaled(size)
     with ForkServer("tests.fault.damage_reader", tmp_path / "stderr.log") as readers:
