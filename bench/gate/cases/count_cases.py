@@ -44,12 +44,14 @@ def built(scale: Scale | None = None) -> Iterator[tuple[str, icebench.Catalog]]:
     ):
         build(catalog, scale or Scale())
         # What exists by now is no garbage of a case, and takes long to walk.
+        was_frozen = gc.get_freeze_count() > 0
         gc.collect()
         gc.freeze()
         try:
             yield folder, catalog
         finally:
-            gc.unfreeze()
+            if not was_frozen:
+                gc.unfreeze()
 
 
 def run_cases(chosen: Callable[[str], bool] = lambda _: True) -> dict[str, CaseResult]:

@@ -69,7 +69,9 @@ def test_every_scan_returns_the_rows_that_brute_force_finds(name: str) -> None:
 
 
 def test_counts_without_rows_have_no_checksum() -> None:
-    assert {name for name, case in BASELINE.cases.items() if case.checksum == NO_ROWS} == BASELINE.cases.keys() - set(SCANS)
+    assert {name for name, case in BASELINE.cases.items() if case.checksum == NO_ROWS} == BASELINE.cases.keys() - set(
+        SCANS
+    )
 
 
 def test_the_cases_make_every_stage_work() -> None:
