@@ -1,4 +1,4 @@
-"""What finds the planted inefficiencies of work.toml: the gate, a counter at a time. `make check` runs the gate itself."""
+"""What finds the inefficiencies of work.toml: the gate, a counter at a time; `make check` runs the gate itself."""
 
 import pytest
 

@@ -291,8 +291,7 @@ def test_what_exists_is_out_of_collection_for_a_while(monkeypatch: pytest.Monkey
         monkeypatch.setattr(gc, name, partial(done.append, name))
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 5 * frozen_before)
     with pytest.raises(ZeroDivisionError), out_of_collection():
-        assert done == ["collect", "freeze"]
-        _ = 1 / 0
+        _ = 1 / (done != ["collect", "freeze"])
     assert done[2:] == ([] if frozen_before else ["unfreeze"])
 
 
