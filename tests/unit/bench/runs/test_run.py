@@ -299,7 +299,9 @@ def test_the_usual_places(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_first_look_compares_three_layouts_without_spark(tmp_path: Path) -> None:
     where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_session)
-    done = run_experiment(load_experiment("quick"), where=where)
+    values = load_experiment("quick").values
+    small = {"repetitions": 1, "warmups": 0, "warm_seconds": 0, "workload": {**values["workload"], "scale": 0.003}}
+    done = run_experiment(parse_values({**values, **small}), where=where)
     assert not done.failed
     for measurement in ("planning", "pruning", "filtered"):
         cases = [each.case for each in done.run.measured if each.case.measurement == measurement]
