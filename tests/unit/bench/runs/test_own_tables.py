@@ -4,24 +4,19 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
-from pyspark.sql import SparkSession
 
 from icebench.bench.cli.run import of_tables
 from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import Experiment, parse_values
 from icebench.bench.runs.run import Finished, Surroundings, run_experiment
-from tests.unit.bench.execution.scripted import FIELDS, NOON, small_table
+from tests.unit.bench.execution.scripted import FIELDS, NOON, no_spark, small_table
 
 ENGINES = ["pyiceberg", "duckdb", "polars"]
 
 
-def no_session() -> SparkSession:
-    raise AssertionError("nothing here needs Spark")
-
-
 @pytest.fixture
 def where(tmp_path: Path) -> Surroundings:
-    return Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_session, now=lambda: NOON)
+    return Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark, now=lambda: NOON)
 
 
 def experiment(*paths: str | Path, **more: object) -> Experiment:
