@@ -187,15 +187,15 @@ def move_baseline(
     return ExitCode.PASS
 
 
-def runs_of_fresh_processes(seeds: Sequence[int] = HASH_SEEDS) -> list[Baseline]:
-    """The cases, run once for each hash seed in an interpreter of its own."""
+def runs_of_fresh_processes(seeds: Sequence[int] = HASH_SEEDS, names: Sequence[str] = ()) -> list[Baseline]:
+    """The cases, or those of these names, run once for each hash seed in an interpreter of its own."""
     with ThreadPoolExecutor(max_workers=min(len(seeds), os.cpu_count() or 1)) as pool:
-        return list(pool.map(_run_of, seeds))
+        return list(pool.map(partial(_run_of, names), seeds))
 
 
-def _run_of(seed: int) -> Baseline:
+def _run_of(names: Sequence[str], seed: int) -> Baseline:
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    command = [sys.executable, "-m", "icebench.bench.gate.cases.count_cases"]
+    command = [sys.executable, "-m", "icebench.bench.gate.cases.count_cases", *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

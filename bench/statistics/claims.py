@@ -274,14 +274,13 @@ def _seen_of_rounds(cells: Sequence[_Cell]) -> tuple[float, float]:
 
 
 def _effect(centre: float, error: float, freedom: float, processes: int) -> Effect:
-    student = stats.t(freedom)
-    reach = float(student.ppf((1 + CONFIDENCE) / 2)) * error
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
     return Effect(
         ratio=math.exp(centre),
         low=math.exp(centre - reach),
         high=math.exp(centre + reach),
         # Twice: the winner is named after looking at the figures.
-        p_value=min(1.0, 2 * float(student.sf((abs(centre) - LEAST_EFFECT) / error))),
+        p_value=min(1.0, 2 * float(stats.t.sf((abs(centre) - LEAST_EFFECT) / error, freedom))),
         processes=processes,
         error=error,
         freedom=freedom,
@@ -387,7 +386,8 @@ def _without_stalls(distances: Floats) -> Floats:
     count = len(distances)
     if count < _FEWEST_PAIRS:
         return distances
-    reach = _STALL * float(stats.median_abs_deviation(distances)) * count / (count - 0.8)
+    deviation = float(np.median(np.abs(distances - np.median(distances))))  # SciPy's looks at its arguments for longer
+    reach = _STALL * deviation * count / (count - 0.8)
     return np.clip(distances, -reach, reach)
 
 

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from select import select
@@ -61,8 +61,8 @@ class Page:
             self._call("Page.navigate", {"url": address})
             self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(address)}")
 
-    def press(self, key: str, *, shift: bool = False) -> None:
-        """Press a key and let it go."""
+    def press(self, key: str, *, shift: bool = False, times: int = 1) -> None:
+        """Press a key and let it go, so many times."""
         values = {
             "key": key,
             "code": key.replace(" ", "Space"),
@@ -70,8 +70,7 @@ class Page:
             "modifiers": _SHIFT if shift else 0,
         }
         text = {"type": "keyDown", "text": _TEXTS[key]} if key in _TEXTS else {"type": "rawKeyDown"}
-        self._call("Input.dispatchKeyEvent", {**values, **text})
-        self._call("Input.dispatchKeyEvent", {**values, "type": "keyUp"})
+        self._call_all("Input.dispatchKeyEvent", [{**values, **text}, {**values, "type": "keyUp"}] * times)
 
     def ask(self, expression: str) -> Any:
         """The value of an expression in JavaScript, as JSON has it."""
@@ -96,15 +95,22 @@ class Page:
         target.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", {})["data"]))
 
     def _call(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._commands, json.dumps(message).encode() + b"\0")
-        while (answer := self._answer()).get("id") != self._number:
-            pass
-        assert "error" not in answer, (method, answer["error"])
-        result: dict[str, Any] = answer["result"]
+        return self._call_all(method, [parameters])
+
+    def _call_all(self, method: str, each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Call with each of these parameters before the first answer is awaited; give the last answer."""
+        first = self._number + 1
+        session = {"sessionId": self._session} if self._session else {}
+        for self._number, parameters in enumerate(each, first):
+            message = {"id": self._number, "method": method, "params": parameters, **session}
+            os.write(self._commands, json.dumps(message).encode() + b"\0")
+        answers: dict[int, dict[str, Any]] = {}
+        while len(answers) < len(each):
+            answer = self._answer()
+            if answer.get("id", 0) >= first:
+                answers[answer["id"]] = answer
+        assert not any("error" in answer for answer in answers.values()), (method, answers)
+        result: dict[str, Any] = answers[self._number]["result"]
         return result
 
     def _answer(self) -> dict[str, Any]:

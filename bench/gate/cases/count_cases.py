@@ -1,6 +1,6 @@
 """Counts the work of every case of `icebench.bench.gate.cases.work`, on small tables in a temporary directory.
 
-Run as ``python -m icebench.bench.gate.cases.count_cases``, the results are printed as a baseline.
+Run as ``python -m icebench.bench.gate.cases.count_cases [CASE]...``, the results are printed as a baseline.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
@@ -44,12 +44,14 @@ def built(scale: Scale | None = None) -> Iterator[tuple[str, icebench.Catalog]]:
     ):
         build(catalog, scale or Scale())
         # What exists by now is no garbage of a case, and takes long to walk.
+        was_frozen = gc.get_freeze_count() > 0
         gc.collect()
         gc.freeze()
         try:
             yield folder, catalog
         finally:
-            gc.unfreeze()
+            if not was_frozen:
+                gc.unfreeze()
 
 
 def run_cases(chosen: Callable[[str], bool] = lambda _: True) -> dict[str, CaseResult]:
@@ -92,9 +94,9 @@ def count(case: Case, catalog: icebench.Catalog) -> CaseResult:
     return CaseResult(counters={**counters.as_dict(), **libraries}, checksum=checksum)
 
 
-def counted() -> Baseline:
-    """What is counted now, as a baseline."""
-    return Baseline(cases=run_cases(), environment=environment())
+def counted(names: Collection[str] = ()) -> Baseline:
+    """What is counted now, of all cases or those of these names, as a baseline."""
+    return Baseline(cases=run_cases(lambda name: not names or name in names), environment=environment())
 
 
 def environment() -> dict[str, str]:
@@ -108,7 +110,7 @@ def environment() -> dict[str, str]:
 
 def main() -> None:
     """Print the results."""
-    sys.stdout.write(encode(counted()))
+    sys.stdout.write(encode(counted(sys.argv[1:])))
 
 
 if __name__ == "__main__":

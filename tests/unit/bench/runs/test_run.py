@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
 from icebench.bench.engines.registry import EngineContext
@@ -20,7 +19,15 @@ from icebench.bench.tables.raw_files import RawFiles
 from icebench.bench.tables.table_builder import BuildCost
 from icebench.bench.truth.manifests import live_files
 from icebench.bench.truth.metadata import load_table_json
-from tests.unit.bench.execution.scripted import NOON, Clock, ScriptedEngine, executor_of, small_rows, small_table
+from tests.unit.bench.execution.scripted import (
+    NOON,
+    Clock,
+    ScriptedEngine,
+    executor_of,
+    no_spark,
+    small_rows,
+    small_table,
+)
 from tests.unit.bench.test_experiment import text
 
 FILTER = "id < 50"
@@ -33,10 +40,6 @@ def experiment(*engines: str, measurements: str = "planning pruning decimals del
         "repetitions", f"measurements = {measurements.split()}\nrepetitions"
     )
     return parse_experiment(made + more)
-
-
-def no_session() -> SparkSession:
-    raise AssertionError("nothing here needs Spark")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def where(tmp_path: Path, clock: Clock) -> Surroundings:
     return Surroundings(
         cache=tmp_path / "cache",
         results=tmp_path / "runs",
-        session=no_session,
+        session=no_spark,
         executor=executor_of(clock),
         clock=clock,
         now=lambda: NOON,
@@ -298,8 +301,10 @@ def test_the_usual_places(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_first_look_compares_three_layouts_without_spark(tmp_path: Path) -> None:
-    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_session)
-    done = run_experiment(load_experiment("quick"), where=where)
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)
+    values = load_experiment("quick").values
+    small = {"repetitions": 1, "warmups": 0, "warm_seconds": 0, "workload": {**values["workload"], "scale": 0.003}}
+    done = run_experiment(parse_values({**values, **small}), where=where)
     assert not done.failed
     for measurement in ("planning", "pruning", "filtered"):
         cases = [each.case for each in done.run.measured if each.case.measurement == measurement]

@@ -13,7 +13,7 @@ from tests.unit.bench.test_experiment import reading
 
 
 def experiment(more: dict[str, Any] | None = None, **workload: Any) -> Experiment:
-    return parse_values({**reading(**workload), "repetitions": 2, "warmups": 0, "warm_seconds": 0, **(more or {})})
+    return parse_values({**reading(**workload), "repetitions": 1, "warmups": 0, "warm_seconds": 0, **(more or {})})
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_spark")
 def test_large_row_groups_are_read_by_fresh_processes(tmp_path: Path) -> None:
-    chosen = experiment({"repetitions": 1}, parts=["large"], large={"rows": 3000})
+    chosen = experiment(parts=["large"], large={"rows": 3000})
     result = run_experiment(chosen, where=surroundings_of(tmp_path))
     assert not result.run.failures
     found = {(r.metric, r.engine): r for r in result.records}

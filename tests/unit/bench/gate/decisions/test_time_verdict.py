@@ -32,13 +32,13 @@ def decide(random: np.random.Generator, effects: list[float], sd: float = 0.05) 
     stands: dict[str, Stand] = {}
     for number, effect in enumerate(effects):
         logs = effect + noise(random, LOOKS[-1], sd)
-        looks = [screen(list(logs[:pairs])) for pairs in LOOKS]
-        stands[str(number)] = next((stand for stand in looks if stand is not Stand.UNDECIDED), looks[-1])
+        looks = (screen(list(logs[:pairs])) for pairs in LOOKS)
+        stands[str(number)] = next(stand for stand in looks if stand is not Stand.UNDECIDED)
     suspects = [name for name, stand in stands.items() if stand is Stand.SUSPECTED]
     for name in suspects:
         fresh = list(effects[int(name)] + noise(random, CONFIRMING[-1], sd))
-        looks = [confirm(fresh[:pairs], len(suspects)) for pairs in CONFIRMING]
-        stands[name] = next((stand for stand in looks if stand is not Stand.UNDECIDED), looks[-1])
+        looks = (confirm(fresh[:pairs], len(suspects)) for pairs in CONFIRMING)
+        stands[name] = next(stand for stand in looks if stand is not Stand.UNDECIDED)
     return overall(stands)
 
 
