@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from types import SimpleNamespace
 
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
@@ -37,9 +39,20 @@ def main() -> None:
     """
     sys.path[:] = [place for place in sys.path if not place.endswith((".zip", ".jar"))]
     sys.path_importer_cache.clear()
-    from pyspark.daemon import manager  # local import: from what is left of the path
+    # local import: from what is left of the path
+    from pyspark import daemon
 
-    manager()
+    vars(daemon)["gc"] = SimpleNamespace(collect=_collect_once)
+    daemon.manager()
+
+
+def _collect_once() -> None:
+    """What a worker calls after each task.
+
+    Searches for garbage among what is new since the last task, and not among all modules, which takes 0.2 s.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from icebench.bench.workloads.tpcds import Tpcds
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
+# What reads rows does so on one table with partitions and one without: a third repeats what the second does.
 DEFINITION = """
 name = "tiny"
 layouts = ["unpartitioned", "monthly", "sorted"]
@@ -30,7 +31,12 @@ files = 12
 one_month = "ss_sold_date >= '2000-11-01' and ss_sold_date < '2000-12-01'"
 one_item = "ss_item_sk = 7"
 no_date = "ss_sold_date is null"
+[decimals]
+layouts = ["monthly", "sorted"]
+[filtered]
+layouts = ["monthly", "sorted"]
 [deletes]
+layouts = ["unpartitioned", "monthly"]
 fractions = [0.05]
 refresh = true
 kinds = ["position", "equality"]
