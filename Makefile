@@ -22,11 +22,12 @@ microbench: .venv/.stamp ## single hot functions, kept in .benchmarks/ and compa
 
 # Each of these processes and of those that they start would compile all modules and rewrite all tests again.
 test: export PYTHONDONTWRITEBYTECODE =
+# Those on Spark take longest, so the others leave them the processors; the rules of tests/tidy are in `make check`.
 test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark session in a process beside the others
 	@TMPDIR=$$(.ci/test-directory) || exit; export TMPDIR; trap 'rm -rf "$$TMPDIR"; exit 130' INT TERM; \
 	status=0; log=$$TMPDIR/spark.log; \
 	$(PYTEST) -m spark >"$$log" 2>&1 & \
-	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 --dist worksteal || status=1; \
+	nice -n 3 $(PYTEST) -m "not spark" --ignore=tests/tidy --numprocesses=auto --maxprocesses=4 --dist worksteal || status=1; \
 	echo "The tests on Spark:"; wait $$! || status=1; cat "$$log"; \
 	if [ $$status = 0 ]; then rm -rf "$$TMPDIR"; else echo "Their files are kept in $$TMPDIR"; fi; exit $$status
 
