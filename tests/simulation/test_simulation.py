@@ -15,8 +15,8 @@ from tests.simulation.running import run
 from tests.simulation.world import deterministic
 from tests.tidy.source import REPOSITORY
 
-SCHEDULES, PARTS = 5_000, 20
-"""What two processors run in about a minute, at some 25 ms of processor time each."""
+SCHEDULES, PARTS = 2_000, 8
+"""What two processors run in half a minute, at some 25 ms of processor time each."""
 MOST_STEPS = 12
 
 
