@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol, runtime_checkable
@@ -28,26 +27,6 @@ AROUND_SECONDS = 0.02
 """About what goes by around each run: a handle is opened, garbage collected."""
 STEADY = 0.9
 """A case is warm when its processor time in a window of runs is at least this share of that in the window before."""
-
-
-@contextmanager
-def out_of_collection() -> Iterator[None]:
-    """Keeps what exists now out of garbage collection, until the end of the context.
-
-    The modules of a harness with all its engines are 150,000 objects, which take 80 ms to walk: before every sample,
-    and inside a timed part whenever the interpreter collects its oldest generation. A program with one engine has no
-    such objects, so without them a figure is nearer to what a user sees.
-
-    Where some were out of it before, all stay out: the interpreter can only take all of them back.
-    """
-    was_frozen = gc.get_freeze_count() > 0
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if not was_frozen:
-            gc.unfreeze()
 
 
 class Executor(Protocol):

@@ -29,10 +29,11 @@ from icebench.bench.execution.measurement import BUILDER, MEASUREMENTS
 from icebench.bench.execution.recorder import Recorder
 from icebench.bench.execution.run_file import Run, RunWriter, read_run
 from icebench.bench.execution.run_lock import run_lock
-from icebench.bench.execution.runner import ClockExecutor, Executor, Runner, out_of_collection
+from icebench.bench.execution.runner import ClockExecutor, Executor, Runner
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.experiment import Experiment, parse_values
+from icebench.bench.garbage import out_of_collection
 from icebench.bench.layouts.registry import ADDED as LAYOUTS
 from icebench.bench.progress import Progress, silent
 from icebench.bench.records.case import Case

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import icebench
 from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.errors import BenchError
+from icebench.bench.garbage import out_of_collection
 from icebench.bench.gate.cases.fresh_processes import count_fresh
 from icebench.bench.gate.cases.library_calls import CALLS, one_processor, probed
 from icebench.bench.gate.cases.tables import NAMESPACE, Scale, build
@@ -43,15 +44,8 @@ def built(scale: Scale | None = None) -> Iterator[tuple[str, icebench.Catalog]]:
         closing(icebench.load_catalog(folder)) as catalog,
     ):
         build(catalog, scale or Scale())
-        # What exists by now is no garbage of a case, and takes long to walk.
-        was_frozen = gc.get_freeze_count() > 0
-        gc.collect()
-        gc.freeze()
-        try:
+        with out_of_collection():
             yield folder, catalog
-        finally:
-            if not was_frozen:
-                gc.unfreeze()
 
 
 def run_cases(chosen: Callable[[str], bool] = lambda _: True) -> dict[str, CaseResult]:

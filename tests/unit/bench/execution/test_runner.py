@@ -1,7 +1,5 @@
-import gc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.recorder import Recorder
 from icebench.bench.execution.run_file import RunWriter, read_run
-from icebench.bench.execution.runner import ClockExecutor, Runner, Work, is_steady, out_of_collection
+from icebench.bench.execution.runner import ClockExecutor, Runner, Work, is_steady
 from icebench.bench.execution.trial import Timed, Trial
 from icebench.bench.progress import silent
 from icebench.bench.records.case import Case, Cost, Evidence, Sample
@@ -282,17 +280,6 @@ def test_work_of_another_process_costs_what_that_says() -> None:
         return Answer()
 
     assert executor_of(clock).run(timed_by(lambda: run)) == Cost(wall=2, cpu=9, memory=8)
-
-
-@pytest.mark.parametrize("frozen_before", [False, True])
-def test_what_exists_is_out_of_collection_for_a_while(monkeypatch: pytest.MonkeyPatch, frozen_before: bool) -> None:
-    done: list[str] = []
-    for name in ("collect", "freeze", "unfreeze"):
-        monkeypatch.setattr(gc, name, partial(done.append, name))
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: 5 * frozen_before)
-    with pytest.raises(ZeroDivisionError), out_of_collection():
-        _ = 1 / (done != ["collect", "freeze"])
-    assert done[2:] == ([] if frozen_before else ["unfreeze"])
 
 
 def test_rounds_are_reported(writer: RunWriter) -> None:
