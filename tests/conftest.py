@@ -141,23 +141,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     driver of SQLite, for Iceberg's JDBC catalog.
     """
     # local import: pyspark takes half a second, and most runs of a few tests need none
-    from icebench.bench.spark_session import SparkSettings, spark_session
-    from tests.services.quick_spark import HEAP_OPTIONS, quick_spark
+    from icebench.bench.spark_session import spark_session
+    from tests.services.quick_spark import quick_settings
     from tests.services.rest_jars import sqlite_driver
 
     home = tmp_path_factory.mktemp("spark")
     session = spark_session(
-        SparkSettings(
-            master="local[2]",
-            driver_memory="2g",
-            shuffle_partitions=2,
-            iceberg_warehouse=str(home / "iceberg"),
-            extra=(
-                *quick_spark(*HEAP_OPTIONS),
-                ("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),
-                # Drivers of databases are looked for when the virtual machine starts.
-                ("spark.driver.extraClassPath", os.pathsep.join(map(str, sqlite_driver()))),
-            ),
+        quick_settings(
+            home / "iceberg",
+            ("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),
+            # Drivers of databases are looked for when the virtual machine starts.
+            ("spark.driver.extraClassPath", os.pathsep.join(map(str, sqlite_driver()))),
         )
     )
     yield session

@@ -5,6 +5,12 @@ from __future__ import annotations
 import gc
 import sys
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from icebench.bench.spark_session import SparkSettings
 
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
@@ -28,6 +34,19 @@ def quick_spark(*heap: str) -> tuple[tuple[str, str], ...]:
         ("spark.driver.extraJavaOptions", " ".join([log, *JAVA_OPTIONS, *heap]).strip()),
         ("spark.executor.extraJavaOptions", " ".join(JAVA_OPTIONS)),
         ("spark.python.daemon.module", "tests.services.quick_spark"),
+    )
+
+
+def quick_settings(warehouse: Path, *extra: tuple[str, str], memory: str = "2g") -> SparkSettings:
+    """Of a session in this process, whose catalog `iceberg_java` has its tables in a directory."""
+    from icebench.bench.spark_session import SparkSettings  # local import: as above
+
+    return SparkSettings(
+        master="local[2]",
+        driver_memory=memory,
+        shuffle_partitions=2,
+        iceberg_warehouse=str(warehouse),
+        extra=(*quick_spark(*HEAP_OPTIONS), *extra),
     )
 
 

@@ -22,14 +22,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import icebench
 from icebench.bench.engines.comet import with_comet
-from icebench.bench.spark_session import SparkSettings, spark_session
+from icebench.bench.spark_session import spark_session
 from icebench.engine.expressions.bound import BoundPredicate
 from icebench.engine.spark.iceberg_tasks import iceberg_of
 from icebench.engine.spark.native_scan import plan_to_dataframe
 from icebench.engine.storage.local import LocalStore
 from tests.property import table_model as model
 from tests.property.test_read import filters
-from tests.services.quick_spark import HEAP_OPTIONS, quick_spark
+from tests.services.quick_spark import quick_settings
 from tests.spark.deleted_tables import open_catalog, with_every_delete
 from tests.spark.test_native_scan import same_bag
 
@@ -164,14 +164,7 @@ def check_lifetime(spark: SparkSession, folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    known = SparkSettings(
-        master="local[2]",
-        driver_memory="1g",
-        shuffle_partitions=2,
-        iceberg_warehouse=str(folder / "wh"),
-        extra=quick_spark(*HEAP_OPTIONS),
-    )
-    spark = spark_session(with_comet(known))
+    spark = spark_session(with_comet(quick_settings(folder / "wh", memory="1g")))
     check_renamed_columns(spark, folder / "renamed")
     check_every_kind_of_delete(spark, folder / "every")
     check_all_types(spark, folder / "types")
