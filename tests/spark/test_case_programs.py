@@ -17,7 +17,7 @@ from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
 from icebench.bench.engines.script import Quoted, program
 from icebench.bench.setup_jars import is_cached
 from icebench.bench.spark_session import SparkSettings
-from tests.services.quick_spark import HEAP_OPTIONS, quick_spark
+from tests.services.quick_spark import quick_settings
 from tests.unit.bench.engines.test_script import COLUMNS, FILTERS, answers, quoted_of
 from tests.unit.bench.execution.scripted import small_table
 
@@ -29,13 +29,10 @@ def test_a_program_gives_the_rows_of_the_engine_that_is_measured(
     """All programs of an engine run in one process, whose session starts with the properties that they name."""
     if name == "comet" and not is_cached(COMET):
         pytest.skip("Comet's jar is not cached")
-    settings = SparkSettings(
-        master="local[2]",
-        driver_memory="2g",
-        shuffle_partitions=2,
-        iceberg_warehouse=str(tmp_path / "warehouse"),
-        extra=quick_spark(*HEAP_OPTIONS),
-    )
+    warehouse = tmp_path / "warehouse"
+    # One of them with the settings that users have.
+    is_quick = name != "iceberg-java"
+    settings = quick_settings(warehouse) if is_quick else SparkSettings(iceberg_warehouse=str(warehouse))
     context = EngineContext(spark=lambda: spark, spark_settings=lambda: settings)
     engine, location = make_engine(name, context), small_table(tmp_path / "scanned", partitioned=True)
     entry = ENGINES[name]
