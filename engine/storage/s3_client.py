@@ -14,7 +14,7 @@ _BOTOCORE, _CONFIG, _SESSION = (LazyModule(f"botocore{name}") for name in ("", "
 def botocore_session(profile: str | None = None) -> Any:  # noqa: ANN401 - botocore has no types
     """A session of botocore, of the user's profile of this name; raises NotInstalled.
 
-    All sessions share what botocore has parsed of its descriptions of services: a client takes a third of the time.
+    All sessions share what botocore has parsed of its descriptions of services, else each client parses and keeps them.
     """
     session = _SESSION.Session(profile=profile)
     session.register_component("data_loader", _descriptions())
