@@ -77,10 +77,10 @@ def run_pass(
         for each in find_candidates(table, table.maintenance.profile(columns=False), policy, decided=tried):
             refusal = _refusal(each, policy, spent)
             tried.add(each.action)
-            if refusal is not None or not execute:
-                if refusal is not None:
-                    yield _decision(each, policy, "skip", refusal)
-                    continue
+            if refusal is not None:
+                yield _decision(each, policy, "skip", refusal)
+                continue
+            if not execute:
                 yield _decision(each, policy, "do", _AGAIN if spent.actions else None)
                 _spend(spent, each, policy, policy.seconds(each.work_bytes))
                 continue
