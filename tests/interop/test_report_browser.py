@@ -152,7 +152,7 @@ def tab_stops(page: Page) -> list[dict[str, Any]]:
 
 
 def tab_to(page: Page, condition: str) -> None:
-    """Press Tab before the first visible element that fulfils a condition, which has to be a tab stop."""
+    """Get by Tab to the first element that fulfils a condition, which has to be a tab stop."""
     page.ask(f"[...document.querySelectorAll('*')].find(own => {condition}).focus()")
     page.press("Tab", shift=True)
     page.press("Tab")
