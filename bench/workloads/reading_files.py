@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -118,14 +119,19 @@ def integers_and_decimals(rows: int, seed: int) -> tuple[pa.Table, pa.Table]:
 
 def delete_table(made: DeleteRows, file: int) -> pa.Table:
     """The rows of one file: a unique key in random order, the row's place in its file, and prices."""
-    keys = np.random.default_rng((made.seed, 1)).permutation(made.rows_in_file * made.files)
-    own = slice(file * made.rows_in_file, (file + 1) * made.rows_in_file)
     random = np.random.default_rng((made.seed, 2, file))
-    columns = {KEY: pa.array(keys[own].astype(np.int64)), PLACE: pa.array(np.arange(made.rows_in_file))}
+    columns = {KEY: pa.array(_keys_by_file(made)[file]), PLACE: pa.array(np.arange(made.rows_in_file))}
     for number in range(DELETE_COLUMNS):
         values = random.integers(0, 2_000_000, made.rows_in_file)
         columns[f"d{number + 1}"] = _wide(values, np.zeros(made.rows_in_file, np.int64), 7)
     return pa.table(columns)
+
+
+@lru_cache(maxsize=1)
+def _keys_by_file(made: DeleteRows) -> npt.NDArray[np.int64]:
+    """The keys of each file in the order of its rows; drawn once for all files."""
+    keys = np.random.default_rng((made.seed, 1)).permutation(made.rows_in_file * made.files)
+    return keys.astype(np.int64).reshape(made.files, made.rows_in_file)
 
 
 def deleted_rows(made: DeleteRows, pattern: str, fraction: float) -> str:
@@ -141,14 +147,13 @@ def deleted_keys(made: DeleteRows, pattern: str, fraction: float) -> npt.NDArray
     if pattern == "random":
         keys = np.arange(round(total * fraction), dtype=np.int64)
     else:
-        all_keys = np.random.default_rng((made.seed, 1)).permutation(total).reshape(made.files, made.rows_in_file)
-        keys = all_keys[:, : round(made.rows_in_file * fraction)].ravel().astype(np.int64)
+        keys = _keys_by_file(made)[:, : round(made.rows_in_file * fraction)].ravel()
     return np.random.default_rng((made.seed, 3)).permutation(keys)
 
 
 def places_of(made: DeleteRows, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The place of each key in its file."""
-    all_keys = np.random.default_rng((made.seed, 1)).permutation(made.rows_in_file * made.files)
+    all_keys = _keys_by_file(made).ravel()
     found = np.empty(len(all_keys), np.int64)
     found[all_keys] = np.arange(len(all_keys)) % made.rows_in_file
     return found[keys]
