@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from icebench.bench.engines.registry import readers_of
 from icebench.bench.execution.context import Context
@@ -15,7 +16,14 @@ from icebench.bench.trials.histories import histories
 from icebench.bench.trials.scanning import Scanning
 from icebench.bench.trials.subject import Subject
 from icebench.bench.workloads.definitions import EventsWorkload, ReadingWorkload
-from icebench.bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, DELETE_TITLES, INTEGER_COLUMNS, KEY
+from icebench.bench.workloads.reading_files import (
+    CELL_COLUMNS,
+    DELETE_COLUMNS,
+    DELETE_TITLES,
+    INTEGER_COLUMNS,
+    KEY,
+    deleted_rows,
+)
 
 NAME = "reading"
 PHASE = "tables"
@@ -82,6 +90,26 @@ def _deletes(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTable
             )
 
 
+def _small(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
+    deleted, kept = f"{made.small_deleted:.1%}", f"{made.small_filtered:.1%} of the rows"
+    for rows in made.small:
+        name = f"{rows.files} files of {rows.rows_in_file:,} rows"
+        scans = Scanning(
+            case=_case(name),
+            tables={
+                NONE: tables.without_deletes(rows, 2),
+                deleted: tables.deleted(rows, "positions", "random", made.small_deleted),
+            },
+            columns=[KEY, "d1"],
+            engines=readers_of("positions", engines),
+            base=NONE,
+            rows={NONE: rows.rows, deleted: rows.rows - round(rows.rows * made.small_deleted)},
+        )
+        yield scans
+        filters = {kept: deleted_rows(rows, "random", made.small_filtered)}
+        yield replace(scans, case=_case(f"{name}, {kept}"), filters=filters, warm=(kept,))
+
+
 def _wide(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
     wide, seed = made.wide, made.seed
     every = wide.columns // wide.selected
@@ -115,6 +143,7 @@ _PARTS: Mapping[str, _Made] = {
     "integers": _integers,
     "decimals": _decimals,
     "deletes": _deletes,
+    "small": _small,
     "wide": _wide,
     "large": _large,
 }

@@ -32,7 +32,7 @@ TPCDS, TPCDS_TABLES = "tpcds", "tpcds-tables"
 EVENTS, REFRESHES = "events", "refreshes"
 WRITERS = ("icebench", "iceberg-java")
 ACTIONS = get_args(Action)
-PARTS = ("integers", "decimals", "deletes", "wide", "large")
+PARTS = ("integers", "decimals", "deletes", "small", "wide", "large")
 """What a reading workload has, each measured unless the definition leaves it out."""
 
 _VALUES = 2_880_404 * 24
@@ -336,6 +336,9 @@ class ReadingWorkload(Workload):
         equality_fractions: As `fractions`, of equality deletes.
         equality_columns: How many columns equality deletes compare.
         delete_files: Into how many delete files the same equality deletes are spread.
+        small: Tables of small files, which differ in how many.
+        small_filtered: Share of their rows that the filter keeps.
+        small_deleted: Share of their rows that position deletes remove.
         wide: The wide table.
         large_rows: Rows of the table in large row groups.
         seed: Draws the rows.
@@ -355,6 +358,9 @@ class ReadingWorkload(Workload):
     equality_fractions: tuple[float, ...]
     equality_columns: int
     delete_files: tuple[int, ...]
+    small: tuple[DeleteRows, ...]
+    small_filtered: float
+    small_deleted: float
     wide: WideDefinition
     large_rows: int
     seed: int
@@ -363,7 +369,7 @@ class ReadingWorkload(Workload):
 
     @classmethod
     def parse(cls, values: Definition) -> ReadingWorkload:
-        decimals, deletes, wide, large = (values.table(name) for name in PARTS[1:])
+        decimals, deletes, small, wide, large = (values.table(name) for name in PARTS[1:])
         seed = values.whole("seed", DEFAULT_SEED, least=0)
         fractions = deletes.shares("fractions", [])
         found = cls(
@@ -382,6 +388,9 @@ class ReadingWorkload(Workload):
             equality_fractions=deletes.shares("equality_fractions", []) or fractions,
             equality_columns=deletes.whole("equality_columns", 1, least=1),
             delete_files=deletes.wholes("equality_files"),
+            small=_small_files(small, seed),
+            small_filtered=small.part("filtered", 0.05),
+            small_deleted=small.part("deleted", 0.01),
             wide=WideDefinition(
                 rows=wide.whole("rows", 1, least=1),
                 columns=wide.whole("columns", 1, least=1),
@@ -395,9 +404,17 @@ class ReadingWorkload(Workload):
         if found.equality_columns > len(KEYS):
             most = f"more key columns than the table has, which are {len(KEYS)}"
             raise ConfigError(most, path=deletes.at("equality_columns"))
-        for part in (decimals, deletes, wide, large):
+        for part in (decimals, deletes, small, wide, large):
             part.done()
         return found
+
+
+def _small_files(values: Definition, seed: int) -> tuple[DeleteRows, ...]:
+    """Tables of `files` files of as many `rows` each; none of an absent table."""
+    rows = values.whole("rows", 1, least=1)
+    return tuple(
+        DeleteRows(rows=rows * count, files=count, row_groups=1, seed=seed) for count in values.wholes("files")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

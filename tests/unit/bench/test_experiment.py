@@ -52,6 +52,7 @@ def reading(**more: Any) -> dict[str, Any]:
         "kind": "reading",
         "decimals": {"rows": 500, "precisions": [7, 38], "nulls": [0.0, 0.5]},
         "deletes": {"rows": 1000, "files": 2, "fractions": [0.01, 0.5], "equality_files": [1, 3]},
+        "small": {"rows": 50, "files": [1, 3], "filtered": 0.1, "deleted": 0.02},
         "wide": {"rows": 100, "columns": 40, "selected": 4},
     }
     return described(workload={**workload, **more})

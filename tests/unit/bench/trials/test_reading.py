@@ -62,6 +62,16 @@ def test_everything_is_measured_and_reported(tmp_path: Path) -> None:
     assert ("equality deletes, clustered", "50.0%, 3 delete files", "icebench") in found
     assert ("deletion vectors, random", "1.0%", "pyiceberg") in found
     assert len({case for layout, case, _ in found if layout == "decimals"}) == 3 * 2 * 2
+    small = [r for r in result.records if r.layout.startswith("3 files of 50 rows") and r.metric == "scan_time_cold"]
+    assert {(r.layout, r.case): r.counters["rows_returned"] for r in small if r.engine == "icebench"} == {
+        ("3 files of 50 rows", "no deletes"): 150,
+        ("3 files of 50 rows", "2.0%"): 147,
+        ("3 files of 50 rows, 10.0% of the rows", "no deletes"): 15,
+        ("3 files of 50 rows, 10.0% of the rows", "2.0%"): 12,
+    }
+    assert {r.layout for r in result.records if r.metric == "scan_time_warm"} == {
+        f"{files} files of 50 rows, 10.0% of the rows" for files in (1, 3)
+    }
     added = {r.layout for r in result.records if r.metric == "scan_time_cold_added"}
     assert {"wide tables", "decimals against integers", "position deletes, random"} <= added
     report = build_report(result.run, results_file="x")
