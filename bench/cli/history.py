@@ -9,13 +9,14 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from inspect import getsource
 from pathlib import Path
 from random import Random
 
 import click
 
-from icebench.bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
+from icebench.bench.cli.compare_revisions import CACHE, Wanted, processors, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.history_store import read_history, record_revision
 from icebench.bench.errors import ConfigError
@@ -69,7 +70,13 @@ def history(click_context: click.Context, *, patterns: tuple[str, ...], long: bo
 @history.command("record")
 @click.argument("revisions", default="HEAD", metavar="[REV | REV..REV]")
 @click.option("--most", type=click.IntRange(min=1), help="Of a range: that many revisions, evenly spread.")
-@click.option("--pairs", default=3, type=click.IntRange(min=1), help="Pairs of processes.", show_default=True)
+@click.option(
+    "--pairs",
+    default=15,
+    type=click.IntRange(min=1),
+    help="Pairs of processes, at most: six, and more while a case's interval is wider than 5 %.",
+    show_default=True,
+)
 @click.option("--reference", metavar="REV", help="The frozen revision.  [default: the last one's]")
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
 @pass_context
@@ -119,11 +126,11 @@ def _recorded(
     shown = ["git", "-C", str(root), "log", "-1", "--date=iso-strict-local", "--format=%cd%n%s", revision]
     counted = ["git", "-C", str(root), "rev-list", "--count", revision]
     number = int(subprocess.run(counted, capture_output=True, check=True).stdout)
-    environment = {**os.environ, "TZ": "UTC"}
-    date, subject = subprocess.run(
-        shown, env=environment, capture_output=True, text=True, check=True
-    ).stdout.splitlines()[:2]
-    entry = Entry(revision=revision, number=number, date=date, subject=subject, reference=base.name, pairs=pairs)
+    in_utc = {**os.environ, "TZ": "UTC"}
+    date, subject = subprocess.run(shown, env=in_utc, capture_output=True, text=True, check=True).stdout.splitlines()[
+        :2
+    ]
+    entry = Entry(revision=revision, number=number, date=date, subject=subject, reference=base.name, pairs=0)
     cache = (root / CACHE).absolute()
 
     def without_folders(error: str) -> str:
@@ -132,12 +139,14 @@ def _recorded(
     progress("building")
     try:
         side = build(revision, root=root, cache=cache)
-        random = Random(revision)
-        cases, software = measure(side, base, warehouse, names, pairs=pairs, random=random, progress=progress)
+        measured = partial(measure, random=Random(revision), progress=progress, at_once=processors())
+        cases, software = measured(side, base, warehouse, names, pairs=pairs)
     except (Unbuildable, CaseProcessFailed) as error:
         return replace(entry, error=without_folders(str(error)))
     cases = {name: replace(case, error=without_folders(case.error)) for name, case in cases.items()}
-    return replace(entry, cases=cases, environment={"cpu": cpu_model(), "cases": cases_digest(), **software})
+    made = max((len(case.samples) for case in cases.values()), default=0)
+    environment = {"cpu": cpu_model(), "cases": cases_digest(), **software}
+    return replace(entry, pairs=made, cases=cases, environment=environment)
 
 
 def cases_digest(sources: Sequence[str] | None = None) -> str:

@@ -25,7 +25,8 @@ def print_history(out: Console, entries: Sequence[Entry], series: Sequence[Serie
         long: Also each counter that changed, and what could not be run, which are counted otherwise.
     """
     first, last = entries[0], entries[-1]
-    pairs = " or ".join(sorted({str(entry.pairs) for entry in entries}))
+    made = {entry.pairs for entry in entries}
+    pairs = " to ".join(map(str, sorted({min(made), max(made)})))
     out.print(
         f"{count(len(entries), 'revision')} from {first.date[:10]} to {last.date[:10]}, each interleaved with "
         f"{last.reference[:9]} (pairs of processes: {pairs})",

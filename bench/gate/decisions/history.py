@@ -40,7 +40,7 @@ class Entry:
         date: When it was committed, ISO 8601 in UTC.
         subject: The first line of its message.
         reference: The full commit id of the revision that it was interleaved with.
-        pairs: How many pairs of processes.
+        pairs: How many pairs of processes, of the case that had the most.
         environment: The processor, the interpreter and the libraries that it was measured with.
         cases: By name.
         error: Why no case could be run; empty otherwise.

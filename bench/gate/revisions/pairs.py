@@ -98,14 +98,15 @@ class Pairs:
         """Add pairs until each case is decided at one of the looks, or no time is left, which is the last one."""
         stands = dict.fromkeys(names, Stand.UNDECIDED)
         for look in looks:
-            self._extend(logs, [name for name in names if stands[name] is Stand.UNDECIDED], look, what)
+            self.extend(logs, [name for name in names if stands[name] is Stand.UNDECIDED], look, what)
             for name in names:
                 if stands[name] is Stand.UNDECIDED:
                     stands[name] = decided(logs[name], last=len(logs[name]) < look)
         return stands
 
-    def _extend(self, logs: dict[str, list[float]], names: Sequence[str], pairs: int, what: str) -> None:
-        """Add pairs until each case has enough, or no time is left."""
+    def extend(self, logs: dict[str, list[float]], names: Sequence[str], pairs: int, what: str) -> None:
+        """Add pairs to `logs`, ln(head / base) by case, until each case has enough, or no time is left; a case that a
+        side cannot run has its outcome in `cases` instead."""
         while alive := [n for n in names if n not in self.cases and len(logs[n]) < pairs]:
             started = self.clock()
             if started + self._longest > self.deadline:

@@ -49,15 +49,14 @@ def sides(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What each commit takes: seconds, or an error that its process ends with."""
     given: dict[str, Any] = {}
 
-    def run(self: Revision, module: str, *arguments: str, seed: int = 0) -> str:
+    def run(self: Revision, module: str, *arguments: str, seed: int = 0, **_: object) -> str:
         assert module == "icebench.bench.gate.cases.time_cases"
         found = given.get(self.name, 1.0)
         if isinstance(found, Exception):
             raise found
-        _, *names = arguments
         case = {"error": found} if isinstance(found, str) else {"seconds": [found]}
-        if "--count" not in names:
-            return json.dumps(dict.fromkeys(names, case))
+        if "--count" not in arguments:
+            return json.dumps({CASE: case})
         counted = {**case, "counters": {"files_planned": 3, "function_calls": 1000 + seed % 7}}
         return json.dumps({"cases": {CASE: counted}, "environment": {"python": "3.11"}})
 
@@ -125,12 +124,12 @@ def test_what_an_old_engine_cannot_do_is_recorded_by_name(root: Path, sides: dic
     for revision in ("HEAD~2", "HEAD~1", "HEAD"):
         assert recorded(revision, "--reference", "HEAD~3")[0] == 0
     one, two, three = entries()
-    assert one.cases == {CASE: Measured(error="AttributeError: no scan")}
+    assert one.cases == {CASE: Measured(error="head: AttributeError: no scan")}
     assert (two.error, three.error) == ("ImportError: no engine", "SyntaxError")
     code, text = invoked("--long")
     assert code == 0
     assert "3 revisions could not run some or all cases:" in text
-    assert f"  {one.revision[:9]} {CASE}: AttributeError: no scan\n" in text
+    assert f"  {one.revision[:9]} {CASE}: head: AttributeError: no scan\n" in text
     assert f"  {two.revision[:9]} all cases: ImportError: no engine\n" in text
     assert "no engine" not in invoked()[1]
 
@@ -142,7 +141,7 @@ def test_an_error_names_no_folder_of_this_machine(root: Path, sides: dict[str, A
     for revision in ("HEAD~1", "HEAD"):
         assert recorded(revision, "--reference", "HEAD~2")[0] == 0
     one, two = entries()
-    assert one.cases[CASE].error == two.error == "cannot import name 'a' (engine-1/a.py)"
+    assert one.cases[CASE].error.removeprefix("head: ") == two.error == "cannot import name 'a' (engine-1/a.py)"
 
 
 def test_the_history_says_where_it_changed(root: Path, sides: dict[str, Any]) -> None:
