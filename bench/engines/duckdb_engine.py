@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow as pa
 from icebench.bench.engines.access import LOCAL, Access
 from icebench.bench.engines.arrow_scan import ArrowScans
 from icebench.bench.engines.duckdb_queries import DuckDbQueries
-from icebench.bench.engines.engine import Ability, EngineMissing, Plan
+from icebench.bench.engines.engine import Ability, EngineMissing, ParquetTarget, Plan
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import IN_BATCHES, TABLE, Script, select
 from icebench.bench.engines.sql_text import identifier, quoted
@@ -71,7 +72,7 @@ class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
 
     name = "duckdb"
     abilities = frozenset({Ability.SCAN, Ability.WRITE, Ability.QUERY})
-    writes_tables = False
+    writes_tables = sorts_rows = False
 
     def __init__(self, context: EngineContext) -> None:
         self.version = duckdb.__version__
@@ -116,17 +117,19 @@ class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
             connection.execute(f"CREATE VIEW {identifier(name)} AS FROM iceberg_scan({quoted(location)})")
         return connection
 
-    def take_rows(self, rows: pa.Table) -> pa.Table:
+    def take_rows(self, rows: pa.Table, kept: ExitStack) -> pa.Table:
         return rows
 
-    def new_target(self, metadata_location: str, folder: Path) -> Path:
-        return folder / "rows.parquet"
+    def new_target(self, metadata_location: str, folder: Path, level: int | None) -> ParquetTarget:
+        return ParquetTarget(path=folder / "rows.parquet", level=level)
 
-    def append_rows(self, target: Path, rows: pa.Table) -> None:
-        self._opened[0][1].from_arrow(rows).write_parquet(str(target), compression="zstd")
+    def append_rows(self, target: ParquetTarget, rows: pa.Table) -> None:
+        given = self._opened[0][1].from_arrow(rows)
+        level = "" if target.level is None else f", COMPRESSION_LEVEL {target.level}"
+        given.query("given", f"COPY given TO {quoted(str(target.path))} (FORMAT parquet, COMPRESSION zstd{level})")
 
-    def written_to(self, target: Path) -> str:
-        return str(target)
+    def written_to(self, target: ParquetTarget) -> str:
+        return str(target.path)
 
 
 def connected(access: Access = LOCAL) -> duckdb.DuckDBPyConnection:

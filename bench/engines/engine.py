@@ -24,6 +24,9 @@ committing
 writing
     From rows in memory, in the form in which the engine takes them, and an open empty table, to a snapshot with them;
     or, of engines that write no tables, to a Parquet file.
+changing
+    From rows in memory, in the same form, and an open table of which data files are there, to a snapshot with the
+    change: finding the rows that are replaced, and writing data and delete files, is included.
 querying
     From the text of a query over open tables to the last row of its answer in the memory of this process: parsing,
     planning of the query and of every scan, and reading are included. Metadata files were read before.
@@ -32,11 +35,12 @@ querying
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 import icebench
@@ -47,6 +51,8 @@ if TYPE_CHECKING:  # without NumPy and Arrow, `icebench list` starts in half the
 
     from icebench.bench.engines.checksum import Checksum
 
+MergeMode = Literal["copy-on-write", "merge-on-read"]
+COMPRESSION_LEVEL = "write.parquet.compression-level"
 Handle = TypeVar("Handle")
 Filter = TypeVar("Filter")
 
@@ -60,6 +66,7 @@ class Ability(Enum):
     COMMIT = "committing files that are described"
     MAINTAIN = "maintenance of tables"
     WRITE = "writing rows"
+    CHANGE = "changing rows"
     QUERY = "answering queries"
 
 
@@ -179,14 +186,17 @@ class Writing(Protocol):
     name: str
     writes_tables: bool
     """Whether it writes Iceberg tables; else one Parquet file."""
+    sorts_rows: bool
+    """Whether it writes rows in the sort order that a table declares."""
 
-    def take_rows(self, rows: pa.Table) -> Any:  # noqa: ANN401 - its own
-        """The rows in the form in which the engine has rows in memory. Not timed."""
+    def take_rows(self, rows: pa.Table, kept: ExitStack) -> Any:  # noqa: ANN401 - its own
+        """The rows in the form in which the engine has rows in memory, until `kept` is closed. Not timed."""
         ...
 
-    def new_target(self, metadata_location: str, folder: Path) -> Any:  # noqa: ANN401 - its own
-        """An empty table below an empty folder, with the columns and partitions of the table at that metadata.json; of
-        an engine that writes no tables, where its file will be. Not timed."""
+    def new_target(self, metadata_location: str, folder: Path, level: int | None) -> Any:  # noqa: ANN401 - its own
+        """An empty table below an empty folder, with the columns and partitions of the table at that metadata.json, and
+        its sort order where the engine honours it; of an engine that writes no tables, where its file will be. `level`
+        is that of zstd, by the engine's own setting; None is its default. Not timed."""
         ...
 
     def append_rows(self, target: Any, rows: Any) -> None:  # noqa: ANN401 - its own
@@ -196,6 +206,33 @@ class Writing(Protocol):
     def written_to(self, target: Any) -> str:  # noqa: ANN401 - its own
         """The table's metadata.json as it is now, or the Parquet file."""
         ...
+
+
+class Changing(Writing, Protocol):
+    """What an engine with `Ability.CHANGE` offers besides."""
+
+    merge_modes: frozenset[MergeMode]
+    """How it upserts: by the table property ``write.merge.mode``."""
+
+    def open_target(self, warehouse: Path, name: str) -> Any:  # noqa: ANN401 - its own
+        """A table in a directory catalog, ready to be changed. Not timed."""
+        ...
+
+    def upsert_rows(self, target: Any, rows: Any, key: Sequence[str]) -> None:  # noqa: ANN401 - its own
+        """Replace the table's rows that have the key of a given row by that row, and add the others. Timed."""
+        ...
+
+    def overwrite_partition(self, target: Any, rows: Any, filter: str) -> None:  # noqa: ANN401 - its own
+        """Replace all rows of the partition that the given rows are of; `filter` keeps those and no others. Timed."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParquetTarget:
+    """The file of an engine that writes no tables, and the level of zstd; None is the engine's default."""
+
+    path: Path
+    level: int | None
 
 
 class Maintaining(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,15 @@ import pyarrow.compute as pc
 
 import icebench
 from icebench.bench.engines.arrow_scan import ArrowScans
-from icebench.bench.engines.engine import Ability, CommittedFile, EngineMissing, Plan, normalised
+from icebench.bench.engines.engine import (
+    COMPRESSION_LEVEL,
+    Ability,
+    CommittedFile,
+    EngineMissing,
+    MergeMode,
+    Plan,
+    normalised,
+)
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import IN_BATCHES, Script, call
 from icebench.bench.layouts.actions import KEYS, Action
@@ -40,8 +49,19 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
     """`icebench.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
 
     name = "icebench"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE, Ability.QUERY})
-    writes_tables = True
+    abilities = frozenset(
+        {
+            Ability.PLAN,
+            Ability.SCAN,
+            Ability.COMMIT,
+            Ability.MAINTAIN,
+            Ability.WRITE,
+            Ability.CHANGE,
+            Ability.QUERY,
+        }
+    )
+    writes_tables = sorts_rows = True
+    merge_modes: frozenset[MergeMode] = frozenset(get_args(MergeMode))
     dialect = "duckdb"
     maintains = frozenset(get_args(Action))
 
@@ -127,15 +147,32 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
     def location_of(self, table: icebench.Table) -> str:
         return table.metadata_location
 
-    def take_rows(self, rows: pa.Table) -> pa.Table:
+    def take_rows(self, rows: pa.Table, kept: ExitStack) -> pa.Table:
         return rows
 
-    new_target = new_table
+    def new_target(self, metadata_location: str, folder: Path, level: int | None) -> icebench.Table:
+        source = icebench.load_table(metadata_location)
+        return icebench.load_catalog(str(folder)).create_table(
+            "bench.sales",
+            source.schema(),
+            partition_spec=source.spec,
+            sort_order=source.sort_order,
+            properties={"format-version": "2", **({} if level is None else {COMPRESSION_LEVEL: str(level)})},
+        )
 
     def append_rows(self, target: icebench.Table, rows: pa.Table) -> None:
         target.append(rows)
 
     written_to = location_of
+
+    def open_target(self, warehouse: Path, name: str) -> icebench.Table:
+        return icebench.load_catalog(str(warehouse)).load_table(name)
+
+    def upsert_rows(self, target: icebench.Table, rows: pa.Table, key: Sequence[str]) -> None:
+        target.upsert(rows, key)
+
+    def overwrite_partition(self, target: icebench.Table, rows: pa.Table, filter: str) -> None:
+        target.overwrite_partitions(rows)
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         maintain(warehouse, name, action, target_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -15,7 +16,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 import icebench
-from icebench.bench.engines.engine import Ability, EngineMissing, Plan, normalised
+from icebench.bench.engines.engine import COMPRESSION_LEVEL, Ability, EngineMissing, MergeMode, Plan, normalised
 from icebench.bench.engines.java_functions import JavaFunctions
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import ON_SPARK, SPARK, Script, literal
@@ -87,6 +88,14 @@ class JavaFilter:
     text: str | None
 
 
+@dataclass(frozen=True)
+class ChangedTable:
+    """A table to be changed: Iceberg's own object, and its name in Spark's SQL."""
+
+    table: Java
+    name: str
+
+
 class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     """Iceberg's Java library in Spark's JVM, driven over py4j.
 
@@ -96,8 +105,19 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     """
 
     name = "iceberg-java"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN, Ability.WRITE, Ability.QUERY})
-    writes_tables = True
+    abilities = frozenset(
+        {
+            Ability.PLAN,
+            Ability.SCAN,
+            Ability.COMMIT,
+            Ability.MAINTAIN,
+            Ability.WRITE,
+            Ability.CHANGE,
+            Ability.QUERY,
+        }
+    )
+    writes_tables = sorts_rows = True
+    merge_modes: frozenset[MergeMode] = frozenset(get_args(MergeMode))
     dialect = "spark"
     maintains = frozenset(get_args(Action))
 
@@ -115,7 +135,6 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         self._iceberg = self._jvm.org.apache.iceberg
         self._functions = JavaFunctions(self._spark)
         self._views = count()
-        self._rows: DataFrame | None = None
         self.version: str = self._iceberg.IcebergBuild.version()
 
     def open(self, metadata_location: str) -> JavaTable:
@@ -200,24 +219,48 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     def location_of(self, table: Java) -> str:
         return normalised(table.operations().current().metadataFileLocation())
 
-    def take_rows(self, rows: pa.Table) -> DataFrame:
-        """A DataFrame that executors keep in memory; the one before is let go."""
-        if self._rows is not None:
-            self._rows.unpersist(blocking=True)
-        self._rows = self._spark.createDataFrame(rows).persist(StorageLevel.MEMORY_ONLY)
-        self._rows.count()
-        return self._rows
+    def take_rows(self, rows: pa.Table, kept: ExitStack) -> DataFrame:
+        """A DataFrame that executors keep in memory."""
+        frame = self._spark.createDataFrame(rows).persist(StorageLevel.MEMORY_ONLY)
+        kept.callback(frame.unpersist, blocking=True)
+        frame.count()
+        return frame
 
-    new_target = new_table
+    def new_target(self, metadata_location: str, folder: Path, level: int | None) -> Java:
+        source = self.open(metadata_location).table
+        properties = self._jvm.java.util.HashMap()
+        properties.put("format-version", "2")
+        if level is not None:
+            properties.put(COMPRESSION_LEVEL, str(level))
+        tables = self._iceberg.hadoop.HadoopTables(self._configuration)
+        return tables.create(source.schema(), source.spec(), source.sortOrder(), properties, str(folder / "sales"))
 
     def append_rows(self, target: Java, rows: DataFrame) -> None:
         rows.write.format("iceberg").mode("append").save(target.location())
 
-    def written_to(self, target: Java) -> str:
-        target.refresh()
-        return self.location_of(target)
+    def written_to(self, target: Java | ChangedTable) -> str:
+        table = target.table if isinstance(target, ChangedTable) else target
+        table.refresh()
+        return self.location_of(table)
 
-    def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
+    def open_target(self, warehouse: Path, name: str) -> ChangedTable:
+        location = str(warehouse.joinpath(*name.split(".")))
+        table = self._iceberg.hadoop.HadoopTables(self._configuration).load(location)
+        return ChangedTable(table, f"{self._catalog(warehouse)}.{name}")
+
+    def upsert_rows(self, target: ChangedTable, rows: DataFrame, key: Sequence[str]) -> None:
+        matched = " AND ".join(f"kept.`{name}` = given.`{name}`" for name in key)
+        self._spark.sql(
+            f"MERGE INTO {target.name} AS kept USING {{given}} AS given ON {matched} "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+            given=rows,
+        )
+
+    def overwrite_partition(self, target: ChangedTable, rows: DataFrame, filter: str) -> None:
+        rows.writeTo(target.name).overwritePartitions()
+
+    def _catalog(self, warehouse: Path) -> str:
+        """The name of a catalog of type hadoop at a directory."""
         # Spark keeps the catalog that it once made under a name.
         catalog = f"kept_{crc32(str(warehouse).encode()):08x}"
         conf = {
@@ -228,6 +271,10 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         }
         for key, value in conf.items():
             self._spark.conf.set(f"spark.sql.catalog.{catalog}{key}", value)
+        return catalog
+
+    def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
+        catalog = self._catalog(warehouse)
         keys = ", ".join(KEYS.get(action, ()))
         procedure, arguments = {
             "binpack": ("rewrite_data_files", "strategy => 'binpack'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ from polars.io.iceberg._cache import reset_metadata_file_cache
 from sqlglot import exp
 
 from icebench.bench.engines.checksum import Checksum, checksum_of
-from icebench.bench.engines.engine import Ability, Plan
+from icebench.bench.engines.engine import Ability, ParquetTarget, Plan
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import Script, literal
 
@@ -52,7 +53,7 @@ class Polars:
 
     name = "polars"
     abilities = frozenset({Ability.SCAN, Ability.COUNT_PLAN, Ability.WRITE})
-    writes_tables = False
+    writes_tables = sorts_rows = False
 
     def __init__(self, context: EngineContext) -> None:
         self._access = context.access
@@ -83,17 +84,17 @@ class Polars:
         frame = self._selected(handle, columns, filter).collect(engine="streaming")
         return checksum_of(frame.to_arrow().to_batches(), columns)
 
-    def take_rows(self, rows: pa.Table) -> pl.LazyFrame:
+    def take_rows(self, rows: pa.Table, kept: ExitStack) -> pl.LazyFrame:
         return cast("pl.DataFrame", pl.from_arrow(rows)).lazy()
 
-    def new_target(self, metadata_location: str, folder: Path) -> Path:
-        return folder / "rows.parquet"
+    def new_target(self, metadata_location: str, folder: Path, level: int | None) -> ParquetTarget:
+        return ParquetTarget(path=folder / "rows.parquet", level=level)
 
-    def append_rows(self, target: Path, rows: pl.LazyFrame) -> None:
-        rows.sink_parquet(target, compression="zstd")
+    def append_rows(self, target: ParquetTarget, rows: pl.LazyFrame) -> None:
+        rows.sink_parquet(target.path, compression="zstd", compression_level=target.level)
 
-    def written_to(self, target: Path) -> str:
-        return str(target)
+    def written_to(self, target: ParquetTarget) -> str:
+        return str(target.path)
 
     def query(self, handle: PolarsTable, columns: Sequence[str] | None, filter: str | None) -> str:
         text = "" if filter is None else _with_typed_dates(filter, handle.rows.collect_schema())

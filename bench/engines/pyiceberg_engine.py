@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pyiceberg.table import FileScanTask, StaticTable, Table
 
 import icebench
 from icebench.bench.engines.arrow_scan import ArrowScans
-from icebench.bench.engines.engine import Ability, CommittedFile, Plan, normalised
+from icebench.bench.engines.engine import COMPRESSION_LEVEL, Ability, CommittedFile, MergeMode, Plan, normalised
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import IN_BATCHES, Script, call
 
@@ -32,8 +33,10 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
     """PyIceberg's `StaticTable`. Its cache of manifests is the process's own, so `forget` clears it."""
 
     name = "pyiceberg"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.WRITE})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.WRITE, Ability.CHANGE})
     writes_tables = True
+    sorts_rows = False
+    merge_modes: frozenset[MergeMode] = frozenset({"copy-on-write"})
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("pyiceberg")
@@ -75,12 +78,7 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
         return list(_data_files(metadata_location))
 
     def new_table(self, metadata_location: str, folder: Path) -> Table:
-        source = StaticTable.from_metadata(metadata_location)
-        catalog = InMemoryCatalog("bench", warehouse=str(folder))
-        catalog.create_namespace("bench")
-        return catalog.create_table(
-            "bench.sales", source.schema(), partition_spec=source.spec(), properties={"format-version": "2"}
-        )
+        return self.new_target(metadata_location, folder, None)
 
     def opened_again(self, table: Table) -> Table:
         return table.catalog.load_table(table.name())
@@ -93,15 +91,37 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
     def location_of(self, table: Table) -> str:
         return table.metadata_location.removeprefix("file://")
 
-    def take_rows(self, rows: pa.Table) -> pa.Table:
+    def take_rows(self, rows: pa.Table, kept: ExitStack) -> pa.Table:
         return rows
 
-    new_target = new_table
+    def new_target(self, metadata_location: str, folder: Path, level: int | None) -> Table:
+        source = StaticTable.from_metadata(metadata_location)
+        catalog = InMemoryCatalog("bench", warehouse=str(folder))
+        catalog.create_namespace("bench")
+        return catalog.create_table(
+            "bench.sales",
+            source.schema(),
+            partition_spec=source.spec(),
+            properties={"format-version": "2", **({} if level is None else {COMPRESSION_LEVEL: str(level)})},
+        )
 
     def append_rows(self, target: Table, rows: pa.Table) -> None:
         target.append(rows)
 
     written_to = location_of
+
+    def open_target(self, warehouse: Path, name: str) -> Table:
+        """In a catalog of its own, as PyIceberg has none that is a directory."""
+        catalog = InMemoryCatalog("bench", warehouse=str(warehouse))
+        catalog.create_namespace(name.partition(".")[0])
+        return catalog.register_table(name, icebench.load_catalog(str(warehouse)).load_table(name).metadata_location)
+
+    def upsert_rows(self, target: Table, rows: pa.Table, key: Sequence[str]) -> None:
+        target.upsert(rows, list(key))
+
+    def overwrite_partition(self, target: Table, rows: pa.Table, filter: str) -> None:
+        """By the filter: PyIceberg's dynamic overwrite takes partitions of identity only."""
+        target.overwrite(rows, filter)
 
     def committed(self, metadata_location: str) -> Iterator[CommittedFile]:
         """The files of a table, as PyIceberg reads them; a manifest at a time."""

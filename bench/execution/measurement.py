@@ -116,11 +116,13 @@ class Race:
         metric: By which they are compared.
         between: Engines, over all cases; layouts, for the engine that is fastest, case by case; or each case and the
             one that is named ``none``, for every engine.
+        cases: What the names of the cases begin with that are compared, each with itself; all where empty.
     """
 
     what: str
     metric: str
     between: Literal["engines", "layouts", "base"] = "engines"
+    cases: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

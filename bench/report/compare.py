@@ -93,6 +93,10 @@ class Records:
         found = tuple(r for r in self.all if all(getattr(r, name) == value for name, value in wanted.items()))
         return replace(self, all=found)
 
+    def of_cases(self, start: str) -> Records:
+        """Those of cases whose names begin so."""
+        return replace(self, all=tuple(r for r in self.all if r.case.startswith(start)))
+
     @property
     def competing(self) -> Records:
         """Those of engines, without the floor."""

@@ -72,7 +72,9 @@ def _contested(records: Records) -> list[_Ranking | _Added]:
     found = (
         contest
         for name, race in races
-        for contest in _contests(race, records.where(measurement=name, metric=race.metric).competing)
+        for contest in _contests(
+            race, records.where(measurement=name, metric=race.metric).of_cases(race.cases).competing
+        )
     )
     return [contest for contest in found if contest.effects]
 

@@ -134,6 +134,7 @@ class Preparation:
                 layout=dataset.layout.name,
                 table=table,
                 filters=filters,
+                identifier_columns=workload.rows.identifier_columns,
                 usual=workload.scanned,
                 rows=dataset.raw.rows,
                 without_deletes=dataset.metadata_location,

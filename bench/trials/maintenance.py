@@ -8,8 +8,6 @@ files are on disk. No engine is trusted for any of that.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -32,6 +30,7 @@ from icebench.bench.records.case import Case, Evidence
 from icebench.bench.spark_session import SparkSettings
 from icebench.bench.tables.table_shape import check_shape
 from icebench.bench.trials.commits import workspace
+from icebench.bench.trials.restorable import Restorable
 from icebench.bench.truth.manifests import DELETED, live_files, manifest_list, read_avro
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.sql import Sql
@@ -139,14 +138,18 @@ class KeptTable:
         else:
             made.warehouse.mkdir(parents=True)
             tables.make(action, made.warehouse)
-            shutil.copytree(made.warehouse, made.aside, copy_function=_copied)
+            made._restorable.keep()
         assert made.rows  # before anything is changed
         return made
 
     def restore(self) -> None:
         """Put all files where they were, and no others."""
-        shutil.rmtree(self.warehouse)
-        shutil.copytree(self.aside, self.warehouse, copy_function=_copied)
+        self._restorable.restore()
+
+    @property
+    def _restorable(self) -> Restorable:
+        """The warehouse, to be restored."""
+        return Restorable(place=self.warehouse, aside=self.aside)
 
     @cached_property
     def files(self) -> Mapping[str, int]:
@@ -255,14 +258,6 @@ class KeptTable:
             found = {path for path in _paths(Path(self._location, "metadata")) if path.endswith(".avro")}
             if found != needed:
                 yield f"metadata: {len(found - needed)} files are left over, {len(needed - found)} are missing"
-
-
-def _copied(source: str, target: str) -> None:
-    """A hard link for files that are never changed in place, else a copy."""
-    if source.endswith((".parquet", ".avro")):
-        os.link(source, target)
-    else:
-        shutil.copy2(source, target)
 
 
 def _paths(folder: Path) -> Iterator[str]:

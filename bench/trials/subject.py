@@ -28,6 +28,7 @@ class Subject:
         layout: The name under which it is recorded.
         table: Its metadata.
         filters: Name -> SQL text.
+        identifier_columns: Whose values together identify a row; empty where none are known.
         usual: The columns that scans deliver unless the definition names others; none are the decimal ones.
         rows: How many it has before deletes, where that is known.
         without_deletes: The table whose scan is what deletes are compared with; None when there is none.
@@ -41,6 +42,7 @@ class Subject:
     layout: str
     table: TableJson
     filters: Mapping[str, str]
+    identifier_columns: tuple[str, ...] = ()
     usual: tuple[str, ...] = ()
     rows: int | None = None
     without_deletes: str | None = None

@@ -58,6 +58,11 @@ class DatedSales(Rows):
         }
         return {**found, "no_date": f"{date} is null"} if self._facts.field(0).nullable else found
 
+    @property
+    def identifier_columns(self) -> tuple[str, ...]:
+        """The table's primary key in TPC-DS: item and order; of inventory date, item and warehouse."""
+        return tuple(field.name for field in self._facts if not field.nullable)
+
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         batch = self.tpcds.batch(self.table, start, stop)
         days = pc.subtract(batch.column(0), pa.scalar(UNIX_DAY_0, pa.int32()))

@@ -81,6 +81,10 @@ class Log(Rows):
         return _SCHEMA
 
     @property
+    def identifier_columns(self) -> tuple[str, ...]:
+        return ("log_offset",)
+
+    @property
     def filters(self) -> Mapping[str, str]:
         """An hour, one request by its id, a section of one host, and errors, all of which there are."""
         one = self.batch(self.rows // 2, self.rows // 2 + 1).to_pylist()[0]

@@ -79,6 +79,11 @@ class Rows:
         """Default filters, SQL by name; a definition's own replace them."""
         raise NotImplementedError
 
+    @property
+    def identifier_columns(self) -> tuple[str, ...]:
+        """Columns without nulls whose values together identify a row, for upserts; empty where none are known."""
+        return ()
+
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         """Rows `start` to `stop`, exclusive, in arrival order: the batches of any division of a range, put together,
         equal the range's own batch."""

@@ -61,6 +61,10 @@ class Wide(Rows):
         return pa.schema([field for field in fields if self.only is None or field.name in self.only])
 
     @property
+    def identifier_columns(self) -> tuple[str, ...]:
+        return ("id",) if "id" in self.schema.names else ()
+
+    @property
     def filters(self) -> Mapping[str, str]:
         return {"one_percent": f"id < {max(1, self.rows // 100)}", "one_value": "c1 = 1007"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
@@ -212,14 +213,64 @@ def test_java_writes_the_rows_that_it_is_given(java: AnyEngine, tmp_path: Path) 
     rows = pa.table([pa.array(range(500)), days, prices], schema)
     table = icebench.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=[("day", "month")])
     own = cast("Writing", java)
-    for number in (1, 2):  # what is taken again replaces what was kept
+    for number in (1, 2):
         given = rows.slice(0, 500 // number)
         (tmp_path / f"{number}").mkdir()
-        target = own.new_target(table.metadata_location, tmp_path / f"{number}")
-        own.append_rows(target, own.take_rows(given))
+        target = own.new_target(table.metadata_location, tmp_path / f"{number}", None)
+        with ExitStack() as kept:
+            taken = own.take_rows(given, kept)
+            assert taken.is_cached
+            own.append_rows(target, taken)
+        assert not taken.is_cached
         found = icebench.load_table(own.written_to(target))
         assert found.scan().to_arrow().sort_by("id").cast(schema).equals(given)
         assert sorted(f["day_month"] for f in found.inspect.data_files()["partition"].to_pylist()) == [0, 1, 2]
+
+
+WRITING_LAYOUTS = ["unpartitioned", "by year"]
+WRITING = {
+    "name": "small writing",
+    "engines": ["icebench", "pyiceberg", "iceberg-java", "duckdb", "polars"],
+    "measurements": ["writing"],
+    "layouts": WRITING_LAYOUTS,
+    "layout": [{"name": "by year", "partition": ["year(ss_sold_date)"]}],
+    "workload": {"kind": "tpcds", "scale": 0.001},
+    "build": {"repetitions": 0},
+    "writing": {
+        "levels": [1, 9],
+        "narrow": ["ss_item_sk", "ss_net_paid", "ss_sold_date"],
+        "sort": ["ss_item_sk", "ss_ticket_number"],
+        "upserts": [0.01],
+        "overwrite": True,
+    },
+    "repetitions": 1,
+    "warmups": 0,
+    "warm_seconds": 0,
+}
+
+
+def test_engines_write_and_change_the_same_rows(where: Surroundings) -> None:
+    found = run_experiment(parse_values(WRITING), where=where)
+    assert found.run.failures == ()
+    timed = {(r.layout, r.case, r.engine): r.counters for r in found.records if r.metric == "write_time"}
+    plain = ("append", "append, zstd level 1", "append, zstd level 9", "append, 3 columns")
+    java, python = ("icebench", "iceberg-java"), ("icebench", "iceberg-java", "pyiceberg")
+    by_case: dict[str, Sequence[str]] = {
+        **dict.fromkeys(plain, python),
+        "append, sorted": java,
+        "upsert 1 %, copy-on-write": python,
+        "upsert 1 %, merge-on-read": java,
+    }
+    expected = {(layout, case, name) for case, names in by_case.items() for layout in WRITING_LAYOUTS for name in names}
+    expected |= {("unpartitioned", case, name) for case in plain for name in ("duckdb", "polars")}
+    expected |= {("by year", "overwrite a partition", name) for name in python}
+    assert timed.keys() == expected
+    for (_, case, _), counters in timed.items():
+        assert ("delete_files" in counters) == (not case.startswith("append"))
+        assert (counters.get("delete_files", 0) > 0) == (case == "upsert 1 %, merge-on-read")
+    for name in java:
+        sizes = [timed["unpartitioned", f"append, zstd level {level}", name]["bytes_written"] for level in (1, 9)]
+        assert sizes[0] > sizes[1]
 
 
 @pytest.mark.parametrize("name", ["icebench-spark", "iceberg-java"])

@@ -83,6 +83,16 @@ def test_a_measurement_may_run_more_often_than_the_others() -> None:
     assert set(pace.warmups.values()) == {0}
 
 
+def test_what_is_written_is_asked_for() -> None:
+    plain = parse_experiment(text()).options["writing"]
+    assert (plain.rows, plain.levels, plain.narrow, plain.sort, plain.upserts) == (1_000_000, (), (), (), ())
+    assert (plain.overwrite, plain.most_keys) == (False, {})
+    asked = 'levels = [3]\nnarrow = ["a"]\nsort = ["b", "c"]\nupserts = [0.5]\noverwrite = true\nmost_keys.polars = 7'
+    found = parse_experiment(text(tables=f"[writing]\n{asked}")).options["writing"]
+    assert (found.levels, found.narrow, found.sort, found.upserts) == ((3,), ("a",), ("b", "c"), (0.5,))
+    assert (found.overwrite, found.most_keys) == (True, {"polars": 7})
+
+
 def test_tables_are_built_thrice_small_ones_and_twice_large_ones() -> None:
     pace = parse_experiment(text(root="repetitions = 9\ncase_seconds = 1")).pace
     assert [pace.rounds("build", seconds) for seconds in (0.1, 4.0, 10.0, 10.1, 500.0)] == [3, 3, 3, 2, 2]
@@ -166,6 +176,19 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
         (text(tables="[deletes]\nfractions = [0.1, 0.1]"), "deletes.fractions[1]: 0.1 is listed twice"),
         (text(tables="[deletes]\nrefresh = 1"), "deletes.refresh: must be true or false, not 1"),
         (text(tables="[planning]\nrepetitions = 0"), "planning.repetitions: 0 is below 1"),
+        (text(tables="[writing]\nlevels = [1, 23]"), "writing.levels: levels of zstd are 1 to 22"),
+        (text(tables="[writing]\nlevels = [0]"), "writing.levels: levels of zstd are 1 to 22"),
+        (text(tables="[writing]\nlevels = [3, 3]"), "writing.levels: the same value is listed twice"),
+        (text(tables="[writing]\nupserts = [0.6]"), "writing.upserts: 0.6 is more than half of the rows"),
+        (text(tables="[writing]\nupserts = [0]"), "writing.upserts[0]: 0 is not a fraction between 0 and 1"),
+        (text(tables="[writing]\nrows = 3\nupserts = [0.5]"), "writing.rows: 3 is below 4, which upserts need"),
+        (text(tables="[writing]\nnarrow = 3"), "writing.narrow: must be a list, not 3"),
+        (
+            text(tables="[writing]\nmost_keys.pyicberg = 3"),
+            "writing.most_keys.pyicberg: unknown engine 'pyicberg' (did",
+        ),
+        (text(tables="[writing]\nmost_keys.pyiceberg = 0"), "writing.most_keys.pyiceberg: 0 is below 1"),
+        (text(tables="[writing]\noverwrite = 1"), "writing.overwrite: must be true or false, not 1"),
         (text(tables="[planning]\nrounds = 1"), "planning: unknown key 'rounds'; known: repetitions, warmups"),
         (text(tables="[table]\nformat_version = 1"), "table.format_version: row-level deletes need format version 2"),
         (text(tables="[spark.conf]\nx = 1"), "spark.conf.x: must be a string, not 1"),

@@ -53,6 +53,25 @@ def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() 
         assert mentions(statement, *parts), statement
 
 
+def test_operations_are_compared_each_with_itself() -> None:
+    """An engine's fast upserts are no help to its slow appends; nor are cases compared that only one engine has."""
+
+    def timed(engine: str, case: str, seconds: float) -> Record:
+        return record("writing", case, "write_time", "s", [seconds * each for each in DRIFT], engine=engine)
+
+    found = statements(
+        (
+            *(timed("icebench", case, 1.0) for case in ("append", "append, sorted", "overwrite a partition")),
+            *(timed("pyiceberg", case, 4.0) for case in ("append", "append, sorted")),
+            timed("icebench", "upsert 1 %, copy-on-write", 8.0),
+            timed("pyiceberg", "upsert 1 %, copy-on-write", 1.0),
+        )
+    )
+    assert len(found) == 2
+    assert mentions(found[0], "Appending rows is fastest with icebench", "pyiceberg takes 4")
+    assert mentions(found[1], "Upserting rows is fastest with pyiceberg", "icebench takes 8")
+
+
 def test_what_is_counted_has_a_least_effect() -> None:
     """1.66 % against 1.67 % is no finding, nor a rank."""
 

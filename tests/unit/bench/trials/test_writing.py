@@ -1,6 +1,7 @@
 """Writing rows: what is recorded, and that what is written is read back."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.polars_engine import Polars
 from icebench.bench.engines.pyiceberg_engine import PyIceberg
 from icebench.bench.records.case import Case
-from icebench.bench.trials.writing import Writes
+from icebench.bench.trials.writing import Writes, appends_of
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.tpcds import Tpcds
 from tests.unit.bench.execution.scripted import CONTEXT, Clock, Recorded, ScriptedEngine
@@ -49,15 +50,16 @@ def test_engines_write_the_same_rows(bench_of: Callable[..., Recorded], writes: 
     made = bench_of(*(engine(CONTEXT) for engine in (Icebench, PyIceberg, DuckDb, Polars)))
     made.measure(writes)
     assert not made.failures
-    assert {(r.engine, r.metric, len(r.samples)) for r in made.records} == {
-        (name, metric, 3)
+    assert {(r.engine, r.case, r.metric, len(r.samples)) for r in made.records} == {
+        (name, "append", metric, 3)
         for name in ("icebench", "pyiceberg", "duckdb", "polars")
-        for metric in ("write_time", "write_cpu")
+        for metric in ("write_time", "write_cpu", "write_bytes")
     }
     for record in made.records:
         counters = dict(record.counters)
         assert (counters["rows_written"], counters["files_written"]) == (ROWS, 1)
         assert 20_000 < counters["bytes_written"] < 1_000_000
+        assert record.metric != "write_bytes" or set(record.samples) == {counters["bytes_written"]}
     assert list(writes.workspace.iterdir()) == []
 
 
@@ -129,3 +131,96 @@ def test_an_engine_that_writes_nothing_is_skipped(bench_of: Callable[..., Record
     made = bench_of(ScriptedEngine("reads", Clock(), abilities=frozenset({Ability.SCAN})))
     made.measure(writes)
     assert [skip.reason for skip in made.skipped] == ["reads offers no writing rows"]
+
+
+LEVELS = appends_of((1, 9), (), ())
+
+
+def test_levels_of_zstd_are_each_engine_s_own(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(*(engine(CONTEXT) for engine in (Icebench, PyIceberg, DuckDb, Polars)))
+    made.measure(replace(writes, appends=LEVELS))
+    assert not made.failures
+    sizes = {(r.engine, r.case): r.counters["bytes_written"] for r in made.records}
+    assert len(sizes) == 12
+    for engine in ("icebench", "pyiceberg", "duckdb", "polars"):
+        low, high = (sizes[engine, f"append, zstd level {level}"] for level in (1, 9))
+        assert high < low
+        assert high < sizes[engine, "append"] <= low
+    assert {r.checksum for r in made.records} == {made.records[0].checksum}
+
+
+class Ignoring(Icebench):
+    """Makes tables without what they are asked to have."""
+
+    def __init__(self, *, level: bool = False, sort: bool = False) -> None:
+        super().__init__(CONTEXT)
+        self.level, self.sort = level, sort
+
+    def new_target(self, metadata_location: str, folder: Path, level: int | None) -> icebench.Table:
+        if not self.sort:
+            return super().new_target(metadata_location, folder, None if self.level else level)
+        schema = icebench.load_table(metadata_location).schema()
+        return icebench.load_catalog(str(folder)).create_table("bench.sales", schema)
+
+
+def test_who_ignores_the_level_is_found(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(Ignoring(level=True))
+    made.measure(replace(writes, appends=LEVELS))
+    (failure,) = made.failures
+    assert failure.case == "append, zstd level 9"
+    assert failure.message.startswith("icebench writes the same ")
+    assert failure.message.endswith(" bytes at levels 1 and 9 of zstd")
+
+
+def test_a_few_columns_alone(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(*(engine(CONTEXT) for engine in (Icebench, PyIceberg, DuckDb, Polars)))
+    columns = ("ss_item_sk", "ss_net_paid", "ss_sold_date")
+    made.measure(replace(writes, appends=appends_of((), columns, ())))
+    assert not made.failures
+    for record in made.records:
+        assert record.counters["rows_written"] == ROWS
+        assert (record.counters["bytes_written"] < 40_000) == (record.case == "append, 3 columns")
+    assert len({(record.case, record.checksum) for record in made.records}) == 2
+
+
+SORTED = appends_of((), (), ("ss_item_sk", "ss_ticket_number"))
+
+
+def test_rows_are_sorted_where_the_table_says_so(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(*(engine(CONTEXT) for engine in (Icebench, PyIceberg, DuckDb)))
+    made.measure(replace(writes, appends=SORTED))
+    assert not made.failures
+    assert {record.engine for record in made.records if record.case == "append, sorted"} == {"icebench"}
+    assert {(skip.case, skip.reason) for skip in made.skipped} == {
+        ("append, sorted", "pyiceberg ignores the sort order of a table"),
+        ("append, sorted", "duckdb writes no table with a sort order"),
+    }
+
+
+def test_who_ignores_the_sort_order_is_found(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    made = bench_of(Ignoring(sort=True))
+    made.measure(replace(writes, appends=SORTED))
+    (failure,) = made.failures
+    assert failure.message == "icebench wrote a file that is not sorted by ss_item_sk, ss_ticket_number"
+    assert {record.case for record in made.records} == {"append"}
+
+
+class Counting(Icebench):
+    """Says how often it took rows."""
+
+    def __init__(self) -> None:
+        super().__init__(CONTEXT)
+        self.taken: list[int] = []
+
+    def take_rows(self, rows: pa.Table, kept: ExitStack) -> pa.Table:
+        self.taken.append(rows.num_columns)
+        kept.callback(self.taken.append, 0)
+        return rows
+
+
+def test_rows_are_taken_once_and_kept_to_the_end(bench_of: Callable[..., Recorded], writes: Writes) -> None:
+    own = Counting()
+    made = bench_of(own)
+    made.measure(replace(writes, appends=appends_of((1,), ("ss_item_sk",), ("ss_item_sk",))))
+    assert not made.failures
+    assert own.taken == [24, 1, 0, 0]

@@ -10,6 +10,7 @@ from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import WORKLOADS, RowsWorkload
 from icebench.bench.workloads.rows import SPREADS, KeyRange
 from icebench.bench.workloads.sales_calendar import date_key
+from icebench.bench.workloads.schemas import TABLES
 from icebench.bench.workloads.tpcds import Tpcds
 from icebench.bench.workloads.wide import Wide
 
@@ -37,6 +38,15 @@ def test_the_last_column_is_the_date_of_its_key(sales: pa.RecordBatch) -> None:
     dates, keys = sales.column("ss_sold_date").to_pylist(), sales.column("ss_sold_date_sk").to_pylist()
     assert [None if day is None else date_key(day) for day in dates] == keys
     assert dates.count(None) > 0
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("skew", [0.0, 1.2])
+def test_identifier_columns_identify_a_row(table: str, skew: float) -> None:
+    rows = DatedSales.of(Tpcds(scale=0.01, skew=skew), table)
+    batch = rows.batch(0, min(rows.rows, 30_000)).select(rows.identifier_columns)
+    assert pa.Table.from_batches([batch]).group_by(batch.schema.names).aggregate([]).num_rows == batch.num_rows
+    assert not any(column.null_count for column in batch.columns)
 
 
 @pytest.mark.parametrize("spread", SPREADS)
