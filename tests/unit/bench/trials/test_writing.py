@@ -145,7 +145,6 @@ def test_levels_of_zstd_are_each_engine_s_own(bench_of: Callable[..., Recorded],
     for engine in ("icebench", "pyiceberg", "duckdb", "polars"):
         low, high = (sizes[engine, f"append, zstd level {level}"] for level in (1, 9))
         assert high < low
-        assert high < sizes[engine, "append"] <= low
     assert {r.checksum for r in made.records} == {made.records[0].checksum}
 
 
