@@ -220,8 +220,9 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         return normalised(table.operations().current().metadataFileLocation())
 
     def take_rows(self, rows: pa.Table, kept: ExitStack) -> DataFrame:
-        """A DataFrame that executors keep in memory."""
-        frame = self._spark.createDataFrame(rows).persist(StorageLevel.MEMORY_ONLY)
+        """A DataFrame that executors keep in memory, in a part for each core: each part becomes a file."""
+        cores = self._spark.sparkContext.defaultParallelism
+        frame = self._spark.createDataFrame(rows).coalesce(cores).persist(StorageLevel.MEMORY_ONLY)
         kept.callback(frame.unpersist, blocking=True)
         frame.count()
         return frame

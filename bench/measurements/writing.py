@@ -51,7 +51,7 @@ class _Kind(MeasurementKind):
     is_usual = False
     seconds = 1.0
     series: ClassVar = {ANY: ("write_time", "write_cpu", "write_memory")}
-    units: ClassVar = {"write_bytes": "bytes"}
+    units: ClassVar = {"write_bytes": "bytes", "write_files": "files"}
     section = SectionText(
         title="Writing",
         explanation=(
@@ -70,6 +70,7 @@ class _Kind(MeasurementKind):
             Metric(name="write_time", title="Time of a write", caption="Time of a write: median and interval."),
             Metric(name="write_cpu", title="Processor time of a write"),
             Metric(name="write_bytes", title="Bytes of data and delete files written", counted=True),
+            Metric(name="write_files", title="Data and delete files written", counted=True),
         ),
         case="Write",
         against_own=True,

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 import icebench
 from icebench.bench.engines.checksum import Checksum, checksum_of
-from icebench.bench.engines.engine import Ability, AnyEngine, Changing, Forgetting, MergeMode, normalised
+from icebench.bench.engines.engine import Ability, AnyEngine, Changing, Forgetting, MergeMode
 from icebench.bench.engines.sql_text import quoted
 from icebench.bench.errors import Disagreement
 from icebench.bench.execution.opened import try_each
@@ -37,6 +37,8 @@ from icebench.bench.truth.metadata import TableJson, load_table_json
 
 UPSERT, OVERWRITE = "upsert", "overwrite a partition"
 """What the names of these cases begin with."""
+CHANGES = "changes of rows"
+"""What those have in common that an engine does not offer."""
 _NAME = "bench.sales"
 
 
@@ -102,11 +104,14 @@ class Changes:
         ]
         if self.overwrite and self.partition_columns:
             wanted.append((OVERWRITE, 0.0, "copy-on-write"))
+        able = bench.able(replace(self.case, configuration=CHANGES), Ability.CHANGE) if wanted else {}
+        if not able:
+            return
         rows = icebench.load_table(self.location).scan(limit=self.rows).to_arrow()
         folder = bench.resources.enter_context(workspace(self.workspace))
         for number, (name, share, mode) in enumerate(wanted):
             case, place = replace(self.case, configuration=name), folder / f"{number}"
-            engines = self._able(bench, case, rows.num_rows, share, mode)
+            engines = self._upserting(able, bench, case, _keys(rows, share), mode) if share else able
             if not engines:
                 continue
             if share:
@@ -123,11 +128,13 @@ class Changes:
             made = _Made(case=case, bench=bench, change=change, mode=mode, table=table)
             yield from try_each(engines, made.checked, bench.recorder, case).values()
 
-    def _able(self, bench: Bench, case: Case, rows: int, share: float, mode: MergeMode) -> dict[str, AnyEngine]:
-        """The engines that make a change; the others are recorded as skipped."""
-        engines = bench.able(case, Ability.CHANGE)
-        for name, each in list(engines.items()) if share else ():
-            keys, most = round(rows * share), self.most_keys.get(name)
+    def _upserting(
+        self, able: Mapping[str, AnyEngine], bench: Bench, case: Case, keys: int, mode: MergeMode
+    ) -> dict[str, AnyEngine]:
+        """The engines that upsert so many rows in a mode; the others are recorded as skipped."""
+        engines = dict(able)
+        for name, each in able.items():
+            most = self.most_keys.get(name)
             if not self.identifier_columns:
                 reason = f"no key of {case.workload} is known, to upsert by"
             elif mode not in cast("Changing", each).merge_modes:
@@ -143,7 +150,7 @@ class Changes:
     def _upsert(self, rows: pa.Table, share: float) -> tuple[pa.Table, RowChange]:
         """The rows of the table before, and the change. Half of the given rows are the table's, with other values in
         all columns but those of key and partition, and half are new; both are spread evenly over the rows after."""
-        half = max(1, round(rows.num_rows * share / 2))
+        half = _keys(rows, share) // 2
         step = rows.num_rows // half
         updated = np.arange(half) * step
         added = updated + step // 2
@@ -181,9 +188,9 @@ class ChangedTable:
     location: str
 
     def written(self) -> Mapping[str, float]:
-        """Bytes of the Parquet files that the last change wrote."""
+        """Bytes and number of the Parquet files that the last change wrote."""
         new = set(_parquet(self.files.place)) - self.before
-        return {"write_bytes": sum(Path(path).stat().st_size for path in new)}
+        return {"write_bytes": sum(Path(path).stat().st_size for path in new), "write_files": len(new)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +218,7 @@ class _Made:
             raise Disagreement(f"{own.name} leaves {deletes} delete files where the table asks for {self.mode}")
         if fault := expected.difference(read_back(own, location, list(expected.columns), bench)):
             raise Disagreement(f"what {own.name} left is not the table with the change: {fault}")
-        written = sum(normalised(file.path) not in self.table.before for file in files)
-        counters = {"rows_given": self.change.given.num_rows, "files_written": written, "delete_files": deletes}
+        counters = {"rows_given": self.change.given.num_rows, "delete_files": deletes}
         return Trial(
             case=self.case.of(own.name),
             evidence=Evidence(counters=counters, checksum=expected.text),
@@ -284,6 +290,11 @@ def _without(rows: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
     kept = np.ones(rows.num_rows, np.bool_)
     kept[places] = False
     return rows.filter(pa.array(kept))
+
+
+def _keys(rows: pa.Table, share: float) -> int:
+    """How many rows are upserted: an even number."""
+    return 2 * max(1, round(rows.num_rows * share / 2))
 
 
 def _checksum(rows: pa.Table) -> Checksum:

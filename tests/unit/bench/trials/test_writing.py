@@ -53,7 +53,7 @@ def test_engines_write_the_same_rows(bench_of: Callable[..., Recorded], writes: 
     assert {(r.engine, r.case, r.metric, len(r.samples)) for r in made.records} == {
         (name, "append", metric, 3)
         for name in ("icebench", "pyiceberg", "duckdb", "polars")
-        for metric in ("write_time", "write_cpu", "write_bytes")
+        for metric in ("write_time", "write_cpu", "write_bytes", "write_files")
     }
     for record in made.records:
         counters = dict(record.counters)
