@@ -266,7 +266,8 @@ def appends_of(levels: Sequence[int], narrow: tuple[str, ...], sort: tuple[str, 
     """The appends that a definition asks for: the plain one first."""
     found = [Append(), *(Append(name=f"{APPEND}, zstd level {level}", level=level) for level in levels)]
     if narrow:
-        found.append(Append(name=f"{APPEND}, {len(narrow)} columns", columns=narrow))
+        columns = "columns" if len(narrow) > 1 else "column"
+        found.append(Append(name=f"{APPEND}, {len(narrow)} {columns}", columns=narrow))
     if sort:
         found.append(Append(name=f"{APPEND}, sorted", sort=sort))
     return tuple(found)

@@ -14,8 +14,17 @@ from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.polars_engine import Polars
 from icebench.bench.engines.pyiceberg_engine import PyIceberg
+from icebench.bench.errors import ConfigError
+from icebench.bench.execution.context import Context
+from icebench.bench.execution.spark_use import SparkDefinition, SparkUse
+from icebench.bench.execution.trial import Measurement
+from icebench.bench.measurements.writing import WrittenRows
+from icebench.bench.progress import silent
 from icebench.bench.records.case import Case
-from icebench.bench.trials.writing import Writes, appends_of
+from icebench.bench.trials.changes import Changes
+from icebench.bench.trials.subject import Subject
+from icebench.bench.trials.writing import Append, Writes, appends_of, measurements
+from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.tpcds import Tpcds
 from tests.unit.bench.execution.scripted import CONTEXT, Clock, Recorded, ScriptedEngine
@@ -223,3 +232,48 @@ def test_rows_are_taken_once_and_kept_to_the_end(bench_of: Callable[..., Recorde
     made.measure(replace(writes, appends=appends_of((1,), ("ss_item_sk",), ("ss_item_sk",))))
     assert not made.failures
     assert own.taken == [24, 1, 0, 0]
+
+
+def asked(location: str, options: WrittenRows, folder: Path) -> list[Measurement]:
+    """What a definition's options make of a table."""
+    subject = Subject(workload="t", layout="monthly", table=load_table_json(location), filters={})
+    context = Context(
+        options=options,
+        engines={},
+        asked=(),
+        cache=folder,
+        spark=SparkUse(SparkDefinition(master="local[1]"), folder),
+        progress=silent,
+        resources=ExitStack(),
+    )
+    return list(measurements(subject, context))
+
+
+def test_a_definition_says_what_is_written(location: str, tmp_path: Path) -> None:
+    (plain,) = asked(location, WrittenRows(rows=5), tmp_path)
+    assert isinstance(plain, Writes)
+    assert (plain.rows, plain.appends) == (5, (Append(),))
+    options = WrittenRows(
+        rows=5, levels=(1, 3), narrow=("ss_item_sk",), sort=("ss_item_sk",), upserts=(0.1,), most_keys={"polars": 2}
+    )
+    writes, changes = asked(location, options, tmp_path)
+    assert isinstance(writes, Writes)
+    assert isinstance(changes, Changes)
+    assert [append.name for append in writes.appends] == [
+        "append",
+        "append, zstd level 1",
+        "append, zstd level 3",
+        "append, 1 column",
+        "append, sorted",
+    ]
+    assert (changes.rows, changes.upserts, changes.overwrite, changes.most_keys) == (5, (0.1,), False, {"polars": 2})
+
+
+def test_narrow_rows_have_their_partition(tmp_path: Path) -> None:
+    location = table(tmp_path, "monthly", partition_spec=[("ss_sold_date", "month")])
+    with pytest.raises(ConfigError, match="'ss_sold_date', by which layout monthly is partitioned") as caught:
+        asked(location, WrittenRows(rows=5, narrow=("ss_item_sk",)), tmp_path)
+    assert str(caught.value).startswith("writing.narrow: ")
+    assert len(asked(location, WrittenRows(rows=5, narrow=("ss_item_sk", "ss_sold_date")), tmp_path)) == 1
+    with pytest.raises(ConfigError, match=r"writing.sort\[0\]: the table has no column 'x'"):
+        asked(location, WrittenRows(rows=5, sort=("x",)), tmp_path)
