@@ -7,14 +7,25 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import icebench
-from icebench.bench.advise.candidates import Score, search, todays_layout
+from icebench.bench.advise.candidates import Score, columns_of, search, todays_layout
 from icebench.bench.advise.estimate import Estimate, Estimator
 from icebench.bench.advise.planned import Reading
 from icebench.bench.advise.queries import Queries, Query
+from icebench.bench.advise.rates import ASSUMED, Rates, TimedRead, TimedRewrite, fit, rewrite_seconds
 from icebench.bench.advise.sample import Sample, take_sample
-from icebench.bench.advise.trial import Trial, row_bytes_of_writers, try_layouts
+from icebench.bench.advise.timing import time_reads
+from icebench.bench.advise.trial import (
+    Trial,
+    WholeFiles,
+    time_other_sizes,
+    time_rewrites,
+    try_layouts,
+    try_today,
+    write_whole_files,
+)
 from icebench.bench.costs.object_store import GIGABYTE, LOCAL, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
 from icebench.bench.engines.access import scheme_of
+from icebench.bench.garbage import out_of_collection
 from icebench.bench.layouts.layout import Layout
 from icebench.engine.display import count_text, html_fold, html_table, printable
 
@@ -30,6 +41,10 @@ _ALIKE = 0.05
 """Layouts whose costs differ by less are much the same."""
 _MACHINE_DOLLARS_PER_HOUR = 0.192
 """m5.xlarge, on demand, us-east-1."""
+_MOST_BYTES = 64 << 20
+"""What a query reads of the table itself in order to be timed, at most."""
+_TABLE_SECONDS = 2.0
+"""For timed reads of the table itself, which are nearest to what is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +153,7 @@ class Advice:
         data_bytes: Of its data files.
         files: Its data files.
         tried: Layouts that were modelled.
+        rates: Seconds of what queries read, on this machine.
         recommendations: None of which another beats in all of cost, rewrite and storage; the best first. Empty: today's
             layout is as good as any that was found.
     """
@@ -152,6 +168,7 @@ class Advice:
     data_bytes: float
     files: int
     tried: int
+    rates: Rates
     recommendations: tuple[Recommendation, ...]
 
     def __repr__(self) -> str:
@@ -196,32 +213,81 @@ def advise(
     progress("sample")
     sample = take_sample(table, rows=options.sample_rows, read_bytes=options.sample_bytes, seed=options.seed)
     today = tuple(sample.stored.reading(query) for query in queries.queries)
-    cost = mean(today, queries, options)
+    own = todays_layout(table)
+    progress("rates")
+    known = _known(sample, own, queries)
+    rates = fit(known.reads)
     estimator = Estimator(sample, queries.queries)
 
     def score(estimate: Estimate) -> float:
-        return mean(estimator.readings(estimate), queries, options)
+        return mean(estimator.readings(estimate), queries, options, rates)
 
     progress("layouts")
-    own = todays_layout(table)
-    found = search(estimator, queries.queries, own, score, sizes=options.minimize != "bytes")
+    found = search(estimator, queries.queries, own, score, counts_files=options.minimize != "bytes")
     progress("trials")
     chosen = _chosen(estimator, found, own.partition, score, options)
-    made = _proved(estimator, chosen, queries, options, today) if chosen else []
+    trials = try_layouts(
+        [each.layout for each in chosen], sample, queries.queries, today=known.today.layout, expected=known.today.rows
+    )
+    rates = fit([*known.reads, *(read for trial in trials for read in trial.reads)])
+    rewrites = [*known.rewrites, *(trial.timed for trial in trials)]
+    proof = _Proof(estimator, known, queries, options, today, rates, rewrites)
+    made = [proof.recommendation(estimate, trial) for estimate, trial in zip(chosen, trials, strict=True)]
     better = [each for each in made if each.gain >= _LEAST_GAIN and each.worst < each.before]
     return Advice(
         table=table.name,
         queries=queries,
         options=options,
         today=today,
-        cost=cost,
+        cost=mean(today, queries, options, rates),
         sample_rows=sample.rows.num_rows,
         table_rows=sample.table_rows,
         data_bytes=sample.data_bytes,
         files=len(sample.stored.sizes),
         tried=len(found),
+        rates=rates,
         recommendations=_front(better),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What is measured before any layout is tried.
+
+    Args:
+        today: The sample's rows in today's layout, without an order.
+        whole: Some of the table's files, where there are more rows than the sample has.
+        reads: Of all that was read for it, and of the table itself where it is in local files.
+        rewrites: Of the sample and of a part of it.
+    """
+
+    today: Trial
+    whole: WholeFiles
+    reads: tuple[TimedRead, ...]
+    rewrites: tuple[TimedRewrite, ...]
+
+
+def _known(sample: Sample, own: Layout, queries: Queries) -> _Known:
+    as_it_is, asked = replace(own, sort=()), queries.queries
+    with out_of_collection():
+        today = try_today(as_it_is, sample, asked)
+        whole = WholeFiles(row_bytes={}, reads=())
+        if not sample.is_whole:
+            whole = write_whole_files(as_it_is, sample, asked)
+        here = not scheme_of(sample.table.location)
+        reads = time_reads(sample.table, asked, most_bytes=_MOST_BYTES, budget=_TABLE_SECONDS) if here else []
+        other = time_other_sizes(as_it_is, sample, asked)
+        rewrites = time_rewrites(as_it_is, sample, _sortable(queries, sample))
+    return _Known(
+        today=today, whole=whole, reads=(*today.reads, *whole.reads, *reads, *other), rewrites=tuple(rewrites)
+    )
+
+
+def _sortable(queries: Queries, sample: Sample) -> str:
+    """A column by which rows can be sorted: of filters, if they use any."""
+    schema = sample.table.schema()
+    plain = [field.name for field in schema.fields if isinstance(field.type, icebench.PrimitiveType)]
+    return next(iter((*columns_of(queries.queries, schema), *plain)))
 
 
 def profile_of(table: icebench.Table) -> Profile:
@@ -229,22 +295,23 @@ def profile_of(table: icebench.Table) -> Profile:
     return SAME_REGION if scheme_of(table.location) else LOCAL
 
 
-def mean(readings: Sequence[Reading], queries: Queries, options: Options) -> float:
+def mean(readings: Sequence[Reading], queries: Queries, options: Options, rates: Rates = ASSUMED) -> float:
     """The minimized quantity of a query, by weight."""
     total = sum(
-        query.weight * quantity_of(reading, options) for query, reading in zip(queries.queries, readings, strict=True)
+        query.weight * quantity_of(reading, options, rates)
+        for query, reading in zip(queries.queries, readings, strict=True)
     )
     return total / queries.total_weight
 
 
-def quantity_of(reading: Reading, options: Options) -> float:
+def quantity_of(reading: Reading, options: Options, rates: Rates) -> float:
     """The minimized quantity of one reading."""
     match options.minimize:
         case "bytes":
             return reading.bytes_read
         case "dollars":
             return reading.dollars(options.profile)
-    return reading.seconds(options.profile)
+    return reading.seconds(options.profile, rates)
 
 
 def _chosen(
@@ -259,39 +326,75 @@ def _chosen(
     return chosen
 
 
-def _proved(
-    estimator: Estimator, chosen: Sequence[Estimate], queries: Queries, options: Options, today: Sequence[Reading]
-) -> list[Recommendation]:
-    """The layouts built on the sample, with what that says of the table."""
-    sample = estimator.sample
-    as_it_is = replace(todays_layout(sample.table), sort=())
-    baseline, *trials = try_layouts([as_it_is, *(each.layout for each in chosen)], sample, queries.queries)
-    writers = {} if sample.is_whole else row_bytes_of_writers(as_it_is, sample)
-    made = []
-    for estimate, trial in zip(chosen, trials, strict=True):
-        known = replace(estimate, ratios=_ratios(trial, baseline, writers, sample.rows.num_rows))
-        after = trial.readings if sample.is_whole else tuple(estimator.readings(known))
-        worst = trial.readings if sample.is_whole else tuple(estimator.worst(known))
-        effects = zip(queries.queries, today, after, worst, strict=True)
-        data_bytes = trial.data_bytes if sample.is_whole else estimator.data_bytes(known)
-        rewrite = _rewrite(sample, trial, data_bytes, estimate.all_files, options)
-        in_seconds = replace(options, minimize="seconds")
-        saved = mean(today, queries, in_seconds) - mean(after, queries, in_seconds)
+@dataclass(frozen=True)
+class _Proof:
+    """What layouts that were built on the sample say of the table.
+
+    Args:
+        estimator: Of the sample.
+        known: What was measured before.
+        queries: Of the table.
+        options: What is minimized, and where.
+        today: What each query reads today.
+        rates: Of this machine.
+        rewrites: That were timed.
+    """
+
+    estimator: Estimator
+    known: _Known
+    queries: Queries
+    options: Options
+    today: Sequence[Reading]
+    rates: Rates
+    rewrites: Sequence[TimedRewrite]
+
+    def recommendation(self, estimate: Estimate, trial: Trial) -> Recommendation:
+        """Of one layout."""
+        estimator, sample = self.estimator, self.estimator.sample
+        ratios = _ratios(trial, self.known.today, self.known.whole.row_bytes, sample.rows.num_rows)
+        estimate = replace(estimate, ratios=ratios)
+        after = trial.readings if sample.is_whole else tuple(estimator.readings(estimate))
+        worst = trial.readings if sample.is_whole else tuple(estimator.worst(estimate))
+        effects = zip(self.queries.queries, self.today, after, worst, strict=True)
+        data_bytes = trial.data_bytes if sample.is_whole else estimator.data_bytes(estimate)
+        rewrite = self._rewrite(trial, data_bytes, estimate.all_files)
+        in_seconds = replace(self.options, minimize="seconds")
+        saved = self._mean(self.today, in_seconds) - self._mean(after, in_seconds)
         found = Recommendation(
             layout=estimate.layout,
             effects=tuple(Effect(query=q, before=b, after=a, worst=w) for q, b, a, w in effects),
-            before=mean(today, queries, options),
-            after=mean(after, queries, options),
-            worst=mean(worst, queries, options),
+            before=self._mean(self.today, self.options),
+            after=self._mean(after, self.options),
+            worst=self._mean(worst, self.options),
             rewrite=rewrite,
             data_bytes=data_bytes,
             files=trial.files if sample.is_whole else estimate.all_files,
-            break_even_days=rewrite.seconds / (saved * options.queries_per_day) if saved > 0 else None,
+            break_even_days=rewrite.seconds / (saved * self.options.queries_per_day) if saved > 0 else None,
             confidence="measured",
             trial=trial,
         )
-        made.append(found if sample.is_whole else replace(found, confidence=_confidence(found)))
-    return made
+        return found if sample.is_whole else replace(found, confidence=_confidence(found))
+
+    def _mean(self, readings: Sequence[Reading], options: Options) -> float:
+        return mean(readings, self.queries, options, self.rates)
+
+    def _rewrite(self, trial: Trial, data_bytes: float, files: float) -> Rewrite:
+        """By the seconds that trials took for their shares of the rows, and what the table's files and the store
+        add."""
+        sample, profile, rates = self.estimator.sample, self.options.profile, self.rates
+        opened = len(sample.stored.sizes) * rates.file + sample.stored.manifests * rates.manifest
+        transfer = (sample.data_bytes + data_bytes) / profile.network_bytes_per_second if profile != LOCAL else 0.0
+        rewritten = rewrite_seconds(self.rewrites, trial.timed, files=files, rows=sample.table_rows)
+        seconds = rewritten + opened + transfer
+        reads = 2 * len(sample.stored.sizes) * S3_STANDARD.per_thousand_reads
+        requests = (reads + files * S3_STANDARD.per_thousand_writes) / 1000
+        out = sample.data_bytes / GIGABYTE * profile.dollars_per_gigabyte_out
+        return Rewrite(
+            bytes_read=sample.data_bytes,
+            bytes_written=data_bytes,
+            seconds=seconds,
+            dollars=requests + out + seconds / 3600 * _MACHINE_DOLLARS_PER_HOUR,
+        )
 
 
 def _ratios(
@@ -327,20 +430,6 @@ def _confidence(found: Recommendation) -> str:
     saved = found.before - found.after
     is_open = (found.worst - found.after) / saved if saved > 0 else 1.0
     return "high" if is_open <= _SURE else "medium" if is_open <= _LIKELY else "low"
-
-
-def _rewrite(sample: Sample, trial: Trial, data_bytes: float, files: float, options: Options) -> Rewrite:
-    """By the seconds that the trial took for its share of the rows, and what the store adds."""
-    transfer = (sample.data_bytes + data_bytes) / options.profile.network_bytes_per_second
-    seconds = trial.build_seconds / sample.share + transfer
-    requests = 2 * len(sample.stored.sizes) * S3_STANDARD.per_thousand_reads + files * S3_STANDARD.per_thousand_writes
-    out = sample.data_bytes / GIGABYTE * options.profile.dollars_per_gigabyte_out
-    return Rewrite(
-        bytes_read=sample.data_bytes,
-        bytes_written=data_bytes,
-        seconds=seconds,
-        dollars=requests / 1000 + out + seconds / 3600 * _MACHINE_DOLLARS_PER_HOUR,
-    )
 
 
 def _front(found: Sequence[Recommendation]) -> tuple[Recommendation, ...]:

@@ -23,6 +23,9 @@ _TEMPORAL = ("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns
 _WHOLE = ("int", "long")
 _FILES_PER_PARTITION = 1.25
 """Partitions at most, for each file of the target size: more would leave small files."""
+_PARTITIONS_BY_TIME = 1_000
+"""Partitions by time at most, however small the table is, where files count in the score: it decides then, and a trial
+of more takes too long."""
 _CORRELATED = 8
 """Two fields have fewer partitions than the product of their own; where they would have to have so many fewer, they are
 not tried."""
@@ -56,17 +59,28 @@ def todays_layout(table: icebench.Table) -> Layout:
     return Layout(name="today", partition=partition, sort=tuple(sort) if is_plain else ())
 
 
-def partitionings(estimator: Estimator, queries: Sequence[Query], today: Layout) -> list[tuple[Term, ...]]:
-    """Partition fields worth a try: today's, none, those of one column, and of two."""
+def partitionings(
+    estimator: Estimator, queries: Sequence[Query], today: Layout, *, counts_files: bool = False
+) -> list[tuple[Term, ...]]:
+    """Partition fields worth a try: today's, none, those of one column, and of two.
+
+    Args:
+        estimator: Of the sample.
+        queries: Of the table.
+        today: The table's own layout.
+        counts_files: More files make a score worse: take in partitions by time that leave small files, and hours.
+    """
     schema, files = estimator.sample.table.schema(), _files(estimator, today)
     equal = {column for query in queries for column in query.equalities}
+    limit = _FILES_PER_PARTITION * files
     singles = []
     for column in columns_of(queries, schema):
+        by_time = counts_files and str(schema.find(column).type) in _TEMPORAL
+        most = max(limit, _PARTITIONS_BY_TIME) if by_time else limit
         for transform in _transforms(estimator, column, files, has_equality=column in equal):
             term = Term(column=column, transform=transform)
-            if 2 <= _count(estimator, (term,)) <= _FILES_PER_PARTITION * files:
+            if (by_time or transform != "hour") and 2 <= _count(estimator, (term,)) <= most:
                 singles.append(term)
-    limit = _FILES_PER_PARTITION * files
     pairs = [
         (first, second)
         for first, second in combinations(singles, 2)
@@ -89,7 +103,7 @@ def _transforms(estimator: Estimator, column: str, files: float, *, has_equality
     field = estimator.sample.table.schema().find(column)
     kind = str(field.type)
     if kind in _TEMPORAL:
-        yield from ("day", "month", "year")
+        yield from ("day", "month", "year") if kind == "date" else ("hour", "day", "month", "year")
         return
     if kind in _WHOLE or kind == "string":
         yield "identity"
@@ -148,7 +162,7 @@ def term_text(term: Term) -> str:
 
 
 def search(
-    estimator: Estimator, queries: Sequence[Query], today: Layout, score: Score, *, sizes: bool = True
+    estimator: Estimator, queries: Sequence[Query], today: Layout, score: Score, *, counts_files: bool = True
 ) -> list[Estimate]:
     """The best layouts that were found, the best first.
 
@@ -157,7 +171,8 @@ def search(
         queries: Of the table.
         today: The table's own layout.
         score: Less is better.
-        sizes: Try other sizes of files and row groups.
+        counts_files: Files and requests count in the score: try other sizes of files and row groups, and partitions by
+            time that leave small files.
     """
     columns = columns_of(queries, estimator.sample.table.schema())
     found: dict[tuple[object, ...], tuple[float, Estimate]] = {}
@@ -172,7 +187,7 @@ def search(
     def best() -> list[Estimate]:
         return [made for _, made in sorted(found.values(), key=lambda own: own[0])]
 
-    every = partitionings(estimator, queries, today)
+    every = partitionings(estimator, queries, today, counts_files=counts_files)
     singles = list(orders(columns, most=1))
     attempt(layout_of(partition, order) for partition in every for order in singles)
     for count in (2, 3):
@@ -185,7 +200,7 @@ def search(
             for order in chosen
             if "sort" not in order or count < 3 or order["sort"][:2] in begun
         )
-    if sizes:
+    if counts_files:
         usual, whole = target_size(today, estimator.sample.table), estimator.sample.data_bytes
         smaller = [size for size in (usual // 4, usual // 16) if _SMALLEST_TARGET <= size < whole]
         attempt(_resized(made.layout, TARGET_SIZE, size) for made in best()[:_BEAM] for size in smaller)

@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 _LEAST_ROWS = 16
 _TARGET_SIZE = 512 << 20
 """Iceberg's default."""
+_FILES_PER_MANIFEST = 20_000
+"""About, of the usual 8 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +134,15 @@ class Estimator:
         return {name: size * estimate.ratios.get(name, 1.0) for name, size in self.sample.stored.by_column.items()}
 
     def _readings(self, estimate: Estimate, shares: Floats) -> list[Reading]:
-        stored, sizes = self.sample.stored, self._sizes(estimate)
+        sizes = self._sizes(estimate)
+        manifests = 1 + int(estimate.all_files) // _FILES_PER_MANIFEST
         return [
             Reading(
                 files=files,
                 row_groups=groups,
                 bytes_read=share * sum(sizes[name] for name in query.columns),
-                manifests=stored.manifests,
+                manifests=manifests,
+                values=share * self.sample.table_rows * len(query.columns),
             )
             for query, files, groups, share in zip(
                 self.queries, estimate.files.tolist(), estimate.row_groups.tolist(), shares.tolist(), strict=True

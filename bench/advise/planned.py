@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 import icebench
 from icebench.bench.advise.queries import Query
+from icebench.bench.advise.rates import Amounts, Rates
 from icebench.bench.costs.object_store import (
+    LOCAL,
     THREADS,
     Profile,
     Work,
@@ -20,8 +22,6 @@ from icebench.bench.costs.object_store import (
     seconds_on,
 )
 
-_DECODED_BYTES_PER_SECOND = 200e6
-"""Of one processor: compressed Parquet to Arrow, with most types (docs/design/reading.md)."""
 _ALIKE = 1_000
 _INSPECTED = 100
 """Data files whose footers are read for a query, at most."""
@@ -37,6 +37,7 @@ class Reading:
         bytes_read: Of the columns that it needs in them, and of delete files.
         delete_files: To apply.
         manifests: Of the snapshot.
+        values: Of these columns in the row groups.
     """
 
     files: float
@@ -44,9 +45,19 @@ class Reading:
     bytes_read: float
     delete_files: float = 0
     manifests: int = 1
+    values: float = 0
 
-    def work(self) -> Work:
-        """The requests: the footer of each file, and the columns of each row group."""
+    @property
+    def amounts(self) -> Amounts:
+        """What its seconds depend on."""
+        return (1, self.manifests, self.files + self.delete_files, self.row_groups, self.bytes_read, self.values)
+
+    def work(self, *, seconds: float = 0.0) -> Work:
+        """The requests: the footer of each file, and the columns of each row group.
+
+        Args:
+            seconds: What the query takes where no request has a latency.
+        """
         files, deletes = math.ceil(self.files), math.ceil(self.delete_files)
         counters = {
             "storage_requests_read": 1 + self.manifests,
@@ -56,11 +67,13 @@ class Reading:
             "delete_files_planned": deletes,
             "storage_bytes_read": round(self.bytes_read),
         }
-        return icebench_work(counters, seconds=self.bytes_read / _DECODED_BYTES_PER_SECOND / THREADS, threads=THREADS)
+        return icebench_work(counters, seconds=seconds, threads=THREADS)
 
-    def seconds(self, profile: Profile) -> float:
-        """How long the query takes."""
-        return seconds_on(self.work(), profile)
+    def seconds(self, profile: Profile, rates: Rates) -> float:
+        """How long the query takes on this machine, whose rates have its local files in them; elsewhere there are
+        requests and transfer besides."""
+        own = rates.seconds(self.amounts)
+        return own if profile == LOCAL else seconds_on(self.work(seconds=own), profile)
 
     def dollars(self, profile: Profile) -> float:
         """What it costs in requests and transfer."""
@@ -114,14 +127,15 @@ class StoredColumns:
         rows = pc.sum(groups["record_count"]).as_py() or 1
         inspected = min(plan.files.num_rows, _INSPECTED)
         places = [self._places[path] for path in plan.files["file_path"].to_pylist()]
+        share = (pc.sum(read["record_count"]).as_py() or 0) / rows
         deletes = {d["file_path"]: d["file_size_in_bytes"] for own in plan.files["deletes"].to_pylist() for d in own}
         return Reading(
             files=len(places),
             row_groups=read.num_rows * len(places) / max(inspected, 1),
-            bytes_read=self._of(places, query.columns) * (pc.sum(read["record_count"]).as_py() or 0) / rows
-            + sum(deletes.values()),
+            bytes_read=self._of(places, query.columns) * share + sum(deletes.values()),
             delete_files=len(deletes),
             manifests=self.manifests,
+            values=int(self.records[places].sum()) * share * len(query.columns),
         )
 
     def _of(self, places: list[int], columns: Sequence[str]) -> float:

@@ -21,8 +21,8 @@ def spark_statements(layout: Layout, today: Layout, table: str, *, procedures: s
         table: Its name, perhaps with the catalog's.
         procedures: Where Spark has the procedures, for a name without the catalog's.
     """
-    found = [f"ALTER TABLE {table} DROP PARTITION FIELD {term_text(term)}" for term in _gone(layout, today)]
-    found += [f"ALTER TABLE {table} ADD PARTITION FIELD {term_text(term)}" for term in _new(layout, today)]
+    found = [f"ALTER TABLE {table} DROP PARTITION FIELD {term_text(term)}" for term in gone(layout, today)]
+    found += [f"ALTER TABLE {table} ADD PARTITION FIELD {term_text(term)}" for term in new(layout, today)]
     by = ", ".join(term.column for term in layout.sort)
     if by and layout.partition:
         found.append(f"ALTER TABLE {table} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY {by}")
@@ -67,20 +67,22 @@ def icebench_commands(layout: Layout, today: Layout, table: icebench.Table, open
 def _python(layout: Layout, today: Layout, table: icebench.Table) -> Iterator[str]:
     names = {field.name: field for field in table.spec.fields}
     ids = table.schema().id_of
-    for term in _gone(layout, today):
+    for term in gone(layout, today):
         name = next(
             n for n, f in names.items() if f.source_id == ids[term.column] and str(f.transform) == term.transform
         )
         yield f"table.update_spec(lambda spec: spec.drop_field({name!r}))"
-    for term in _new(layout, today):
+    for term in new(layout, today):
         yield f"table.update_spec(lambda spec: spec.add_field({term.column!r}, {term.transform!r}))"
     if layout.properties:
         yield f"table.set_properties({dict(layout.properties)!r})"
 
 
-def _gone(layout: Layout, today: Layout) -> tuple[Term, ...]:
+def gone(layout: Layout, today: Layout) -> tuple[Term, ...]:
+    """Partition fields of today's layout that the other lacks."""
     return tuple(term for term in today.partition if term not in layout.partition)
 
 
-def _new(layout: Layout, today: Layout) -> tuple[Term, ...]:
+def new(layout: Layout, today: Layout) -> tuple[Term, ...]:
+    """Partition fields that today's layout lacks."""
     return tuple(term for term in layout.partition if term not in today.partition)

@@ -13,6 +13,7 @@ from rich.text import Text
 import icebench
 from icebench.bench.advise.advice import Advice, Effect, Recommendation, storage_dollars
 from icebench.bench.advise.candidates import todays_layout
+from icebench.bench.advise.rates import Rates
 from icebench.bench.advise.statements import icebench_commands, spark_statements
 from icebench.bench.costs.object_store import LOCAL, Profile
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
@@ -40,6 +41,17 @@ def statements(each: Recommendation, table: icebench.Table, place: Place) -> tup
 def storage_text(profile: Profile) -> str:
     """Where figures hold."""
     return "local files" if profile == LOCAL else f"S3, {profile.name.replace('-', ' ')}"
+
+
+def rates_text(rates: Rates) -> str:
+    """What reads take on this machine."""
+    figures = (
+        f"reads: {quantity(rates.query, 's')} a query, {quantity(rates.file + rates.row_group, 's')} a file, "
+        f"{rates.decoding / 1e6:,.0f} MB/s"
+    )
+    if rates.error is None:
+        return f"{figures}, as assumed: {count(rates.reads, 'timed read')} are too few"
+    return f"{figures}, as measured on this machine (±{digits(100 * rates.error)} %)"
 
 
 def _named(each: Recommendation, advice: Advice) -> str:
@@ -119,6 +131,7 @@ def advice_lines(
             style="bold",
         )
     ]
+    parts.append(Hanging("", rates_text(advice.rates), "dim"))
     unused = sorted(advice.queries.unused, key=lambda left: left.is_understood)
     notes = [
         f"{'not used' if left.is_understood else 'not understood, left out'}: {left}" for left in unused[:_SHOWN_UNUSED]
@@ -177,6 +190,7 @@ def advice_values(advice: Advice, table: icebench.Table, place: Place) -> dict[s
         "minimized": advice.options.minimize,
         "profile": advice.options.profile.name,
         "cost": advice.cost,
+        "rates": vars(advice.rates),
         "layouts_tried": advice.tried,
         "sample_rows": advice.sample_rows,
         "table_rows": advice.table_rows,
@@ -246,6 +260,7 @@ def advice_report(advice: Advice, table: icebench.Table, place: Place) -> Report
             Fact("Layouts tried", f"{advice.tried:,}"),
             Fact("Minimized", f"{advice.options.minimize} of a query, {storage_text(advice.options.profile)}"),
             Fact("A query today", quantity(advice.cost, unit)),
+            Fact("Rates", rates_text(advice.rates)),
         ),
         facts_title="How it was found",
         reproduce=(shlex.join(["icebench", "advise", *place.reading]),),

@@ -162,7 +162,7 @@ def test_the_search_finds_what_trying_everything_finds(table: icebench.Table) ->
     def score(estimate: Estimate) -> float:
         return float(estimate.shares.sum())
 
-    best = search(estimator, queries, todays_layout(table), score, sizes=False)[0]
+    best = search(estimator, queries, todays_layout(table), score, counts_files=False)[0]
     curves = [layout_of((), {how: ("day", "key")}) for how in ("zorder", "hilbert", "sort")]
     assert score(best) <= min(score(estimator.estimate(layout)) for layout in curves)
     assert score(best) < 0.5 * score(estimator.estimate(layout_of((), {})))
@@ -208,12 +208,14 @@ def test_the_command(table: icebench.Table, tmp_path: Path, capsys: pytest.Captu
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) <= 14
     assert shown[0].endswith("modelled for S3, cross region")
-    assert "not used: q2: " in shown[1]
+    assert shown[1].startswith("reads: ")
+    assert "as measured on this machine (±" in shown[1]
+    assert "not used: q2: " in shown[2]
     script.write_text(f"select v from events where nope = 77; {SQL}")
     assert exit_code(*opened, "--queries", script, "--minimize", "bytes") == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].endswith("modelled for local files")
-    assert "not understood, left out: q1: nope: the table has no such column" in shown[1]
+    assert "not understood, left out: q1: nope: the table has no such column" in shown[2]
     assert exit_code(*opened, "--queries", script, "--minimize", "bytes", "--json") == 0
     broken = json.loads(capsys.readouterr().out)
     assert (broken["cost"], len(broken["queries"])) == (found["cost"], 2)
