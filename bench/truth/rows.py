@@ -110,6 +110,8 @@ class GroundTruth:
         self._sql = Sql()
         self._table = table
         self._deletes = [file for file in files if file.content != DATA]
+        self._position_deletes = [d for d in self._deletes if d.format == "parquet" and d.content == POSITION_DELETES]
+        self._has_positions = False
         self.files: Mapping[str, FileEntry] = {normalised(f.path): f for f in files if f.content == DATA}
 
     def matching(self, filter: str) -> dict[str, int]:
@@ -189,11 +191,15 @@ class GroundTruth:
             self._sql.register("vector", pa.table({"place": self._positions(vector)}))
             kept.append("place NOT IN (SELECT place FROM vector)")
         else:
-            positions = [d for d in deletes if d.content == POSITION_DELETES and self._same_partition(d, file)]
-            for number, d in enumerate(d for d in positions if d.sequence_number >= file.sequence_number):
-                self._load_positions(f"positions{number}", d)
-                own = f"SELECT pos FROM positions{number} WHERE file_path = {quoted(file.path)}"  # noqa: S608
-                kept.append(f"place NOT IN ({own})")
+            applied = [
+                str(number)
+                for number, d in enumerate(self._position_deletes)
+                if self._same_partition(d, file) and d.sequence_number >= file.sequence_number
+            ]
+            if applied:
+                self._gather_positions()
+                of_file = f"file_path = {quoted(file.path)} AND file IN ({', '.join(applied)})"
+                kept.append(f"place NOT IN (SELECT pos FROM positions WHERE {of_file})")  # noqa: S608
         for number, delete in enumerate(keys):
             own_columns = [compared[i] for i in delete.equality_ids]
             self._load(delete, own_columns, into=f"keys{number}")
@@ -234,10 +240,18 @@ class GroundTruth:
         if rows != file.records:
             raise DatasetFailed(f"data file {file.path} has {rows} rows, its manifest says {file.records}")
 
-    def _load_positions(self, into: str, delete: FileEntry) -> None:
-        names = [name for name, _ in top_level(self._local(delete.path), source=delete.path)]
-        columns = {name: names.index(name) for name in ("file_path", "pos")}
-        self._sql.load(into, self._local(delete.path), columns, source=delete.path)
+    def _gather_positions(self) -> None:
+        """Fill the table `positions` with the rows of all position-delete files, once: each may be of any data file."""
+        if self._has_positions:
+            return
+        for number, delete in enumerate(self._position_deletes):
+            names = [name for name, _ in top_level(self._local(delete.path), source=delete.path)]
+            columns = {name: names.index(name) for name in ("file_path", "pos")}
+            self._sql.load("more", self._local(delete.path), columns, source=delete.path)
+            rows = f"SELECT {number} AS file, file_path, pos FROM more"  # noqa: S608
+            into = "INSERT INTO positions" if number else "CREATE OR REPLACE TEMP TABLE positions AS"
+            self._sql.rows(f"{into} {rows}", source=delete.path)
+        self._has_positions = True
 
     def _ordinals(self, file: FileEntry) -> dict[int, int]:
         """Column id -> place among the columns of the file. Files without ids are matched by name."""

@@ -3,6 +3,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +14,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import IntegerType
 
 import icebench
+from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.engines.engine import normalised
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.truth.filters import filter_columns
-from icebench.bench.truth.manifests import live_files
+from icebench.bench.truth.manifests import DATA, FileEntry, live_files
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.rows import GroundTruth
 from icebench.bench.truth.sql import NoTruth
@@ -151,3 +153,32 @@ def test_the_columns_of_a_filter(tmp_path: Path) -> None:
     table = load_table_json(small_table(tmp_path))
     assert [c.name for c in filter_columns("price > 1 or not (ID = 3 and price < 7)", table)] == ["id", "price"]
     assert filter_columns("1 = 1", table) == ()
+
+
+def test_position_deletes_apply_to_the_files_of_their_partition_that_are_no_younger(tmp_path: Path) -> None:
+    """Each delete file names rows of several data files, and places that other files have too."""
+    properties = {"format-version": "2", "write.delete.granularity": "partition"}
+    schema = pa.schema([("id", pa.int64()), ("part", pa.int64())])
+    table = icebench.load_catalog(str(tmp_path)).create_table(
+        "db.t", schema, partition_spec=[("part", "identity")], properties=properties
+    )
+    for start in range(0, 40, 10):
+        table.append(pa.table({"id": range(start, start + 10), "part": [start // 20] * 10}, schema=schema))
+    for ids in ("id in (3, 17, 25, 38)", "id in (0, 19, 31)"):
+        table.delete(ids, mode="merge-on-read")
+    found = load_table_json(table.metadata_location)
+    files = live_files(found)
+    deletes = [file for file in files if file.content != DATA]
+    assert len(deletes) == 4
+
+    def check(left: set[int], changed: FileEntry | None = None, **changes: Any) -> None:
+        truth = GroundTruth(found, [replace(file, **changes) if file is changed else file for file in files])
+        rows = pa.record_batch({"id": pa.array(sorted(left), pa.int64())})
+        assert truth.answer(["id"], None).fault_of(checksum_of([rows], ["id"])) is None
+
+    left = set(range(40)) - {3, 17, 25, 38, 0, 19, 31}
+    check(left)
+    first = min((d for d in deletes if d.partition == {"part": 0}), key=lambda d: d.sequence_number)
+    assert sorted(pq.read_table(first.path)["pos"].to_pylist()) == [3, 7]
+    check(left | {3, 17}, first, sequence_number=0)
+    check(left | {3, 17}, first, partition={"part": 1})
