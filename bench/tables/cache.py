@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,8 @@ class DatasetCache:
             Exception: Whatever `build` raises; nothing of the entry is left, and the next call builds again.
         """
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-        entry = self.root / f"{name}-{digest}"
+        # Comet 1.2 takes paths for URIs, and leaves tables in a directory with a space to Spark.
+        entry = self.root / f"{re.sub('[^A-Za-z0-9._-]+', '-', name)}-{digest}"
         try:
             with self._locked(entry):
                 found = _read_marker(entry)

@@ -36,6 +36,11 @@ def test_the_second_time_it_is_found(tmp_path: Path) -> None:
     assert Path(first["file"]).read_text() == "whole"
 
 
+def test_directories_need_no_escapes_in_uris(tmp_path: Path) -> None:
+    found = DatasetCache(tmp_path).find_or_build("sorted (files=8)", KEY, Builder())
+    assert Path(found["file"]).parent.name.startswith("sorted-files-8-")
+
+
 def test_another_key_is_another_entry(tmp_path: Path) -> None:
     build = Builder()
     first = DatasetCache(tmp_path).find_or_build("monthly", KEY, build)
