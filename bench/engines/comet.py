@@ -16,7 +16,6 @@ from icebench.bench.engines.iceberg_java import IcebergJava, JavaFilter, JavaTab
 from icebench.bench.engines.own_process import OwnProcess
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import ON_SPARK
-from icebench.bench.errors import EngineFailed
 from icebench.bench.setup_jars import IVY_HOME, JarMissing, cached_jar, fetch, is_cached
 from icebench.bench.spark_session import SparkSettings
 
@@ -67,7 +66,7 @@ class Comet(IcebergJava):
     """Iceberg Java's tables in a session with Comet.
 
     Planning is Iceberg Java's own, which `iceberg-java` measures. So would be a scan that Comet leaves to Spark: it is
-    refused when its rows are checked, before anything is timed.
+    skipped when its rows are checked, before anything is timed.
     """
 
     name = "comet"
@@ -94,4 +93,4 @@ class Comet(IcebergJava):
 def _refuse_without_comet(frame: DataFrame, what: str) -> None:
     plan = cast("Any", frame)._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
     if _NATIVE not in plan:
-        raise EngineFailed(f"comet leaves {what} to Spark, which iceberg-java measures")
+        raise EngineMissing(f"comet leaves {what} to Spark, which iceberg-java measures")
