@@ -5,6 +5,7 @@ Of a property is read what the tables below say; `icebench.engine.catalog.proper
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -95,6 +96,8 @@ _S3: _Readings = {
     "s3.path-style-access": ("force_virtual_addressing", _not),
     "s3.force-virtual-addressing": ("force_virtual_addressing", flag),
 }
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_NO_ENDPOINT = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 _GCS: _Readings = {
     "gcs.project-id": ("project_id", _text),
     "gcs.default-bucket-location": ("default_bucket_location", _text),
@@ -148,7 +151,7 @@ def signed_s3_store(
     properties: Mapping[str, str], sign: Callable[[signed_s3.S3Request], signed_s3.S3Request]
 ) -> signed_s3.SignedS3Store:
     """S3 whose requests `sign` signs; raises Invalid, NotInstalled."""
-    return signed_s3.SignedS3Store(_read(_S3, properties), sign, S3_SCHEMES)
+    return signed_s3.SignedS3Store(_s3_arguments(properties), sign, S3_SCHEMES)
 
 
 def authority(location: str) -> str:
@@ -163,7 +166,7 @@ def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_cat
     if "@" in authority(location) and scheme in (*S3_SCHEMES, *GCS_SCHEMES):
         raise Invalid(f"{location!r} has a user; keys are properties, such as s3.access-key-id")
     if scheme in S3_SCHEMES:
-        arguments, prefixes = _read(_S3, properties), dict.fromkeys(_prefixes(S3_SCHEMES), "")
+        arguments, prefixes = _s3_arguments(properties), dict.fromkeys(_prefixes(S3_SCHEMES), "")
         # Small files are one PUT: without a delay, an upload of parts is begun before there is anything to send.
         filesystem = fs.S3FileSystem(allow_delayed_open=True, **arguments)
         strategy = arguments.get("retry_strategy")
@@ -189,6 +192,14 @@ def _prefixes(schemes: tuple[str, ...]) -> list[str]:
 
 def _read(readings: _Readings, properties: Mapping[str, str]) -> dict[str, object]:
     return {to: read(name, properties[name]) for name, (to, read) in readings.items() if name in properties}
+
+
+def _s3_arguments(properties: Mapping[str, str]) -> dict[str, object]:
+    """Without an endpoint among the properties, that of the environment, as AWS's SDKs have it. pyarrow's client reads
+    none there and botocore's would, and the files of a table must be where its commits are."""
+    endpoint = next((found for name in _ENDPOINTS if (found := os.environ.get(name))), None)
+    is_ignored = flag(_NO_ENDPOINT, os.environ.get(_NO_ENDPOINT) or "false")
+    return ({} if endpoint is None or is_ignored else {"endpoint_override": endpoint}) | _read(_S3, properties)
 
 
 def _gcs_options(properties: Mapping[str, str]) -> dict[str, object]:

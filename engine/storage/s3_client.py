@@ -42,6 +42,8 @@ def s3_client(arguments: Mapping[str, Any], *, attempts: int = 1, sign: Callable
     options = {
         "retries": {"total_max_attempts": attempts, "mode": "standard"},
         "s3": {"addressing_style": style},
+        # `arguments` have the endpoint, if any: pyarrow's client, which is given the same, knows no other.
+        "ignore_configured_endpoint_urls": True,
         "request_checksum_calculation": "when_required",
         "response_checksum_validation": "when_required",
     }
