@@ -9,7 +9,6 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from inspect import getsource
 from pathlib import Path
 from random import Random
@@ -26,6 +25,7 @@ from icebench.bench.gate.decisions.counter_verdict import ExitCode
 from icebench.bench.gate.decisions.history import Entry, by_reference, series_of
 from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.gate.revisions.measure import measure
+from icebench.bench.gate.revisions.pairs import Pairs
 from icebench.bench.report.history_console import print_history
 
 CASES = (
@@ -127,9 +127,8 @@ def _recorded(
     counted = ["git", "-C", str(root), "rev-list", "--count", revision]
     number = int(subprocess.run(counted, capture_output=True, check=True).stdout)
     in_utc = {**os.environ, "TZ": "UTC"}
-    date, subject = subprocess.run(shown, env=in_utc, capture_output=True, text=True, check=True).stdout.splitlines()[
-        :2
-    ]
+    said = subprocess.run(shown, env=in_utc, capture_output=True, text=True, check=True).stdout
+    date, subject = said.splitlines()[:2]
     entry = Entry(revision=revision, number=number, date=date, subject=subject, reference=base.name, pairs=0)
     cache = (root / CACHE).absolute()
 
@@ -139,8 +138,15 @@ def _recorded(
     progress("building")
     try:
         side = build(revision, root=root, cache=cache)
-        measured = partial(measure, random=Random(revision), progress=progress, at_once=processors())
-        cases, software = measured(side, base, warehouse, names, pairs=pairs)
+        pairing = Pairs(
+            base=base,
+            head=side,
+            warehouse=warehouse,
+            random=Random(revision),
+            progress=progress,
+            at_once=processors(),
+        )
+        cases, software = measure(pairing, names, most=pairs)
     except (Unbuildable, CaseProcessFailed) as error:
         return replace(entry, error=without_folders(str(error)))
     cases = {name: replace(case, error=without_folders(case.error)) for name, case in cases.items()}

@@ -10,6 +10,7 @@ import pytest
 
 from icebench.bench.gate.decisions.history import Measured
 from icebench.bench.gate.revisions.measure import LEAST_PAIRS, measure
+from icebench.bench.gate.revisions.pairs import Pairs
 
 Noise = Callable[[Random], float]
 
@@ -45,7 +46,8 @@ class Scripted:
 
 def measured(head: Scripted, names: Sequence[str] = ("a",), pairs: int = 15) -> tuple[dict[str, Measured], Scripted]:
     reference = Scripted(2.0)
-    found, environment = measure(head, reference, Path("tables"), names, pairs=pairs, random=Random(1), at_once=2)
+    both = Pairs(base=reference, head=head, warehouse=Path("tables"), random=Random(1), at_once=2)
+    found, environment = measure(both, names, most=pairs)
     assert environment == {"python": "3.11"}
     assert reference.asked == head.asked
     return found, reference
