@@ -97,7 +97,6 @@ _S3: _Readings = {
     "s3.force-virtual-addressing": ("force_virtual_addressing", flag),
 }
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-_NO_ENDPOINT = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 _GCS: _Readings = {
     "gcs.project-id": ("project_id", _text),
     "gcs.default-bucket-location": ("default_bucket_location", _text),
@@ -198,7 +197,7 @@ def _s3_arguments(properties: Mapping[str, str]) -> dict[str, object]:
     """Without an endpoint among the properties, that of the environment, as AWS's SDKs have it. pyarrow's client reads
     none there and botocore's would, and the files of a table must be where its commits are."""
     endpoint = next((found for name in _ENDPOINTS if (found := os.environ.get(name))), None)
-    is_ignored = flag(_NO_ENDPOINT, os.environ.get(_NO_ENDPOINT) or "false")
+    is_ignored = os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true"
     return ({} if endpoint is None or is_ignored else {"endpoint_override": endpoint}) | _read(_S3, properties)
 
 
