@@ -5,6 +5,7 @@ import pytest
 
 from icebench.bench.engines.comet import Comet
 from icebench.bench.engines.engine import EngineMissing
+from icebench.bench.engines.iceberg_java import IcebergJava
 
 
 def comet_with(plan: str, monkeypatch: pytest.MonkeyPatch) -> Comet:
@@ -12,7 +13,7 @@ def comet_with(plan: str, monkeypatch: pytest.MonkeyPatch) -> Comet:
     texts = SimpleNamespace(toString=lambda: plan)
     java = SimpleNamespace(queryExecution=lambda: SimpleNamespace(executedPlan=lambda: texts))
     monkeypatch.setattr(Comet, "frame", lambda *_: SimpleNamespace(_jdf=java))
-    monkeypatch.setattr(Comet.__mro__[1], "checksum", lambda *_: "rows")
+    monkeypatch.setattr(IcebergJava, "checksum", lambda *_: "rows")
     return object.__new__(Comet)
 
 
