@@ -32,7 +32,7 @@ _REWRITTEN_ROWS = 200_000
 """Rows by which this project's writer is compared with the one of the table, at most."""
 _FIELD_ID = b"PARQUET:field_id"
 _PART = 4
-"""One row in so many is rewritten by itself, which tells what a rewrite takes however many rows there are."""
+"""One row in so many is rewritten by itself, from which follows what a rewrite takes however many rows there are."""
 _FILES, _FILE_ROWS = 32, 64_000
 """Of the table of many files by which files are timed, at most."""
 _ROW_GROUPS = 16

@@ -149,6 +149,6 @@ def test_seconds_are_near_what_is_measured(case: str, tmp_path: Path) -> None:
     shown = " | ".join(f"{f:.3g}, {m:.3g}" for f, m in zip(foretold, measured, strict=True))
     print(f"| {case} | {best.layout.name} | {shown} | {took:.1f} s, {advice.tried} |")  # noqa: T201
     print(advice.rates)  # noqa: T201
-    for told, found in zip(foretold[:3], measured[:3], strict=True):
-        assert 1 / _MOST_OFF < told / found < _MOST_OFF
+    for expected, found in zip(foretold[:3], measured[:3], strict=True):
+        assert 1 / _MOST_OFF < expected / found < _MOST_OFF
     assert 1 / _MOST_OFF_BREAK_EVEN < foretold[3] / measured[3] < _MOST_OFF_BREAK_EVEN
