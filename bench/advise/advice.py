@@ -11,7 +11,7 @@ from icebench.bench.advise.candidates import Score, columns_of, search, todays_l
 from icebench.bench.advise.estimate import Estimate, Estimator
 from icebench.bench.advise.planned import Reading
 from icebench.bench.advise.queries import Queries, Query
-from icebench.bench.advise.rates import ASSUMED, Rates, TimedRead, TimedRewrite, fit, rewrite_seconds
+from icebench.bench.advise.rates import Rates, TimedRead, TimedRewrite, fit, rewrite_seconds
 from icebench.bench.advise.sample import Sample, take_sample
 from icebench.bench.advise.timing import time_reads
 from icebench.bench.advise.trial import (
@@ -295,7 +295,7 @@ def profile_of(table: icebench.Table) -> Profile:
     return SAME_REGION if scheme_of(table.location) else LOCAL
 
 
-def mean(readings: Sequence[Reading], queries: Queries, options: Options, rates: Rates = ASSUMED) -> float:
+def mean(readings: Sequence[Reading], queries: Queries, options: Options, rates: Rates) -> float:
     """The minimized quantity of a query, by weight."""
     total = sum(
         query.weight * quantity_of(reading, options, rates)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import icebench
-from icebench.bench.advise.statements import gone, new
+from icebench.bench.advise.statements import gone_fields, new
 from icebench.bench.layouts.layout import TARGET_SIZE, Layout
 
 
@@ -20,23 +18,15 @@ def rewrite(table: icebench.Table, layout: Layout, today: Layout) -> None:
     Raises:
         EngineError: The engine could not read or write.
     """
-    ids = table.schema().id_of
-    for term in gone(layout, today):
-        name = next(
-            f.name for f in table.spec.fields if (f.source_id, str(f.transform)) == (ids[term.column], term.transform)
-        )
+    for name in gone_fields(layout, today, table):
         table.update_spec(lambda spec, name=name: spec.drop_field(name))  # type: ignore[misc]
     for term in new(layout, today):
         table.update_spec(lambda spec, term=term: spec.add_field(term.column, term.transform))  # type: ignore[misc]
     if layout.properties:
         table.set_properties(dict(layout.properties))
-    how: dict[str, Any] = {}
+    how = layout.curve_arguments
     if layout.sort:
         how = {"strategy": "sort", "sort_order": [term.column for term in layout.sort]}
-    elif layout.zorder:
-        how = {"strategy": "zorder", "zorder_by": layout.zorder}
-    elif layout.hilbert:
-        how = {"strategy": "hilbert", "hilbert_by": layout.hilbert}
     if TARGET_SIZE in layout.properties:
         how["target_file_size_bytes"] = int(layout.properties[TARGET_SIZE])
     table.maintenance.rewrite_data_files(**how, rewrite_all=True)

@@ -21,7 +21,7 @@ def spark_statements(layout: Layout, today: Layout, table: str, *, procedures: s
         table: Its name, perhaps with the catalog's.
         procedures: Where Spark has the procedures, for a name without the catalog's.
     """
-    found = [f"ALTER TABLE {table} DROP PARTITION FIELD {term_text(term)}" for term in gone(layout, today)]
+    found = [f"ALTER TABLE {table} DROP PARTITION FIELD {term_text(term)}" for term in _gone(layout, today)]
     found += [f"ALTER TABLE {table} ADD PARTITION FIELD {term_text(term)}" for term in new(layout, today)]
     by = ", ".join(term.column for term in layout.sort)
     if by and layout.partition:
@@ -65,12 +65,7 @@ def icebench_commands(layout: Layout, today: Layout, table: icebench.Table, open
 
 
 def _python(layout: Layout, today: Layout, table: icebench.Table) -> Iterator[str]:
-    names = {field.name: field for field in table.spec.fields}
-    ids = table.schema().id_of
-    for term in gone(layout, today):
-        name = next(
-            n for n, f in names.items() if f.source_id == ids[term.column] and str(f.transform) == term.transform
-        )
+    for name in gone_fields(layout, today, table):
         yield f"table.update_spec(lambda spec: spec.drop_field({name!r}))"
     for term in new(layout, today):
         yield f"table.update_spec(lambda spec: spec.add_field({term.column!r}, {term.transform!r}))"
@@ -78,8 +73,14 @@ def _python(layout: Layout, today: Layout, table: icebench.Table) -> Iterator[st
         yield f"table.set_properties({dict(layout.properties)!r})"
 
 
-def gone(layout: Layout, today: Layout) -> tuple[Term, ...]:
-    """Partition fields of today's layout that the other lacks."""
+def gone_fields(layout: Layout, today: Layout, table: icebench.Table) -> list[str]:
+    """Names of the table's partition fields that the layout lacks."""
+    ids = table.schema().id_of
+    wanted = {(ids[term.column], term.transform) for term in _gone(layout, today)}
+    return [field.name for field in table.spec.fields if (field.source_id, str(field.transform)) in wanted]
+
+
+def _gone(layout: Layout, today: Layout) -> tuple[Term, ...]:
     return tuple(term for term in today.partition if term not in layout.partition)
 
 

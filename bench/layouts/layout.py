@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from icebench.bench.definition import Definition, one_of, typed
 from icebench.bench.errors import ConfigError
@@ -139,6 +140,13 @@ class Layout:
     def curve(self) -> tuple[str, ...]:
         """The columns of the curve that rows are along, if any."""
         return self.zorder or self.hilbert
+
+    @property
+    def curve_arguments(self) -> dict[str, Any]:
+        """Arguments of `rewrite_data_files` that put rows along the curve; empty without one."""
+        if self.zorder:
+            return {"strategy": "zorder", "zorder_by": self.zorder}
+        return {"strategy": "hilbert", "hilbert_by": self.hilbert} if self.hilbert else {}
 
     def check(self, columns: Collection[str], path: str) -> None:
         """Refuse columns that the rows do not have.

@@ -227,15 +227,8 @@ def _rewrite(layout: Layout, table: icebench.Table, enlarged: float, *, sort: bo
     if layout.files is not None and each == 1 and len(sizes) > 1 and not (sort or layout.curve):
         return False
     target = int(layout.properties.get(TARGET_SIZE) or math.ceil(max(sizes.values()) / each * enlarged))
-    rewrite = table.maintenance.rewrite_data_files
-    if sort:
-        rewrite("sort", rewrite_all=True, target_file_size_bytes=target)
-    elif layout.zorder:
-        rewrite("zorder", zorder_by=layout.zorder, rewrite_all=True, target_file_size_bytes=target)
-    elif layout.hilbert:
-        rewrite("hilbert", hilbert_by=layout.hilbert, rewrite_all=True, target_file_size_bytes=target)
-    else:
-        rewrite("binpack", rewrite_all=True, target_file_size_bytes=target)
+    how = layout.curve_arguments or {"strategy": "sort" if sort else "binpack"}
+    table.maintenance.rewrite_data_files(**how, rewrite_all=True, target_file_size_bytes=target)
     return True
 
 

@@ -22,6 +22,7 @@ from icebench.bench.advise.candidates import columns_of, layout_of, orders, part
 from icebench.bench.advise.estimate import Estimator
 from icebench.bench.advise.planned import StoredColumns
 from icebench.bench.advise.queries import Queries, parse_queries
+from icebench.bench.advise.rates import ASSUMED
 from icebench.bench.advise.sample import Sample, take_sample
 from icebench.bench.advise.trial import try_layouts
 from icebench.bench.layouts.layout import TARGET_SIZE, Layout, Term
@@ -185,8 +186,8 @@ def measure(case: Case, folder: Path) -> Outcome:
     if advised is not None:
         every[advised.name] = advised
     trials = try_layouts(list(every.values()), whole, asked.queries, today=replace(today, sort=()), read=False)
-    costs = {trial.layout.name: mean(trial.readings, asked, _OPTIONS) for trial in trials}
-    cost = mean([whole.stored.reading(query) for query in asked.queries], asked, _OPTIONS)
+    costs = {trial.layout.name: mean(trial.readings, asked, _OPTIONS, ASSUMED) for trial in trials}
+    cost = mean([whole.stored.reading(query) for query in asked.queries], asked, _OPTIONS, ASSUMED)
     best = min([*costs.items(), (today.name, cost)], key=lambda own: own[1])
     return Outcome(
         case=case.name,
@@ -220,7 +221,7 @@ def _candidates(whole: Sample, asked: Queries, today: Layout) -> list[Layout]:
     columns = columns_of(asked.queries, whole.table.schema())
     chosen = [order for order in orders(columns) if len(next(iter(order.values()), ())) < 3 or "sort" not in order]
     every = [layout_of(p, order) for p in partitionings(estimator, asked.queries, today) for order in chosen]
-    costs = {each.name: mean(estimator.readings(estimator.estimate(each)), asked, _OPTIONS) for each in every}
+    costs = {each.name: mean(estimator.readings(estimator.estimate(each)), asked, _OPTIONS, ASSUMED) for each in every}
     return sorted(every, key=lambda each: costs[each.name])
 
 
