@@ -216,7 +216,7 @@ def advise(
     own = todays_layout(table)
     progress("rates")
     known = _known(sample, own, queries)
-    rates = fit(known.reads)
+    rates = fit(known.reads, known.own)
     estimator = Estimator(sample, queries.queries)
 
     def score(estimate: Estimate) -> float:
@@ -229,7 +229,7 @@ def advise(
     trials = try_layouts(
         [each.layout for each in chosen], sample, queries.queries, today=known.today.layout, expected=known.today.rows
     )
-    rates = fit([*known.reads, *(read for trial in trials for read in trial.reads)])
+    rates = fit([*known.reads, *(read for trial in trials for read in trial.reads)], known.own)
     rewrites = [*known.rewrites, *(trial.timed for trial in trials)]
     proof = _Proof(estimator, known, queries, options, today, rates, rewrites)
     made = [proof.recommendation(estimate, trial) for estimate, trial in zip(chosen, trials, strict=True)]
@@ -257,13 +257,15 @@ class _Known:
     Args:
         today: The sample's rows in today's layout, without an order.
         whole: Some of the table's files, where there are more rows than the sample has.
-        reads: Of all that was read for it, and of the table itself where it is in local files.
+        reads: Of all that was written for it.
+        own: Of the table itself, where it is in local files.
         rewrites: Of the sample and of a part of it.
     """
 
     today: Trial
     whole: WholeFiles
     reads: tuple[TimedRead, ...]
+    own: tuple[TimedRead, ...]
     rewrites: tuple[TimedRewrite, ...]
 
 
@@ -275,12 +277,11 @@ def _known(sample: Sample, own: Layout, queries: Queries) -> _Known:
         if not sample.is_whole:
             whole = write_whole_files(as_it_is, sample, asked)
         here = not scheme_of(sample.table.location)
-        reads = time_reads(sample.table, asked, most_bytes=_MOST_BYTES, budget=_TABLE_SECONDS) if here else []
+        own_reads = time_reads(sample.table, asked, most_bytes=_MOST_BYTES, budget=_TABLE_SECONDS) if here else []
         other = time_other_sizes(as_it_is, sample, asked)
         rewrites = time_rewrites(as_it_is, sample, _sortable(queries, sample))
-    return _Known(
-        today=today, whole=whole, reads=(*today.reads, *whole.reads, *reads, *other), rewrites=tuple(rewrites)
-    )
+    reads = (*today.reads, *whole.reads, *other)
+    return _Known(today=today, whole=whole, reads=reads, own=tuple(own_reads), rewrites=tuple(rewrites))
 
 
 def _sortable(queries: Queries, sample: Sample) -> str:

@@ -56,7 +56,8 @@ class Rates:
         byte: Compressed, of the columns that are read.
         value: A row of one of these columns.
         decoding: Bytes per second, of all reads together: their bytes and values.
-        error: Root of the mean squared relative error over the reads; None where rates are assumed.
+        error: Root of the mean squared relative error over the reads of the table itself, or over all where none of
+            these was timed; None where rates are assumed.
         reads: How many were timed.
     """
 
@@ -78,19 +79,29 @@ class Rates:
 ASSUMED = Rates()
 
 
-def fit(reads: Sequence[TimedRead]) -> Rates:
-    """The rates that give the seconds of the reads best; the assumed ones where there are too few."""
-    if len(reads) < _LEAST_READS:
-        return Rates(reads=len(reads))
-    amounts = np.array([each.amounts for each in reads])
-    found, error = _fitted(amounts, np.array([each.seconds for each in reads]), _rates(ASSUMED))
+def fit(reads: Sequence[TimedRead], own: Sequence[TimedRead] = ()) -> Rates:
+    """The rates that give the seconds of all reads best; the assumed ones where there are too few.
+
+    Args:
+        reads: Of tables that are like the one that is asked for, but smaller.
+        own: Of that table. All rates are multiplied by the median of the factors by which these are off.
+    """
+    both = (*own, *reads)
+    if len(both) < _LEAST_READS:
+        return Rates(reads=len(both))
+    amounts, seconds = np.array([each.amounts for each in both]), np.array([each.seconds for each in both])
+    fitted = np.array(_fitted(amounts, seconds, _rates(ASSUMED)))
+    nearest = len(own) or len(both)
+    factors = seconds[:nearest] / (amounts[:nearest] @ fitted)
+    scale = float(np.median(factors)) if own else 1.0
+    found, error = (scale * fitted).tolist(), float(np.sqrt(np.mean((scale / factors - 1) ** 2)))
     read, decoding = amounts[:, 4].sum(), float((amounts[:, 4:] @ np.array(found[4:])).sum())
     names = ("query", "manifest", "file", "row_group", "byte", "value")
     return Rates(
         **dict(zip(names, found, strict=True)),
         decoding=float(read / decoding) if decoding else ASSUMED.decoding,
         error=error,
-        reads=len(reads),
+        reads=len(both),
     )
 
 
@@ -119,7 +130,7 @@ def rewrite_seconds(rewrites: Sequence[TimedRewrite], one: TimedRewrite, *, file
         rows: To write.
     """
     amounts = np.array([(1, each.files, _comparisons(each.rows)) for each in rewrites])
-    found, _ = _fitted(amounts, np.array([each.seconds for each in rewrites]), _ASSUMED_REWRITE)
+    found = _fitted(amounts, np.array([each.seconds for each in rewrites]), _ASSUMED_REWRITE)
 
     def of(files: float, rows: float) -> float:
         return found[0] + found[1] * files + found[2] * _comparisons(rows)
@@ -133,8 +144,8 @@ def _comparisons(rows: float) -> float:
 
 def _fitted(
     amounts: npt.NDArray[np.float64], seconds: npt.NDArray[np.float64], assumed: Sequence[float]
-) -> tuple[list[float], float]:
-    """Rates that are not negative, and the root of the mean squared relative error."""
+) -> list[float]:
+    """Rates that are not negative."""
     shares = amounts * np.array(assumed) / seconds[:, np.newaxis]
     count = len(assumed)
     weights = np.ones(len(seconds))
@@ -144,7 +155,7 @@ def _fitted(
         off = np.abs(shares @ multiples - 1)
         spread = max(_LEAST_SPREAD, _NORMAL * float(np.median(off)))
         weights = np.sqrt(np.minimum(1, _HUBER * spread / np.maximum(off, 1e-12)))
-    return (multiples * np.array(assumed)).tolist(), float(np.sqrt(np.mean(off**2)))
+    return list((multiples * np.array(assumed)).tolist())
 
 
 def _rates(rates: Rates) -> Amounts:

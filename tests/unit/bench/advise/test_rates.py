@@ -71,6 +71,18 @@ def test_a_read_that_was_disturbed_weighs_little() -> None:
     assert found.error > 0.1  # and is said
 
 
+def test_reads_of_the_table_itself_decide_how_fast_all_are() -> None:
+    """Half as long again as those of smaller tables; one of them was disturbed."""
+    reads = _reads(TRUTH, 40, noise=0)
+    slower = [replace(each, seconds=1.5 * each.seconds) for each in reads[:9]]
+    own = [*slower, replace(slower[0], seconds=20 * slower[0].seconds)]
+    found = fit(reads[9:], own)
+    assert found.reads == 41
+    for each in reads:
+        assert found.seconds(each.amounts) == pytest.approx(1.5 * each.seconds, rel=0.1)
+    assert fit(reads[9:], slower).error == pytest.approx(0, abs=0.1)  # of these reads, not of the others
+
+
 def test_amounts_that_go_together_share_their_seconds() -> None:
     """A row group in each file, and one manifest: the sums are known, not their parts."""
     reads = []
