@@ -90,7 +90,7 @@ def fit(reads: Sequence[TimedRead], own: Sequence[TimedRead] = ()) -> Rates:
     if len(both) < _LEAST_READS:
         return Rates(reads=len(both))
     amounts, seconds = np.array([each.amounts for each in both]), np.array([each.seconds for each in both])
-    fitted = np.array(_fitted(amounts, seconds, _rates(ASSUMED)))
+    fitted = np.array(_fitted(amounts, seconds, _rates(ASSUMED), [_PRIOR] * amounts.shape[1]))
     nearest = len(own) or len(both)
     factors = seconds[:nearest] / (amounts[:nearest] @ fitted)
     scale = float(np.median(factors)) if own else 1.0
@@ -117,6 +117,9 @@ class TimedRewrite:
 _ASSUMED_REWRITE = (5e-2, 5e-3, 3e-8)
 """Seconds of a rewrite, of each file that it writes, and of each comparison of a sort: the rows times their binary
 logarithm."""
+_PRIORS_OF_REWRITE = (_PRIOR, 0.15, _PRIOR)
+"""What dividing rows into partitions takes grows with the rows. Where all layouts have few files, it could be put down
+to these as well, which do not grow: so the seconds of a file are drawn to what is assumed more than the others."""
 
 
 def rewrite_seconds(rewrites: Sequence[TimedRewrite], one: TimedRewrite, *, files: float, rows: float) -> float:
@@ -130,7 +133,7 @@ def rewrite_seconds(rewrites: Sequence[TimedRewrite], one: TimedRewrite, *, file
         rows: To write.
     """
     amounts = np.array([(1, each.files, _comparisons(each.rows)) for each in rewrites])
-    found = _fitted(amounts, np.array([each.seconds for each in rewrites]), _ASSUMED_REWRITE)
+    found = _fitted(amounts, np.array([each.seconds for each in rewrites]), _ASSUMED_REWRITE, _PRIORS_OF_REWRITE)
 
     def of(files: float, rows: float) -> float:
         return found[0] + found[1] * files + found[2] * _comparisons(rows)
@@ -143,15 +146,17 @@ def _comparisons(rows: float) -> float:
 
 
 def _fitted(
-    amounts: npt.NDArray[np.float64], seconds: npt.NDArray[np.float64], assumed: Sequence[float]
+    amounts: npt.NDArray[np.float64],
+    seconds: npt.NDArray[np.float64],
+    assumed: Sequence[float],
+    priors: Sequence[float],
 ) -> list[float]:
-    """Rates that are not negative."""
+    """Rates that are not negative; of each, how much it is drawn to what is assumed."""
     shares = amounts * np.array(assumed) / seconds[:, np.newaxis]
-    count = len(assumed)
     weights = np.ones(len(seconds))
     for _ in range(_ROUNDS):
-        rows = np.vstack([shares * weights[:, np.newaxis], _PRIOR * np.eye(count)])
-        multiples, _ = nnls(rows, np.concatenate([weights, np.full(count, _PRIOR)]))
+        rows = np.vstack([shares * weights[:, np.newaxis], np.diag(priors)])
+        multiples, _ = nnls(rows, np.concatenate([weights, priors]))
         off = np.abs(shares @ multiples - 1)
         spread = max(_LEAST_SPREAD, _NORMAL * float(np.median(off)))
         weights = np.sqrt(np.minimum(1, _HUBER * spread / np.maximum(off, 1e-12)))

@@ -190,3 +190,11 @@ def test_a_trial_is_rewritten_as_the_table_would_be(table: icebench.Table) -> No
     assert stored.reading(query).bytes_read == pytest.approx(trial.readings[0].bytes_read, rel=0.02)
     rewrite(table, replace(layout, partition=(), properties={}), todays_layout(table))
     assert not table.spec.fields
+
+
+def test_what_partitions_take_grows_with_the_rows_also_where_all_have_few_files() -> None:
+    """Measured: sorts into a file, and rewrites into six partitions, which take twice as long."""
+    sorts = [TimedRewrite(files=1, rows=rows, seconds=s) for rows, s in [(48_000, 0.12), (192_000, 0.29)] * 2]
+    into_partitions = [TimedRewrite(files=6, rows=192_000, seconds=s) for s in (0.75, 0.94, 0.42, 0.54)]
+    found = rewrite_seconds([*sorts, *into_partitions], into_partitions[3], files=6, rows=1_152_000)
+    assert 5 * 0.54 < found < 7 * 0.54  # six times the rows
