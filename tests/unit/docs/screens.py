@@ -173,7 +173,7 @@ def home() -> Iterator[Home]:
             patch.setattr(command, "_help_option", None)  # Click keeps that of the first call, perhaps without -h
         patch.setattr("icebench.bench.cli.maintain.RunProgress", lambda _: nullcontext(_Still().update))
         patch.setattr(trial, "_rewrite", partial(_in_no_time, trial._rewrite))
-        patch.setattr(advice, "fit", lambda _: RATES)
+        patch.setattr(advice, "fit", lambda *_: RATES)
         patch.setattr(trial, "tempfile", SimpleNamespace(TemporaryDirectory=_trials))
         try:
             found = Home(patch)
