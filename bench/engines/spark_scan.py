@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from icebench.bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
 from icebench.bench.engines.engine import Filter, Handle
+from icebench.engine.spark.workers import prepare_worker
 
 
 class SparkScans(Generic[Handle, Filter]):
@@ -37,6 +38,7 @@ def frame_checksum(frame: DataFrame, columns: Sequence[str]) -> Checksum:
     names = list(columns)
 
     def of_partition(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        prepare_worker()
         found = checksum_of(batches, names)
         yield pa.RecordBatch.from_pydict({"checksum": [found.encode()]})
 

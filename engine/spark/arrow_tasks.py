@@ -17,6 +17,7 @@ from icebench.engine.read.request import ReadRequest
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spark.arrow_batches import spark_batch
+from icebench.engine.spark.workers import prepare_worker
 
 _DELETES = DeleteCache()
 """One for a Python worker, which serves one task after another: delete files that two tasks need are loaded once."""
@@ -38,6 +39,7 @@ def task_files(
 
 def read_task(files: Sequence[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
     """The live rows of a task's files, in types that Spark accepts."""
+    prepare_worker()
     counters = Counters()
     batches = read_files(files, request, runner=LocalRunner(_THREADS), counters=counters, delete_cache=_DELETES)
     for batch in batches:

@@ -22,6 +22,7 @@ from icebench.engine.plan.tasks import TaskPacking
 from icebench.engine.read.changelog import ChangelogScan
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spark.arrow_batches import spark_batch, spark_schema
+from icebench.engine.spark.workers import prepare_worker
 from icebench.engine.spec.metadata import TableMetadata
 
 _THREADS = 1
@@ -82,6 +83,7 @@ class _Task:
     groups: Sequence[bytes]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
         scan: TableScan = pickle.loads(self.scan)  # noqa: S301 - the driver's own, as the next
         for batch in batches:
             for number in batch.column(0).to_pylist():

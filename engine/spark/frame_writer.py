@@ -23,6 +23,7 @@ from icebench.engine.spark.distribution import distributed
 from icebench.engine.spark.jobs import carried_errors, errors_of_executors, wait_for_tasks
 from icebench.engine.spark.memory import row_memory_bytes
 from icebench.engine.spark.types import quoted
+from icebench.engine.spark.workers import prepare_worker
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import PartitionSpec
@@ -149,6 +150,7 @@ class WriteTask:
 
     def written(self, batches: Iterable[pa.RecordBatch], names: FileNames) -> bytes | None:
         """Write the rows of this task; returns the entries of its files as a manifest, None for no rows."""
+        prepare_worker()
         columns = self.columns
         rest = iter(batches if columns is None else (batch.rename_columns(columns) for batch in batches))
         first = next(rest, None)

@@ -20,6 +20,7 @@ from pyspark.sql import types as st
 
 from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.errors import EngineError, Unsupported
+from icebench.engine.spark.workers import prepare_worker
 
 T = TypeVar("T")
 
@@ -99,6 +100,7 @@ class _Task:
     items: Sequence[bytes]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
         work = pickle.loads(self.work)  # noqa: S301 - the driver's own, as the next
         context = TaskContext.get()
         assert context is not None
@@ -118,6 +120,7 @@ class _RowsTask:
     items: Mapping[str, bytes]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
         # Names repeat: as a dictionary they take four bytes a row.
         given = [
             batch.set_column(0, "name", batch.column(0).dictionary_encode()) for batch in batches if batch.num_rows

@@ -31,6 +31,7 @@ from icebench.engine.spark.frame_writer import with_uuids
 from icebench.engine.spark.jobs import carried_errors, errors_of_executors
 from icebench.engine.spark.native_scan import plan_to_dataframe
 from icebench.engine.spark.types import quoted
+from icebench.engine.spark.workers import prepare_worker
 from icebench.engine.spec.metadata_columns import FILE, POS, ROW_ID
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import UUID
@@ -224,6 +225,7 @@ class _Converted:
     keys: Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
         with carried_errors():
             for batch in batches:
                 given = pa.RecordBatch.from_arrays(batch.columns[1:], names=[f.name for f in self.keys.fields])

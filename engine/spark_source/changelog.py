@@ -14,6 +14,7 @@ from pyspark.sql import datasource as sd
 
 from icebench.engine.read.changelog import ChangelogScan
 from icebench.engine.spark.arrow_batches import spark_batch
+from icebench.engine.spark.workers import prepare_worker
 from icebench.engine.spark_source.options import ChangelogOptions, TablePlace
 from icebench.engine.spec.schema import Schema
 from icebench.engine.table import Table
@@ -32,6 +33,7 @@ class ChangelogPartition(sd.InputPartition):
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Plan and read the changes, on an executor."""
+        prepare_worker()
         scan = self.span.scan(self.span.place.load())
         for batch in scan.to_batches():
             yield spark_batch(batch, scan.schema)

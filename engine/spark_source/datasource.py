@@ -7,6 +7,7 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 from icebench.engine.spark.arrow_batches import spark_schema
+from icebench.engine.spark.workers import prepare_worker
 from icebench.engine.spark_source.batch_writer import BatchWriter, SourceWrite
 from icebench.engine.spark_source.options import is_stream, read_options, stream_options, write_options
 from icebench.engine.spark_source.reader import (
@@ -32,6 +33,7 @@ class TableSource(sd.DataSource):
 
     def schema(self) -> st.StructType:
         """The columns of a read."""
+        prepare_worker()
         if is_stream(self.options):
             return stream_schema(stream_options(self.options))
         options = read_options(self.options)
@@ -42,6 +44,7 @@ class TableSource(sd.DataSource):
 
     def reader(self, schema: st.StructType) -> sd.DataSourceReader:
         """The reader of a batch query."""
+        prepare_worker()
         options = read_options(self.options)
         if options.changelog is not None:
             return ChangelogReader(changelog_span(options), schema)
@@ -53,6 +56,7 @@ class TableSource(sd.DataSource):
 
     def writer(self, schema: st.StructType, overwrite: bool) -> sd.DataSourceWriter:  # noqa: FBT001 - Spark's signature
         """The writer of a batch."""
+        prepare_worker()
         return BatchWriter(SourceWrite(write_options(self.options), schema), overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's name
@@ -61,6 +65,7 @@ class TableSource(sd.DataSource):
         overwrite: bool,  # noqa: FBT001 - Spark's signature
     ) -> sd.DataSourceStreamWriter:
         """The writer of a streaming query; it overwrites for ``outputMode("complete")``."""
+        prepare_worker()
         return StreamWriter(SourceWrite(write_options(self.options), schema), overwrite=overwrite)
 
 

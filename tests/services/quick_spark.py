@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,13 +24,12 @@ HEAP_OPTIONS = ("-Xms1g", "-Xmn600m", "-XX:MetaspaceSize=256m")
 
 def quick_spark(*heap: str) -> tuple[tuple[str, str], ...]:
     """Pairs of name and value for `SparkSettings.extra`; `heap` has options for the driver's memory."""
-    from icebench.bench.spark_session import SparkSettings  # local import: the daemon imports PySpark in its own way
+    from icebench.bench.spark_session import SparkSettings  # local import: services need no PySpark
 
     log = SparkSettings().conf().get("spark.driver.extraJavaOptions", "")
     return (
         ("spark.driver.extraJavaOptions", " ".join([log, *JAVA_OPTIONS, *heap]).strip()),
         ("spark.executor.extraJavaOptions", " ".join(JAVA_OPTIONS)),
-        ("spark.python.daemon.module", "tests.services.quick_spark"),
     )
 
 
@@ -48,31 +44,3 @@ def quick_settings(warehouse: Path, *extra: tuple[str, str], memory: str = "2g")
         iceberg_warehouse=str(warehouse),
         extra=(*quick_spark(*HEAP_OPTIONS), *extra),
     )
-
-
-def main() -> None:
-    """Spark's daemon of Python workers, with PySpark as it is installed and not as the archive that Spark names.
-
-    Before each task a worker calls `importlib.invalidate_caches`, which before Python 3.13 reads the directory of every
-    imported archive again: 0.16 s of processor time a task.
-    """
-    sys.path[:] = [place for place in sys.path if not place.endswith((".zip", ".jar"))]
-    sys.path_importer_cache.clear()
-    # local import: from what is left of the path
-    from pyspark import daemon
-
-    vars(daemon)["gc"] = SimpleNamespace(collect=_collect_once)
-    daemon.manager()
-
-
-def _collect_once() -> None:
-    """What a worker calls after each task.
-
-    Searches for garbage among what is new since the last task, and not among all modules, which takes 0.2 s.
-    """
-    gc.collect()
-    gc.freeze()
-
-
-if __name__ == "__main__":
-    main()
