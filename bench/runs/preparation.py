@@ -54,6 +54,7 @@ class Preparation:
     engines: Mapping[str, AnyEngine]
     resources: ExitStack
     access: TableAccess = field(default_factory=TableAccess)
+    _oracles: dict[tuple[tuple[Path, ...], tuple[str, ...]], Oracle] = field(default_factory=dict, init=False)
 
     def measurements(self) -> list[Measurement]:
         """Every measurement of the definition, in the order of its workloads, with all tables made.
@@ -140,7 +141,7 @@ class Preparation:
                 without_deletes=dataset.metadata_location,
                 with_deletes=dataset.with_deletes,
                 readers={variant: readers[kind] for variant, kind in dataset.kinds.items() if kind in readers},
-                truth=partial(_truth_of, dataset),
+                truth=partial(self._truth_of, dataset),
                 building=self._building(workload.name, dataset),
             )
 
@@ -157,6 +158,7 @@ class Preparation:
             on_spark=is_distributed(layout),
         )
 
-
-def _truth_of(dataset: Dataset, variant: str) -> Oracle:
-    return Oracle(dataset.raw.paths, dataset.deleted.get(variant, ()))
+    def _truth_of(self, dataset: Dataset, variant: str) -> Oracle:
+        """One for all layouts of the same rows."""
+        known = (tuple(dataset.raw.paths), tuple(dataset.deleted.get(variant, ())))
+        return self._oracles.setdefault(known, Oracle(*known))

@@ -60,20 +60,17 @@ class Answer:
 
 
 class Oracle:
-    """Answers from the raw files of a workload.
+    """Answers from the raw files of a workload; each is found out once.
 
     Args:
         raw: Parquet files of the same columns.
         deleted: The filters of the rows that were deleted; a row for which one is null stays.
-
-    Raises:
-        NoTruth: DuckDB is not installed.
     """
 
     def __init__(self, raw: Sequence[Path], deleted: Sequence[str] = ()) -> None:
         self._raw = raw
         self._deleted = deleted
-        self._sql = Sql()
+        self._known: dict[tuple[tuple[str, ...], str | None], Answer] = {}
 
     def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer:
         """The rows that the filter keeps.
@@ -85,25 +82,26 @@ class Oracle:
         Raises:
             ConfigError: A filter cannot be parsed, or names a column that the files do not have.
             DatasetFailed: A file is missing or damaged.
-            NoTruth: DuckDB cannot evaluate a filter, or there are two opinions of it (`Disputed`).
+            NoTruth: DuckDB is not installed or cannot evaluate a filter, or there are two opinions of it (`Disputed`).
         """
-        found = {}
-        for path in map(str, self._raw):
-            found[path] = self._of_file(path, columns, filter)
-        return Answer(found)
+        asked = (tuple(columns), filter)
+        if asked not in self._known:
+            sql = Sql()  # which has the rows of a file, and is let go with them
+            self._known[asked] = Answer({path: self._of_file(sql, path, *asked) for path in map(str, self._raw)})
+        return self._known[asked]
 
-    def _of_file(self, path: str, columns: Sequence[str], filter: str | None) -> Checksum:
+    def _of_file(self, sql: Sql, path: str, columns: Sequence[str], filter: str | None) -> Checksum:
         names = [name for name, _ in top_level(path, source=path)]
         filters = [*([filter] if filter else []), *self._deleted]
         wanted = set(columns).union(*(filter_names(each, names) for each in filters))
         place = {name: names.index(name) for name in names if name in wanted}
-        self._sql.load("stored", path, {f"c{ordinal}": ordinal for ordinal in place.values()}, source=path)
-        types = self._sql.types("stored")
+        sql.load("stored", path, {f"c{ordinal}": ordinal for ordinal in place.values()}, source=path)
+        types = sql.types("stored")
         known = {name: (f"c{ordinal}", types[f"c{ordinal}"]) for name, ordinal in place.items()}
         conditions = {each: to_duckdb(each, known) for each in filters}
         for each, condition in conditions.items():
-            SecondOpinion.of(each, known, files=len(self._raw)).check(self._sql, "stored", condition, source=path)
+            SecondOpinion.of(each, known, files=len(self._raw)).check(sql, "stored", condition, source=path)
         kept = ["true", *([conditions[filter]] if filter else [])]
         kept += [f"{conditions[deletes]} IS NOT TRUE" for deletes in self._deleted]
         shown = ", ".join(known[name][0] for name in columns)
-        return self._sql.checksum(f"SELECT {shown} FROM stored WHERE {' AND '.join(kept)}", columns)  # noqa: S608
+        return sql.checksum(f"SELECT {shown} FROM stored WHERE {' AND '.join(kept)}", columns)  # noqa: S608

@@ -86,6 +86,27 @@ def test_rows_are_deleted_where_a_filter_of_deletes_is_true(raw: list[Path]) -> 
     assert both.rows == len([row for row in left.to_pylist() if row["id"] < 60 and row["id"] != 3])
 
 
+def test_an_answer_is_found_out_once_for_its_filter_and_columns(tmp_path: Path) -> None:
+    path = tmp_path / "raw.parquet"
+    pq.write_table(ROWS, path)
+    oracle = Oracle([path])
+    asked: list[tuple[list[str], str | None]] = [
+        (["id"], "id < 7"),
+        (["id"], None),
+        (["name"], "id < 7"),
+        (["id"], "id < 8"),
+    ]
+    found = [oracle.answer(*each) for each in asked]
+    assert [(answer.rows, list(answer.columns)) for answer in found] == [
+        (7, ["id"]),
+        (100, ["id"]),
+        (7, ["name"]),
+        (8, ["id"]),
+    ]
+    path.unlink()
+    assert [oracle.answer(*each) for each in asked] == found
+
+
 def replaced(column: str, value: object, *, at: int) -> pa.Table:
     values = ROWS.column(column).to_pylist()
     values[at] = value
