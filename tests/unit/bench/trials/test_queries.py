@@ -23,6 +23,7 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import parse_values
 from icebench.bench.records.case import Case
 from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import DotChart
 from icebench.bench.runs.run import Finished, run_experiment, surroundings_of
 from icebench.bench.trials.queries import Queries
 from icebench.bench.truth.queries import Query, ReferenceAnswers
@@ -54,8 +55,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_queries_of_tpcds_are_measured_and_reported(folder: Path) -> None:
     years = "select d_year, count(*) as sold from store_sales join date_dim on ss_sold_date_sk = d_date_sk group by all"
-    found = run_of(folder, {"numbers": [7, 96], "sql": {"years": f"{years} order by d_year"}})
+    found = run_of(folder, {"numbers": [7, 96], "sql": {"years": f"{years} order by d_year"}, "streams": 2})
     assert not found.run.failures
+    assert not found.run.skipped
     assert timed(found) == {(case, name) for case in ("q07", "q96", "years") for name in ("icebench", "duckdb")}
     rows = {m.case.filter: m.evidence.counters["rows_returned"] for m in found.run.measured}
     assert rows["q96"] == 1
@@ -63,9 +65,14 @@ def test_queries_of_tpcds_are_measured_and_reported(folder: Path) -> None:
     report = build_report(found.run, results_file="x")
     (section,) = [section for section in report.sections if section.key == "queries"]
     assert [table.title for table in section.tables][:2] == [
-        "Power: all queries, in times of icebench",
+        "Power: all queries, in times of icebench; throughput",
         "Time of a query",
     ]
+    assert [row[-1].text.endswith("queries/h") for row in section.tables[0].rows] == [True, True]
+    assert [chart.axis for chart in section.charts if isinstance(chart, DotChart)][1:] == ["queries/h"]
+    orders = {tuple(m.evidence.detail.values()) for m in found.run.measured if m.case.configuration == "2 streams"}
+    ((one, other),) = orders
+    assert one != other
     assert any("Answering queries" in finding.statement for finding in report.findings)
 
 
