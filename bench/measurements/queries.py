@@ -65,7 +65,7 @@ class _Kind(MeasurementKind):
             Metric(name="query_cpu", title="Processor time of a query", folded=True),
             Metric(
                 name="throughput",
-                caption="Queries that streams have answered in an hour: median and interval.",
+                caption="Queries that streams at once answer in an hour: median and interval.",
                 unit="queries/h",
                 more_is_better=True,
             ),

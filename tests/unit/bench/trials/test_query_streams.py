@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Barrier, Event, Lock, current_thread
@@ -45,7 +45,7 @@ class Answering(ScriptedEngine):
     lock: Any = field(default_factory=Lock)
     calls: dict[int, list[str]] = field(default_factory=dict)
 
-    def open_tables(self, locations: dict[str, str]) -> int:
+    def open_tables(self, locations: Mapping[str, str]) -> int:
         return 0
 
     def new_session(self, tables: int) -> int:
