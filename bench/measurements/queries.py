@@ -100,9 +100,10 @@ class _Kind(MeasurementKind):
     def executions(self, workload: Workload, asked: Asked) -> Iterator[tuple[int, float]]:
         options: QueryOptions = asked.options
         queries = len(options.numbers) + len(options.texts) or len(TPCDS_QUERIES)
-        yield len(asked.engines) * queries, self.seconds
+        answering = len(asked.engines) * max(1, workload.tables_made(1))
+        yield answering * queries, self.seconds
         if options.streams:
-            yield len(asked.engines), self.seconds * queries * options.streams
+            yield answering, self.seconds * queries * options.streams
 
     def names(self, case: Case) -> tuple[str, str, str]:
         return STREAMS if case.configuration else super().names(case)

@@ -21,15 +21,39 @@ REFERENCE = "iceberg-java"
 def power_tables(records: Records) -> Iterator[Table]:
     """A table for each set of tables, with a row for each engine: how many times what the reference takes, over the
     queries that both answered, and of streams at once. None with fewer than two engines or queries, unless there are
-    streams."""
-    for layout in records.names("layout"):
+    streams. Then, where there are tables of the same rows after maintenance, how much longer these take."""
+    layouts = records.names("layout")
+    for layout in layouts:
         found = records.where(layout=layout)
         timed, streams = found.where(metric=TIME), found.where(metric=STREAMS_TIME)
         if timed and (streams or (len(timed.engines) > 1 and len(timed.names("case")) > 1)):
-            yield _power_table(timed, streams, found.where(metric=THROUGHPUT), layout)
+            over = f" over {layout}" if len(layouts) > 1 else ""
+            yield _power_table(timed, streams, found.where(metric=THROUGHPUT), over)
+    timed = records.where(metric=TIME)
+    if len(timed.names("layout")) > 1:
+        yield _stability_table(timed)
 
 
-def _power_table(timed: Records, streams: Records, throughput: Records, layout: str) -> Table:
+def _stability_table(timed: Records) -> Table:
+    """What each engine's queries take over tables after maintenance, in times of those before."""
+    before, *after = timed.names("layout")
+    rows = []
+    for engine in timed.engines:
+        own = timed.where(engine=engine)
+        base, *others = ({r.case: r for r in own.where(layout=layout).all} for layout in (before, *after))
+        ratios = [_mean(base, head, [query for query in base if query in head]) for head in others]
+        rows.append((plain(engine), *map(_times, ratios)))
+    return Table(
+        title=f"Stability: all queries, in times of those over {before}",
+        columns=("Engine", *after),
+        rows=tuple(rows),
+        note="Geometric mean of the ratios of single queries with its 95% interval, over the queries that were "
+        "answered over both, from samples of the same rounds. The rows are the same.",
+        short="stability",
+    )
+
+
+def _power_table(timed: Records, streams: Records, throughput: Records, over: str) -> Table:
     engines = timed.engines
     reference = REFERENCE if REFERENCE in engines else engines[0]
     queries = timed.names("case")
@@ -50,26 +74,23 @@ def _power_table(timed: Records, streams: Records, throughput: Records, layout: 
             )
         )
     note = (
-        f"Of tables {layout}. The geometric mean and the sum are ratios to {reference} with 95% intervals, from "
+        f"The geometric mean and the sum are ratios to {reference} with 95% intervals, from "
         f"samples of the same rounds, over the queries that both answered; seconds are of medians, over the "
         f"{len(every)} queries that all answered."
     )
+    title = f"Power: all queries{over}, in times of {reference}"
     columns = ("Engine", "Queries", "Geometric mean", "Sum", "Geometric mean of seconds", "Sum of seconds")
     if not streams:
-        return Table(title=_title(reference), columns=columns, rows=tuple(rows), note=note, short="power")
+        return Table(title=title, columns=columns, rows=tuple(rows), note=note, short="power")
     (case,) = streams.names("case")
     return Table(
-        title=f"{_title(reference)}; throughput",
+        title=f"{title}; throughput",
         columns=(*columns, f"Time of {case}", "Throughput"),
         rows=tuple(rows),
         note=f"{note} Of {case} that ask all queries at once, the time is a ratio to {reference}, too; the throughput "
         "is the median with its interval.",
         short="power",
     )
-
-
-def _title(reference: str) -> str:
-    return f"Power: all queries, in times of {reference}"
 
 
 def _throughput(streams: Records, throughput: Records, engine: str, reference: str) -> Iterator[Cell]:

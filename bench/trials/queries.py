@@ -16,6 +16,7 @@ from icebench.bench.execution.opened import try_each
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.records.case import Case, Evidence
 from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.tpcds_refreshes import find_or_refresh
 from icebench.bench.tables.tpcds_tables import find_or_build
 from icebench.bench.trials.query_streams import Asked, Streams, stream_orders
 from icebench.bench.truth.queries import Query, ReferenceAnswers, unknown_tables
@@ -190,23 +191,37 @@ def _querying(engine: object) -> Querying:
 def measurements(subject: object, context: Context) -> Iterator[Measurement]:
     """The queries of a definition over the tables of a workload, made if they have to be."""
     if isinstance(subject, TpcdsTablesWorkload):
-        made = find_or_build(subject.scale, subject.files, DatasetCache(context.cache), context.progress)
-        spilled = Path(context.resources.enter_context(TemporaryDirectory(prefix="answers-", dir=context.cache)))
-        subject = Database(
-            workload=subject, locations=made.locations, answers=partial(_answers_of_files, made.raw, spilled)
-        )
-    assert isinstance(subject, Database)
+        databases = dict(_generated(subject, context))
+    else:
+        assert isinstance(subject, Database)
+        databases = {FOUND: subject}
     options = context.options
-    layout = GENERATED if isinstance(subject.workload, TpcdsTablesWorkload) else FOUND
-    yield Queries(
-        case=Case(workload=subject.workload.name, layout=layout, measurement=NAME),
-        locations=subject.locations,
-        queries=chosen_queries(subject.workload, options.numbers, options.texts),
-        answers=subject.answers,
-        seconds=options.seconds,
-        streams=options.streams,
-        seed=context.seed,
-    )
+    for layout, database in databases.items():
+        yield Queries(
+            case=Case(workload=database.workload.name, layout=layout, measurement=NAME),
+            locations=database.locations,
+            queries=chosen_queries(database.workload, options.numbers, options.texts),
+            answers=database.answers,
+            seconds=options.seconds,
+            streams=options.streams,
+            seed=context.seed,
+        )
+
+
+def _generated(workload: TpcdsTablesWorkload, context: Context) -> Iterator[tuple[str, Database]]:
+    """The tables of dsdgen by layout: as they were made, then after refreshes, which leave the rows as they are."""
+    cache = DatasetCache(context.cache)
+    made = find_or_build(workload.scale, workload.files, cache, context.progress)
+
+    def database(locations: Mapping[str, str]) -> Database:
+        spilled = Path(context.resources.enter_context(TemporaryDirectory(prefix="answers-", dir=context.cache)))
+        answers = partial(_answers_of_files, made.raw, spilled)
+        return Database(workload=workload, locations=locations, answers=answers)
+
+    yield GENERATED, database(made.locations)
+    for compacted in (False, True) if workload.refreshes else ():
+        found = find_or_refresh(workload, made, cache, context.progress, compacted=compacted)
+        yield f"{workload.refreshes} refreshes{', compacted' if compacted else ''}", database(found)
 
 
 def _answers_of_files(files: Mapping[str, Path], folder: Path, _: Sequence[Query]) -> ReferenceAnswers:

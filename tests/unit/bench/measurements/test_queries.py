@@ -60,6 +60,15 @@ def test_streams_are_cases_that_take_as_long_as_all_their_queries() -> None:
     assert estimate(found).seconds > 3 * estimate(plain).seconds
 
 
+def test_refreshes_make_three_sets_of_tables() -> None:
+    workload = {"kind": "tpcds-tables", "scale": 0.01, "refreshes": 5}
+    found = definition({"numbers": [96, 3], "streams": 2}, workload=workload)
+    assert found.workloads == (TpcdsTablesWorkload(scale=0.01, files=4, refreshes=5),)
+    assert estimate(found).cases == 3 * 2 * (2 + 1)
+    with pytest.raises(ConfigError, match=r"workload.refreshes: -1 is below 0"):
+        definition(workload={**workload, "refreshes": -1})
+
+
 def test_streams_may_be_asked_for_on_the_command_line() -> None:
     found = load_experiment("queries")
     assert found.options["queries"].streams == 0

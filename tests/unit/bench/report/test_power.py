@@ -127,3 +127,26 @@ def test_one_engine_has_throughput() -> None:
     (table,) = power_tables(Records((record("icebench", "a", 1.0), *streams("icebench", 24.0))))
     assert cells(table) == {"icebench": ["1 of 1", "1", "1", "1 s", "1 s", "1", "3.6 k queries/h"]}
     assert not list(power_tables(Records(tuple(streams("icebench", 24.0)))))
+
+
+def test_stability_is_what_queries_take_longer_after_maintenance() -> None:
+    seconds = {"l": (1.0, 8.0), "3 refreshes": (2.0, 16.0), "3 refreshes, compacted": (1.0, 8.0)}
+    records = [
+        record(engine, query, each, layout=layout)
+        for engine in ("icebench", "duckdb")
+        for layout, both in seconds.items()
+        for query, each in zip(("a", "b"), both, strict=True)
+    ]
+    more = (record("polars", "a", 1.0), record("polars", "a", 4.0, layout="3 refreshes"))
+    *others, table = power_tables(Records((*records, *more)))
+    assert [other.title for other in others] == [
+        f"Power: all queries over {layout}, in times of icebench" for layout in seconds
+    ]
+    assert table.title == "Stability: all queries, in times of those over l"
+    assert table.columns == ("Engine", "3 refreshes", "3 refreshes, compacted")
+    assert cells(table) == {"icebench": ["2x", "1.00x"], "duckdb": ["2x", "1.00x"], "polars": ["4x", "-"]}
+
+
+def test_one_set_of_tables_has_no_stability() -> None:
+    found = power_tables(Records(tuple(record(engine, query, 1.0) for engine in "xy" for query in "ab")))
+    assert [table.short for table in found] == ["power"]
