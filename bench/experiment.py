@@ -113,13 +113,19 @@ class Experiment:
         return len(self.layouts) > 1 and timed and self.pace.repetitions[BUILD] > 0
 
     def adjusted(
-        self, *, scale: float | None = None, repetitions: int | None = None, only: Sequence[str] = ()
+        self,
+        *,
+        scale: float | None = None,
+        repetitions: int | None = None,
+        streams: int | None = None,
+        only: Sequence[str] = (),
     ) -> Experiment:
-        """The same experiment with another scale or other repetitions, and of what `only` names that alone: layouts,
-        engines, measurements, and workloads or their parts.
+        """The same experiment with another scale, other repetitions or streams of queries, and of what `only` names
+        that alone: layouts, engines, measurements, and workloads or their parts.
 
         Raises:
-            ConfigError: A name is not known, nothing has a scale, or no workload has one of the engines.
+            ConfigError: A name is not known, nothing has a scale, no query is asked, or no workload has one of the
+                engines.
         """
         values = copied(self.values)
         if scale is not None:
@@ -132,6 +138,7 @@ class Experiment:
             values["repetitions"] = repetitions
             for name in (*MEASUREMENTS, BUILD):
                 values.get(name, {}).pop("repetitions", None)
+        self._ask_in_streams(values, streams)
         found = self._sorted(only)
         for key, names in found.items():
             if key == "workload":
@@ -146,6 +153,13 @@ class Experiment:
         if "engines" in found:
             values["workload"] = _workloads_of(found["engines"], _listed(values["workload"]))
         return parse_values(values)
+
+    def _ask_in_streams(self, values: dict[str, Any], streams: int | None) -> None:
+        if streams is None:
+            return
+        if "queries" not in self.measurements:
+            raise ConfigError(f"{self.name} asks no queries", path="--streams")
+        values.setdefault("queries", {})["streams"] = streams
 
     @staticmethod
     def _drop_what_is_left_out(values: dict[str, Any]) -> None:

@@ -112,7 +112,7 @@ def program_of(run: Run, measured: Measured) -> str:
 def _title(run: Run, measured: Measured) -> str:
     case = measured.case
     said = f"icebench case {' '.join(_words(case))} --of {run.run_id}"
-    metric = kind_of(case.measurement).names(case.cache)[0]
+    metric = kind_of(case.measurement).names(case)[0]
     record = next(
         (r for r in run.records if r.key == (case.layout, case.engine, case.measurement, case.label, metric)), None
     )

@@ -47,6 +47,7 @@ QUERY_ENGINES = ("icebench", "icebench-spark", "iceberg-java", "duckdb")
 @table_options
 @click.option("--filter", "filters", multiple=True, metavar="SQL", help="With --table: a filter to plan. Repeatable.")
 @click.option("--queries", metavar="FILE.sql", help="With --table: queries over all of them, in DuckDB's SQL.")
+@click.option("--streams", type=click.IntRange(0), help="Ask all queries in this many streams at once, besides.")
 @click.option("--relocate", multiple=True, metavar="OLD=NEW", help="With --table: where its files are now. Repeatable.")
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="Another scale factor of the workload.")
 @click.option("--repetitions", type=click.IntRange(FEWEST, MOST), help="How often each timed case runs.")
@@ -67,6 +68,7 @@ def run(
     warehouse: str | None,
     filters: tuple[str, ...],
     queries: str | None,
+    streams: int | None,
     relocate: tuple[str, ...],
     scale: float | None,
     repetitions: int | None,
@@ -87,6 +89,7 @@ def run(
         "--catalog-name": catalog_name(),
         "--filter": filters,
         "--queries": queries,
+        "--streams": streams,
         "--relocate": relocate,
         "--scale": scale,
         "--repetitions": repetitions,
@@ -96,12 +99,7 @@ def run(
     if resume is not None:
         if asked != ("run",) or dry_run:
             raise click.UsageError("--resume goes on with a run as it was asked for, and takes nothing else")
-        from icebench.bench.cli.report import find_run  # local import: as below
-        from icebench.bench.runs.run import resume_run  # local import: as below
-
-        with _stoppable(context, ()) as where:
-            finished = resume_run(find_run(context, resume), where=where)
-        return _conclude(context, finished, output)
+        return _conclude(context, _resumed(context, resume), output)
     if tables:
         if experiment is not None or scale is not None:
             raise click.UsageError("--table measures a table as it is: no experiment, no --scale")
@@ -112,7 +110,7 @@ def run(
         raise click.UsageError("--filter, --queries, --relocate, --catalog and --warehouse need --table")
     else:
         chosen = load_experiment(experiment or "default")
-    chosen = chosen.adjusted(scale=scale, repetitions=repetitions, only=only)
+    chosen = chosen.adjusted(scale=scale, repetitions=repetitions, streams=streams, only=only)
     check_filters(chosen)
     from icebench.bench.runs.run import run_experiment  # local import: PySpark, which a wrong filter need not wait for
 
@@ -128,6 +126,15 @@ def run(
     if tables and not (filters or queries):
         _say_filters(context, finished)
     return _conclude(context, finished, output)
+
+
+def _resumed(context: Context, run: Path) -> Finished:
+    # local import: PySpark, which the other commands need not wait for
+    from icebench.bench.cli.report import find_run
+    from icebench.bench.runs.run import resume_run
+
+    with _stoppable(context, ()) as where:
+        return resume_run(find_run(context, run), where=where)
 
 
 def _of_options(

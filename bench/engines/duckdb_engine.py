@@ -71,7 +71,7 @@ class DuckDb(DuckDbQueries, ArrowScans[DuckDbTable, str | None]):
     reads the metadata tree; the database keeps what was read of data files, until `forget`."""
 
     name = "duckdb"
-    abilities = frozenset({Ability.SCAN, Ability.WRITE, Ability.QUERY})
+    abilities = frozenset({Ability.SCAN, Ability.WRITE, Ability.QUERY, Ability.CONCURRENT_QUERIES})
     writes_tables = sorts_rows = False
 
     def __init__(self, context: EngineContext) -> None:

@@ -17,6 +17,12 @@ class DuckDbQueries:
 
     dialect = "duckdb"
 
+    def new_session(self, tables: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        """Another connection to the same database, which shares its views, its caches and its threads."""
+        session = tables.cursor()
+        session.execute("SET enable_progress_bar = false")
+        return session
+
     def answer(
         self, tables: duckdb.DuckDBPyConnection, query: str, names: Sequence[str], seconds: float | None = None
     ) -> list[tuple[Any, ...]]:

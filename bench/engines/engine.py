@@ -29,7 +29,8 @@ changing
     change: finding the rows that are replaced, and writing data and delete files, is included.
 querying
     From the text of a query over open tables to the last row of its answer in the memory of this process: parsing,
-    planning of the query and of every scan, and reading are included. Metadata files were read before.
+    planning of the query and of every scan, and reading are included. Metadata files were read before. Of *streams* of
+    queries at once, from the first text to the last row of the last answer.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Ability(Enum):
     WRITE = "writing rows"
     CHANGE = "changing rows"
     QUERY = "answering queries"
+    CONCURRENT_QUERIES = "answering several queries at once"
 
 
 class EngineMissing(Exception):
@@ -281,6 +283,15 @@ class Querying(Protocol):
         Raises:
             TookTooLong: There was no answer by then.
         """
+        ...
+
+
+class QueryingConcurrently(Querying, Protocol):
+    """What an engine with `Ability.CONCURRENT_QUERIES` offers besides."""
+
+    def new_session(self, tables: Any) -> Any:  # noqa: ANN401 - its own
+        """The tables of `open_tables` in a session of a further user: for `answer` in another thread, while others
+        answer. Not timed."""
         ...
 
 

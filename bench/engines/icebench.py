@@ -58,6 +58,7 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
             Ability.WRITE,
             Ability.CHANGE,
             Ability.QUERY,
+            Ability.CONCURRENT_QUERIES,
         }
     )
     writes_tables = sorts_rows = True
@@ -112,6 +113,13 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
         for name, location in locations.items():
             self.open(location).scan().to_duckdb(connection).create_view(name)
         return connection
+
+    def new_session(self, tables: Any) -> Any:  # noqa: ANN401 - DuckDB's connection
+        """A cursor: the views, and what their tables keep of manifests, are those of all."""
+        # local import: as below
+        from icebench.bench.engines.duckdb_queries import DuckDbQueries
+
+        return DuckDbQueries().new_session(tables)
 
     def answer(
         self,

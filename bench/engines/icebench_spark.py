@@ -36,7 +36,7 @@ class IcebenchSpark(SparkScans[icebench.Table, str | None]):
     rewrites of data files on executors."""
 
     name = "icebench-spark"
-    abilities = frozenset({Ability.SCAN, Ability.MAINTAIN, Ability.QUERY})
+    abilities = frozenset({Ability.SCAN, Ability.MAINTAIN, Ability.QUERY, Ability.CONCURRENT_QUERIES})
     dialect = "spark"
     maintains: frozenset[Action] = frozenset({"binpack", "sort", "zorder"})
 
@@ -60,6 +60,10 @@ class IcebenchSpark(SparkScans[icebench.Table, str | None]):
     def open_tables(self, locations: Mapping[str, str]) -> OpenTables:
         tables = {name: self.open(location) for name, location in locations.items()}
         return OpenTables(views_session(self._spark), tables)
+
+    def new_session(self, tables: OpenTables) -> OpenTables:
+        """The same tables, and a session for further views."""
+        return OpenTables(views_session(self._spark), tables.tables)
 
     def answer(
         self, tables: OpenTables, query: str, names: Sequence[str], seconds: float | None = None

@@ -114,6 +114,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
             Ability.WRITE,
             Ability.CHANGE,
             Ability.QUERY,
+            Ability.CONCURRENT_QUERIES,
         }
     )
     writes_tables = sorts_rows = True
@@ -170,6 +171,10 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
             give_access(self._spark, self._access(location))
             session.read.format("iceberg").load(location).createOrReplaceTempView(name)
         return session
+
+    def new_session(self, tables: SparkSession) -> SparkSession:
+        """The same session: Spark's may be shared by threads, and no query changes the views."""
+        return tables
 
     def answer(
         self, tables: SparkSession, query: str, names: Sequence[str], seconds: float | None = None

@@ -21,6 +21,7 @@ class Context:
         options: What `MeasurementKind.parse` made of the definition.
         engines: Those that could be made, by name.
         asked: The names of all that the definition has.
+        seed: The definition's, for orders that are drawn.
         cache: Directory of generated tables.
         spark: The run's session.
         progress: Reports every step.
@@ -30,6 +31,7 @@ class Context:
     options: Any
     engines: Mapping[str, AnyEngine]
     asked: tuple[str, ...]
+    seed: int
     cache: Path
     spark: SparkUse
     progress: Progress

@@ -15,7 +15,7 @@ from icebench.bench.definition import Definition
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.pace import BUILD as OF_BUILDING
 from icebench.bench.plugins import Registry
-from icebench.bench.records.case import Measured
+from icebench.bench.records.case import Case, Measured
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:  # who reads a run's file waits for none of these: they bring engines, Arrow and Spark
@@ -222,20 +222,24 @@ class MeasurementKind:
         """How many there are: of one table where the workload is arranged in layouts, else of all of it."""
         return len(asked.engines)
 
-    def names(self, cache: str) -> tuple[str, str, str]:
-        """The metrics of wall time, processor time and memory of cases with that cache."""
-        return self.series.get(cache) or self.series.get(ANY) or _SERIES
+    def executions(self, workload: Workload, asked: Asked) -> Iterator[tuple[int, float]]:
+        """How many of the `cases` take how long, as `seconds` says."""
+        yield self.cases(workload, asked), self.seconds
+
+    def names(self, case: Case) -> tuple[str, str, str]:
+        """The metrics of a case's wall time, processor time and memory."""
+        return self.series.get(case.cache) or self.series.get(ANY) or _SERIES
 
     def further(self, measured: Measured) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
         """Metric, unit and values by process and round, of what follows from a case's samples."""
         return iter(())
 
     def against(
-        self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]], cache: str
+        self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]], case: Case
     ) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
         """The same of what a case costs more than its base, which has the same cache, from wall time and processor time
         of both in each round."""
-        wall, cpu, _ = self.names(cache)
+        wall, cpu, _ = self.names(case)
         for name, own in ((f"{wall}_added", 0), (f"{cpu}_added", 1)):
             yield name, "ratio", shares({place: figures[own] for place, figures in pairs.items()})
 

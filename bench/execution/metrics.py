@@ -36,7 +36,7 @@ def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Re
         yield _record(measured, name, kind.units.get(name, "ratio"), {(0, 0): figure})
     if not samples:
         return
-    names = kind.names(case.cache)
+    names = kind.names(case)
     for name, (unit, value) in zip(names, _COSTS, strict=True):
         values = {s.place: v for s in samples if (v := value(s.cost)) is not None}
         if values:
@@ -52,7 +52,7 @@ def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Re
         yield _record(measured, name, unit, figures)
     base = others.get(measured.evidence.base) if measured.evidence.base is not None else None
     if base is not None and base.samples:
-        for name, unit, figures in kind.against(_pairs(samples, base.samples), case.cache):
+        for name, unit, figures in kind.against(_pairs(samples, base.samples), case):
             if figures:
                 yield _record(measured, name, unit, figures)
 

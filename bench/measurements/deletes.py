@@ -19,6 +19,7 @@ from icebench.bench.execution.measurement import (
     races_of_scans,
     shares,
 )
+from icebench.bench.records.case import Case
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
@@ -61,11 +62,11 @@ class _Kind(MeasurementKind):
         return len(asked.engines) * (1 + asked.options.combinations)
 
     def against(
-        self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]], cache: str
+        self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]], case: Case
     ) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
         wall = {place: figures for place, (figures, _) in pairs.items()}
-        yield f"delete_cost_{cache}", "s", {place: own - base for place, (own, base) in wall.items()}
-        yield f"delete_cost_ratio_{cache}", "ratio", shares(wall)
+        yield f"delete_cost_{case.cache}", "s", {place: own - base for place, (own, base) in wall.items()}
+        yield f"delete_cost_ratio_{case.cache}", "ratio", shares(wall)
 
 
 KIND = _Kind()

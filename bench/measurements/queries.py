@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, ClassVar
 from icebench.bench.definition import Definition, typed
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import ANY, Asked, MeasurementKind, Metric, Race, SectionText
+from icebench.bench.records.case import Case, Measured
 from icebench.bench.workloads.dsdgen import TPCDS_QUERIES
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
     from icebench.bench.workloads.definitions import Workload
 
+STREAMS = ("streams_time", "streams_cpu", "streams_memory")
+"""The metrics of streams of queries at once."""
 _SECONDS = 60.0
+_HOUR = 3_600.0
 _NAME = re.compile(r"^\s*--\s*name:\s*(\S.*?)\s*$", re.MULTILINE)
 
 
@@ -29,11 +33,13 @@ class QueryOptions:
         numbers: Queries of TPC-DS; none for all of them where no others are given.
         texts: Further queries by name, in DuckDB's SQL.
         seconds: An engine that has no answer by then skips a query.
+        streams: How many ask all queries at once, besides; 0 for none.
     """
 
     numbers: tuple[int, ...]
     texts: Mapping[str, str]
     seconds: float
+    streams: int
 
 
 class _Kind(MeasurementKind):
@@ -43,22 +49,36 @@ class _Kind(MeasurementKind):
     made_by = "icebench.bench.trials.queries:measurements"
     seconds = 1.0
     series: ClassVar = {ANY: ("query_time", "query_cpu", "query_memory")}
+    units: ClassVar = {"throughput": "queries/h"}
     section = SectionText(
         title="Queries",
         explanation=(
             "From the text of a query to the last row of its answer: parsing, planning of the query and of every scan, "
             "and reading. Tables were open, their manifests may be in memory. The engine icebench is DuckDB over this "
             "project's scans, icebench-spark is Spark SQL over them. Every answer was first seen to be that of DuckDB "
-            "over the raw rows: the same rows, in the order that is asked for."
+            "over the raw rows: the same rows, in the order that is asked for. Streams ask all queries at once, each "
+            "in an order of its own: from the first text to the last row of the last answer. Their answers are checked "
+            "after every run."
         ),
         metrics=(
             Metric(name="query_time", title="Time of a query", caption="Time of a query: median and interval."),
             Metric(name="query_cpu", title="Processor time of a query", folded=True),
+            Metric(
+                name="throughput",
+                caption="Queries that streams at once answer in an hour: median and interval.",
+                unit="queries/h",
+                more_is_better=True,
+            ),
+            Metric(name="streams_time", title="Time of streams at once"),
+            Metric(name="streams_cpu", title="Processor time of streams at once", folded=True),
         ),
         case="Query",
         summary="icebench.bench.report.power:power_tables",
     )
-    races = (Race(what="Answering queries", metric="query_time"),)
+    races = (
+        Race(what="Answering queries", metric="query_time"),
+        Race(what="Answering queries in streams at once", metric="streams_time"),
+    )
 
     def parse(self, values: Definition) -> QueryOptions:
         texts = values.texts("sql")
@@ -71,12 +91,32 @@ class _Kind(MeasurementKind):
             numbers=_numbers(values),
             texts=texts,
             seconds=values.number("seconds", _SECONDS, least=0, above=True),
+            streams=values.whole("streams", 0, least=0),
         )
 
     def cases(self, workload: Workload, asked: Asked) -> int:
+        return sum(count for count, _ in self.executions(workload, asked))
+
+    def executions(self, workload: Workload, asked: Asked) -> Iterator[tuple[int, float]]:
         options: QueryOptions = asked.options
-        own = len(options.numbers) + len(options.texts)
-        return len(asked.engines) * (own or len(TPCDS_QUERIES))
+        queries = len(options.numbers) + len(options.texts) or len(TPCDS_QUERIES)
+        answering = len(asked.engines) * max(1, workload.tables_made(1))
+        yield answering * queries, self.seconds
+        if options.streams:
+            yield answering, self.seconds * queries * options.streams
+
+    def names(self, case: Case) -> tuple[str, str, str]:
+        return STREAMS if case.configuration else super().names(case)
+
+    def further(self, measured: Measured) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
+        """How many queries streams have answered in an hour."""
+        if measured.case.configuration:
+            queries = measured.evidence.counters["queries"]
+            yield (
+                "throughput",
+                self.units["throughput"],
+                {s.place: queries * _HOUR / s.cost.wall for s in measured.samples},
+            )
 
 
 def _numbers(values: Definition) -> tuple[int, ...]:

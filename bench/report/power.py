@@ -1,4 +1,5 @@
-"""The power of engines: all queries one after the other, in times of one engine's."""
+"""The power of engines: all queries one after the other, in times of one engine's; and beside it their throughput, of
+streams of all queries at once."""
 
 from __future__ import annotations
 
@@ -6,53 +7,105 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from icebench.bench.records.record import Record
-from icebench.bench.report.compare import Records, median, pooled
+from icebench.bench.report.compare import Records, bounds, median, pooled, ratio
 from icebench.bench.report.model import Cell, Table, Tone, plain
-from icebench.bench.report.quantities import quantity, times
+from icebench.bench.report.quantities import interval, quantity, times
+from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
 
-TIME = "query_time"
+TIME, STREAMS_TIME, THROUGHPUT = "query_time", "streams_time", "throughput"
 REFERENCE = "iceberg-java"
 """The engine whose times the others are compared with; where it was not measured, the first one."""
 
 
 def power_tables(records: Records) -> Iterator[Table]:
     """A table for each set of tables, with a row for each engine: how many times what the reference takes, over the
-    queries that both answered. None with fewer than two engines or queries."""
+    queries that both answered, and of streams at once. None with fewer than two engines or queries, unless there are
+    streams. Then, where there are tables of the same rows after maintenance, how much longer these take."""
+    layouts = records.names("layout")
+    for layout in layouts:
+        found = records.where(layout=layout)
+        timed, streams = found.where(metric=TIME), found.where(metric=STREAMS_TIME)
+        if timed and (streams or (len(timed.engines) > 1 and len(timed.names("case")) > 1)):
+            over = f" over {layout}" if len(layouts) > 1 else ""
+            yield _power_table(timed, streams, found.where(metric=THROUGHPUT), over)
     timed = records.where(metric=TIME)
-    for layout in timed.names("layout"):
-        found = timed.where(layout=layout)
-        if len(found.engines) > 1 and len(found.names("case")) > 1:
-            yield _power_table(found, layout)
+    if len(timed.names("layout")) > 1:
+        yield _stability_table(timed)
 
 
-def _power_table(records: Records, layout: str) -> Table:
-    engines = records.engines
+def _stability_table(timed: Records) -> Table:
+    """What each engine's queries take over tables after maintenance, in times of those before."""
+    before, *after = timed.names("layout")
+    rows = []
+    for engine in timed.engines:
+        own = timed.where(engine=engine)
+        base, *others = ({r.case: r for r in own.where(layout=layout).all} for layout in (before, *after))
+        ratios = [_mean(base, head, [query for query in base if query in head]) for head in others]
+        rows.append((plain(engine), *map(_times, ratios)))
+    return Table(
+        title=f"Stability: all queries, in times of those over {before}",
+        columns=("Engine", *after),
+        rows=tuple(rows),
+        note="Geometric mean of the ratios of single queries with its 95% interval, over the queries that were "
+        "answered over both, from samples of the same rounds. The rows are the same.",
+        short="stability",
+    )
+
+
+def _power_table(timed: Records, streams: Records, throughput: Records, over: str) -> Table:
+    engines = timed.engines
     reference = REFERENCE if REFERENCE in engines else engines[0]
-    queries = records.names("case")
-    of_engine = {engine: {r.case: r for r in records.where(engine=engine).all} for engine in engines}
+    queries = timed.names("case")
+    of_engine = {engine: {r.case: r for r in timed.where(engine=engine).all} for engine in engines}
     base = of_engine[reference]
     every = [query for query in queries if all(query in own for own in of_engine.values())]
     rows = []
     for engine, own in of_engine.items():
         shared = [query for query in queries if query in own and query in base]
-        ratios = [None, None] if engine == reference else [_mean(base, own, shared), _sum(base, own, shared)]
+        ratios = [] if engine == reference else [_mean(base, own, shared), _sum(base, own, shared)]
         rows.append(
             (
                 plain(engine),
                 Cell(text=f"{len(own)} of {len(queries)}"),
-                *(_times(ratio, is_reference=engine == reference) for ratio in ratios),
+                *(map(_times, ratios) if ratios else [Cell(text="1")] * 2),
                 *(_seconds([median(own[query]) for query in every])),
+                *(_throughput(streams, throughput, engine, reference) if streams else ()),
             )
         )
-    return Table(
-        title=f"Power: all queries, in times of {reference}",
-        columns=("Engine", "Queries", "Geometric mean", "Sum", "Geometric mean of seconds", "Sum of seconds"),
-        rows=tuple(rows),
-        note=f"Of tables {layout}. The geometric mean and the sum are ratios to {reference} with 95% intervals, from "
+    note = (
+        f"The geometric mean and the sum are ratios to {reference} with 95% intervals, from "
         f"samples of the same rounds, over the queries that both answered; seconds are of medians, over the "
-        f"{len(every)} queries that all answered.",
+        f"{len(every)} queries that all answered."
+    )
+    title = f"Power: all queries{over}, in times of {reference}"
+    columns = ("Engine", "Queries", "Geometric mean", "Sum", "Geometric mean of seconds", "Sum of seconds")
+    if not streams:
+        return Table(title=title, columns=columns, rows=tuple(rows), note=note, short="power")
+    (case,) = streams.names("case")
+    return Table(
+        title=f"{title}; throughput",
+        columns=(*columns, f"Time of {case}", "Throughput"),
+        rows=tuple(rows),
+        note=f"{note} Of {case} that ask all queries at once, the time is a ratio to {reference}, too; the throughput "
+        "is the median with its interval.",
         short="power",
+    )
+
+
+def _throughput(streams: Records, throughput: Records, engine: str, reference: str) -> Iterator[Cell]:
+    """The time of all streams in times of the reference's, and how many queries they have answered in an hour."""
+    base, head, found = (r.one(engine=e) for r, e in ((streams, reference), (streams, engine), (throughput, engine)))
+    if head is None or found is None:
+        yield from (NOT_MEASURED, NOT_MEASURED)
+        return
+    if engine == reference:
+        yield Cell(text="1")
+    else:
+        yield _times(None if base is None else ratio(base, head))
+    middle, ends = median(found), bounds(found)
+    yield Cell(
+        text=quantity(middle, found.unit), detail=interval(*ends, found.unit, like=middle) if ends else "", record=found
     )
 
 
@@ -89,13 +142,11 @@ def _summed(records: Sequence[Record]) -> Record | None:
     )
 
 
-def _times(ratio: Effect | None, *, is_reference: bool) -> Cell:
-    if is_reference:
-        return Cell(text="1")
-    if ratio is None:
-        return Cell(text="-", detail="not measured")
-    tone = Tone.PLAIN if ratio.differs else Tone.DOUBTFUL
-    return Cell(text=times(ratio.ratio), detail=f"[{times(ratio.low)}, {times(ratio.high)}]", tone=tone)
+def _times(found: Effect | None) -> Cell:
+    if found is None:
+        return NOT_MEASURED
+    tone = Tone.PLAIN if found.differs else Tone.DOUBTFUL
+    return Cell(text=times(found.ratio), detail=f"[{times(found.low)}, {times(found.high)}]", tone=tone)
 
 
 def _seconds(medians: Sequence[float]) -> Iterator[Cell]:

@@ -94,12 +94,11 @@ def _counted(experiment: Experiment) -> Estimate:
     sessions = sum(each.needs_spark and each.own_process for each in engines)
     sessions += any(each.needs_spark and not each.own_process for each in engines)
     seconds = _START * len(engines) + _START_SPARK * sessions
-    for name, count, size in parts:
+    for name, count, once in parts:
         kind = MEASUREMENTS[name]
         if not kind.timed:
             seconds += count * AROUND_SECONDS
             continue
-        once = kind.seconds * (1 + size) / 2
         warm = max(pace.warm_seconds / 4, pace.warmups[name] * (once + AROUND_SECONDS))
         seconds += count * (2 * once + warm + pace.rounds(name, once) * (once + AROUND_SECONDS))
     layouts, workloads = len(experiment.layouts), experiment.workloads
@@ -145,7 +144,7 @@ def _bytes_made(workload: Workload, layouts: int) -> float:
 
 
 def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
-    """Measurement, how many cases of it, and the size of their table."""
+    """Measurement, how many cases of it, and the seconds of one execution."""
     planners = sum(ENGINES[name].plans for name in experiment.engines)
     for workload in experiment.workloads:
         arranged = isinstance(workload, RowsWorkload)
@@ -158,4 +157,5 @@ def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
                     engines=experiment.engines, planners=planners, filters=filters, options=experiment.options[name]
                 )
                 on = sum(experiment.measures(name, layout.name) for layout in experiment.layouts) if arranged else 1
-                yield name, kind.cases(workload, asked) * on, workload.size
+                for count, seconds in kind.executions(workload, asked):
+                    yield name, count * on, seconds * (1 + workload.size) / 2

@@ -104,6 +104,7 @@ class Preparation:
                 options=experiment.options[name],
                 engines=self.engines,
                 asked=experiment.engines,
+                seed=experiment.seed,
                 cache=self.cache,
                 spark=self.spark,
                 progress=self.progress,

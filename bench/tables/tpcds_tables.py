@@ -27,7 +27,7 @@ FEWEST_ROWS = 100_000
 """Of a file, unless its table has fewer."""
 
 _ROOT = Path(__file__).resolve().parents[2]
-_MADE_BY = (
+MADE_BY = (
     _ROOT / "bench/workloads/dsdgen.py",
     _ROOT / "bench/tables/tpcds_files.py",
     _ROOT / "bench/tables/tpcds_tables.py",
@@ -63,7 +63,6 @@ def find_or_build(scale: float, files: int, cache: DatasetCache, progress: Progr
         DatasetFailed: The disk refused, or dsdgen failed.
         EngineError: The engine could not write.
     """
-    key = {"scale": scale, "files": files, "duckdb": version("duckdb"), "made by": source_digest(_MADE_BY)}
 
     def build(folder: Path) -> dict[str, Any]:
         raw = folder / "raw"
@@ -79,9 +78,14 @@ def find_or_build(scale: float, files: int, cache: DatasetCache, progress: Progr
         catalog.close()
         return {"locations": locations, "raw": str(raw)}
 
-    found = cache.find_or_build("tpcds-tables", key, build)
+    found = cache.find_or_build("tpcds-tables", key_of(scale, files), build)
     raw = Path(found["raw"])
     return TpcdsDatabase(locations=found["locations"], raw={name: _raw(raw, name) for name in DSDGEN_TABLES})
+
+
+def key_of(scale: float, files: int) -> dict[str, Any]:
+    """What decides which rows there are, and in which files."""
+    return {"scale": scale, "files": files, "duckdb": version("duckdb"), "made by": source_digest(MADE_BY)}
 
 
 def write_table(catalog: icebench.Catalog, name: str, rows: Path, files: int) -> str:

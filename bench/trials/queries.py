@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from icebench.bench.engines.engine import Ability, Querying
-from icebench.bench.errors import BenchError, ConfigError, WrongAnswer
+from icebench.bench.engines.engine import Ability, AnyEngine, Querying, QueryingConcurrently
+from icebench.bench.errors import BenchError, ConfigError
 from icebench.bench.execution.context import Context
 from icebench.bench.execution.opened import try_each
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.records.case import Case, Evidence
 from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.tpcds_refreshes import find_or_refresh
 from icebench.bench.tables.tpcds_tables import find_or_build
+from icebench.bench.trials.query_streams import Asked, Streams, stream_orders
 from icebench.bench.truth.queries import Query, ReferenceAnswers, unknown_tables
-from icebench.bench.truth.query_answers import RankedRows
+from icebench.bench.truth.query_answers import RankedRows, wrong_answer
 from icebench.bench.truth.sql import NoTruth
 from icebench.bench.workloads.definitions import TablesWorkload, TpcdsTablesWorkload, Workload
 from icebench.bench.workloads.dsdgen import DSDGEN_TABLES, TPCDS_QUERIES, tpcds_queries
@@ -26,8 +28,6 @@ from icebench.bench.workloads.dsdgen import DSDGEN_TABLES, TPCDS_QUERIES, tpcds_
 NAME = "queries"
 GENERATED, FOUND = "dsdgen", "as they are"
 """Layouts of tables."""
-_SHOWN = 400
-"""Characters of a fault, which has values of rows."""
 
 Answers = Callable[[Sequence[Query]], ReferenceAnswers]
 """Gives what knows the right answers to these queries; may raise NoTruth."""
@@ -58,6 +58,8 @@ class Queries:
         queries: What is asked.
         answers: Gives what knows the right answers.
         seconds: An engine that has no answer by then skips a query.
+        streams: How many ask all queries at once, besides.
+        seed: Draws the order of each stream.
     """
 
     case: Case
@@ -65,6 +67,8 @@ class Queries:
     queries: Sequence[Query]
     answers: Answers
     seconds: float
+    streams: int = 0
+    seed: int = 0
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         every = replace(self.case, filter="*")
@@ -75,6 +79,8 @@ class Queries:
         except NoTruth as reason:
             bench.recorder.skip(every, f"the right answers are not known: {reason}")
             return
+        known: dict[str, RankedRows] = {}
+        answered: dict[str, set[str]] = {name: set() for name in opened}
         for done, query in enumerate(self.queries):
             case = replace(self.case, filter=query.name, cache="warm")
             bench.progress(self.case.measurement, f"{query.name}, checking answers", done, len(self.queries))
@@ -83,6 +89,8 @@ class Queries:
             except BenchError as error:
                 bench.recorder.fail(case.of("oracle"), error)
                 continue
+            if self.streams:
+                known[query.name] = right
             found = try_each(
                 {name: engines[name] for name in opened},
                 lambda engine: self._answered(_querying(engine), opened[engine.name], query, self.seconds),  # noqa: B023
@@ -91,7 +99,50 @@ class Queries:
             )
             for name, rows in found.items():
                 if self._is_right(bench, case.of(name), right, rows):
+                    answered[name].add(query.name)
                     yield self._trial(case.of(name), _querying(engines[name]), opened[name], query, len(rows))
+        if self.streams:
+            yield from self._of_streams(bench, opened, known, answered)
+
+    def _of_streams(
+        self,
+        bench: Bench,
+        opened: Mapping[str, object],
+        known: Mapping[str, RankedRows],
+        answered: Mapping[str, Collection[str]],
+    ) -> Iterator[Trial]:
+        """All queries in streams at once, by the engines that answer each of them alone.
+
+        Args:
+            bench: What it works with.
+            opened: Tables by engine.
+            known: The right answers, by query.
+            answered: By engine, the queries that it answers.
+        """
+        case = replace(self.case, configuration=f"{self.streams} streams", cache="warm")
+        complete = {}
+        for name, engine in bench.able(case, Ability.CONCURRENT_QUERIES, among=list(opened)).items():
+            if lacking := [query.name for query in self.queries if query.name not in answered[name]]:
+                reason = f"streams ask all queries, and it does not answer {', '.join(lacking)}"
+                bench.recorder.skip(case.of(name), reason)
+            else:
+                complete[name] = engine
+        if not complete:
+            return
+        asked = Asked(
+            queries=self.queries,
+            right=[known[query.name] for query in self.queries],
+            orders=stream_orders(self.streams, len(self.queries), self.seed),
+        )
+        bench.progress(self.case.measurement, f"{case.label}, checking answers", len(known), len(known))
+
+        def checked(engine: AnyEngine) -> Trial:
+            streams = Streams(cast("QueryingConcurrently", engine), opened[engine.name], asked)
+            start = bench.clock()
+            streams.run(self.seconds * self.streams)
+            return _trial_of_streams(case.of(engine.name), streams, bench.clock() - start)
+
+        yield from try_each(complete, checked, bench.recorder, case).values()
 
     def _answered(
         self, engine: Querying, tables: object, query: Query, seconds: float | None = None
@@ -106,8 +157,7 @@ class Queries:
             bench.recorder.skip(case, str(reason))
             return False
         if fault is not None:
-            cut = fault if len(fault) <= _SHOWN else f"{fault[:_SHOWN]} ..."
-            bench.recorder.fail(case, WrongAnswer(f"answers wrongly: {cut}"))
+            bench.recorder.fail(case, wrong_answer("answers wrongly", fault))
         return fault is None
 
     def _trial(self, case: Case, engine: Querying, tables: object, query: Query, rows: int) -> Trial:
@@ -120,6 +170,20 @@ class Queries:
         return Trial(case=case, evidence=evidence, prepare=prepare)
 
 
+def _trial_of_streams(case: Case, streams: Streams, seconds: float) -> Trial:
+    """Raises WrongAnswer unless the answers of a first run, which took `seconds`, are right; so they must be after each
+    run that is timed."""
+
+    def after() -> Mapping[str, float]:
+        streams.check()
+        return {}
+
+    asked = streams.asked
+    counters = {"queries": len(asked.orders) * len(asked.queries), "rows_returned": streams.check()}
+    evidence = Evidence(counters=counters, detail=asked.detail)
+    return Trial(case=case, evidence=evidence, prepare=lambda: streams.run, after=after, seconds=seconds)
+
+
 def _querying(engine: object) -> Querying:
     return cast("Querying", engine)
 
@@ -127,21 +191,37 @@ def _querying(engine: object) -> Querying:
 def measurements(subject: object, context: Context) -> Iterator[Measurement]:
     """The queries of a definition over the tables of a workload, made if they have to be."""
     if isinstance(subject, TpcdsTablesWorkload):
-        made = find_or_build(subject.scale, subject.files, DatasetCache(context.cache), context.progress)
-        spilled = Path(context.resources.enter_context(TemporaryDirectory(prefix="answers-", dir=context.cache)))
-        subject = Database(
-            workload=subject, locations=made.locations, answers=partial(_answers_of_files, made.raw, spilled)
-        )
-    assert isinstance(subject, Database)
+        databases = dict(_generated(subject, context))
+    else:
+        assert isinstance(subject, Database)
+        databases = {FOUND: subject}
     options = context.options
-    layout = GENERATED if isinstance(subject.workload, TpcdsTablesWorkload) else FOUND
-    yield Queries(
-        case=Case(workload=subject.workload.name, layout=layout, measurement=NAME),
-        locations=subject.locations,
-        queries=chosen_queries(subject.workload, options.numbers, options.texts),
-        answers=subject.answers,
-        seconds=options.seconds,
-    )
+    for layout, database in databases.items():
+        yield Queries(
+            case=Case(workload=database.workload.name, layout=layout, measurement=NAME),
+            locations=database.locations,
+            queries=chosen_queries(database.workload, options.numbers, options.texts),
+            answers=database.answers,
+            seconds=options.seconds,
+            streams=options.streams,
+            seed=context.seed,
+        )
+
+
+def _generated(workload: TpcdsTablesWorkload, context: Context) -> Iterator[tuple[str, Database]]:
+    """The tables of dsdgen by layout: as they were made, then after refreshes, which leave the rows as they are."""
+    cache = DatasetCache(context.cache)
+    made = find_or_build(workload.scale, workload.files, cache, context.progress)
+
+    def database(locations: Mapping[str, str]) -> Database:
+        spilled = Path(context.resources.enter_context(TemporaryDirectory(prefix="answers-", dir=context.cache)))
+        answers = partial(_answers_of_files, made.raw, spilled)
+        return Database(workload=workload, locations=locations, answers=answers)
+
+    yield GENERATED, database(made.locations)
+    for compacted in (False, True) if workload.refreshes else ():
+        found = find_or_refresh(workload, made, cache, context.progress, compacted=compacted)
+        yield f"{workload.refreshes} refreshes{', compacted' if compacted else ''}", database(found)
 
 
 def _answers_of_files(files: Mapping[str, Path], folder: Path, _: Sequence[Query]) -> ReferenceAnswers:

@@ -212,7 +212,9 @@ class ReferenceAnswers:
             raise DatasetFailed(_line(error)) from error
         except self._duckdb.Error as error:
             raise ConfigError(_line(error), path=query.name) from error
-        ranked = sorted(((row[-1], row[:-1]) for row in rows), key=lambda ranked: ranked[0])
+        end = len(rows) if query.limit is None else query.offset + query.limit
+        # A rank above this begins behind the last row that the LIMIT keeps.
+        ranked = sorted(((row[-1], row[:-1]) for row in rows if row[-1] <= end), key=lambda ranked: ranked[0])
         return RankedRows(tuple(ranked), query.offset, query.limit)
 
 

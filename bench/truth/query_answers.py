@@ -11,12 +11,16 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from icebench.bench.errors import WrongAnswer
 from icebench.bench.truth.sql import NoTruth
 
 Row = tuple[Any, ...]
 
 TOLERANCE = 1e-9
 """Of doubles, relative and absolute: the order of a sum is the engine's. All other values are compared exactly."""
+
+_SHOWN = 400
+"""Characters of a fault, which has values of rows."""
 
 _EXACT = (str, bytes, dt.date, dt.time, dt.timedelta)
 
@@ -72,6 +76,12 @@ class RankedRows:
                     return f"{fault} at rank {rank}"
                 taken += kept
         return None
+
+
+def wrong_answer(what: str, fault: str) -> WrongAnswer:
+    """The error that says what is answered wrongly, and by which fault, in not too many words."""
+    cut = fault if len(fault) <= _SHOWN else f"{fault[:_SHOWN]} ..."
+    return WrongAnswer(f"{what}: {cut}")
 
 
 def _fault_of_group(found: Sequence[Row], right: Sequence[Row], inexact: Collection[int]) -> str | None:

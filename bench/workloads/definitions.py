@@ -244,7 +244,8 @@ class TablesWorkload(Workload):
 
 @dataclass(frozen=True, kw_only=True)
 class TpcdsTablesWorkload(Workload):
-    """All tables of TPC-DS as dsdgen makes them, in up to `files` data files each."""
+    """All tables of TPC-DS as dsdgen makes them, in up to `files` data files each; where there are refreshes, beside
+    these the same after them, as they are left and compacted."""
 
     gives: ClassVar[Gives] = Gives.DATABASE
 
@@ -252,6 +253,7 @@ class TpcdsTablesWorkload(Workload):
 
     scale: float
     files: int
+    refreshes: int = 0
     name: str = "TPC-DS"
     known_bytes: ClassVar[bool] = False
 
@@ -260,13 +262,14 @@ class TpcdsTablesWorkload(Workload):
         return _OF_ALL_TABLES * self.scale
 
     def tables_made(self, layouts: int) -> int:
-        return 1
+        return 3 if self.refreshes else 1
 
     @classmethod
     def parse(cls, values: Definition) -> TpcdsTablesWorkload:
         return cls(
             scale=values.number("scale", least=0, above=True),
             files=values.whole("files", DATABASE_FILES, least=1),
+            refreshes=values.whole("refreshes", 0, least=0),
         )
 
 

@@ -44,15 +44,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_four_engines_answer_queries_of_tpcds(spark: SparkSession, folder: Path) -> None:
-    run = run_of(spark, folder, {"kind": "tpcds-tables", "scale": 0.01}, {"numbers": [26, 76, 98]})
+    run = run_of(spark, folder, {"kind": "tpcds-tables", "scale": 0.01}, {"numbers": [26, 76, 98], "streams": 2})
     assert not run.failures
     assert not run.skipped
-    rows = {(m.case.filter, m.case.engine): m.evidence.counters["rows_returned"] for m in run.measured}
+    streams = [m for m in run.measured if m.case.label == "2 streams"]
+    assert {(m.case.engine, m.evidence.counters["queries"]) for m in streams} == {(engine, 6) for engine in ENGINES}
+    single = [m for m in run.measured if m not in streams]
+    rows = {(m.case.filter, m.case.engine): m.evidence.counters["rows_returned"] for m in single}
     assert rows.keys() == {(query, engine) for query in ("q26", "q76", "q98") for engine in ENGINES}
     assert all(rows.values())
     report = build_report(run, results_file="x")
     (section,) = [section for section in report.sections if section.key == "queries"]
-    assert section.tables[0].title == "Power: all queries, in times of iceberg-java"
+    assert section.tables[0].title == "Power: all queries, in times of iceberg-java; throughput"
     assert [row[0].text for row in section.tables[0].rows] == list(ENGINES)
 
 

@@ -1,12 +1,16 @@
 """What definitions say of queries, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.measurement import Asked
 from icebench.bench.experiment import Experiment, load_experiment, parse_values
+from icebench.bench.measurements.queries import KIND
+from icebench.bench.records.case import Case
 from icebench.bench.runs.check_filters import check_filters
 from icebench.bench.runs.estimate import estimate
 from icebench.bench.workloads.definitions import TablesWorkload, TableWorkload, TpcdsTablesWorkload
@@ -35,6 +39,7 @@ def test_without_a_word_all_queries_of_tpcds_are_asked() -> None:
     assert found.workloads == (TpcdsTablesWorkload(scale=0.01, files=4),)
     options = found.options["queries"]
     assert (options.numbers, options.texts, options.seconds) == ((), {}, 60)
+    assert options.streams == 0
     assert estimate(found).cases == 2 * 99
 
 
@@ -43,6 +48,41 @@ def test_numbers_and_texts_are_asked_beside_each_other() -> None:
     assert (options.numbers, options.texts, options.seconds) == ((96, 3), {"mine": "select 1"}, 2.5)
     assert estimate(definition({"numbers": [96, 3], "sql": {"mine": "select 1"}})).cases == 2 * 3
     assert estimate(definition({"sql": {"mine": "select 1"}})).cases == 2
+
+
+def test_streams_are_cases_that_take_as_long_as_all_their_queries() -> None:
+    plain, found = (definition({"numbers": [96, 3, 7], "streams": streams}) for streams in (0, 4))
+    assert found.options["queries"].streams == 4
+    assert estimate(plain).cases == 2 * 3
+    assert estimate(found).cases == 2 * (3 + 1)
+    asked = Asked(engines=found.engines, planners=1, filters=1, options=found.options["queries"])
+    assert list(KIND.executions(found.workloads[0], asked)) == [(6, 1.0), (2, 12.0)]
+    assert estimate(found).seconds > 3 * estimate(plain).seconds
+
+
+def test_refreshes_make_three_sets_of_tables() -> None:
+    workload = {"kind": "tpcds-tables", "scale": 0.01, "refreshes": 5}
+    found = definition({"numbers": [96, 3], "streams": 2}, workload=workload)
+    assert found.workloads == (TpcdsTablesWorkload(scale=0.01, files=4, refreshes=5),)
+    assert estimate(found).cases == 3 * 2 * (2 + 1)
+    with pytest.raises(ConfigError, match=r"workload.refreshes: -1 is below 0"):
+        definition(workload={**workload, "refreshes": -1})
+
+
+def test_streams_may_be_asked_for_on_the_command_line() -> None:
+    found = load_experiment("queries")
+    assert found.options["queries"].streams == 0
+    assert found.adjusted(streams=3).options["queries"].streams == 3
+    assert found.adjusted(streams=3).options["queries"].numbers == found.options["queries"].numbers
+    assert definition().adjusted(streams=2).options["queries"].streams == 2
+    with pytest.raises(ConfigError, match="--streams: planning asks no queries"):
+        load_experiment("planning").adjusted(streams=2)
+
+
+def test_metrics_of_streams_are_their_own() -> None:
+    case = Case(measurement="queries", cache="warm", filter="q07")
+    assert KIND.names(case) == ("query_time", "query_cpu", "query_memory")
+    assert KIND.names(replace(case, configuration="2 streams")) == ("streams_time", "streams_cpu", "streams_memory")
 
 
 def test_a_file_has_statements_with_names(tmp_path: Path) -> None:
@@ -60,6 +100,7 @@ def test_a_file_has_statements_with_names(tmp_path: Path) -> None:
         ({"numbers": [0]}, r"queries.numbers\[0\]: TPC-DS has no query 0"),
         ({"numbers": [3, 4, 3]}, r"queries.numbers\[2\]: query 3 is listed twice"),
         ({"numbers": ["3"]}, r"queries.numbers\[0\]: .*whole number"),
+        ({"streams": -1}, "queries.streams: -1 is below 0"),
         ({"seconds": 0}, "queries.seconds: 0 is not above 0"),
         ({"files": ["no such.sql"]}, r"queries.files\[0\]: no such.sql cannot be read"),
         ({"files": [3]}, r"queries.files\[0\]: .*a file"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,12 +21,18 @@ from icebench.bench.engines.engine import Ability, EngineMissing, TookTooLong
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.context import Context
+from icebench.bench.execution.spark_use import SparkDefinition, SparkUse
 from icebench.bench.experiment import parse_values
+from icebench.bench.measurements.queries import QueryOptions
+from icebench.bench.progress import silent
 from icebench.bench.records.case import Case
 from icebench.bench.report.build import build_report
+from icebench.bench.report.charts import DotChart
 from icebench.bench.runs.run import Finished, run_experiment, surroundings_of
-from icebench.bench.trials.queries import Queries
+from icebench.bench.trials.queries import Queries, measurements
 from icebench.bench.truth.queries import Query, ReferenceAnswers
+from icebench.bench.workloads.definitions import TpcdsTablesWorkload
 from tests.unit.bench.execution.scripted import CONTEXT, Clock, Recorded, ScriptedEngine, no_spark
 
 SMALL = {"repetitions": 2, "warmups": 0, "warm_seconds": 0}
@@ -54,8 +61,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_queries_of_tpcds_are_measured_and_reported(folder: Path) -> None:
     years = "select d_year, count(*) as sold from store_sales join date_dim on ss_sold_date_sk = d_date_sk group by all"
-    found = run_of(folder, {"numbers": [7, 96], "sql": {"years": f"{years} order by d_year"}})
+    found = run_of(folder, {"numbers": [7, 96], "sql": {"years": f"{years} order by d_year"}, "streams": 2})
     assert not found.run.failures
+    assert not found.run.skipped
     assert timed(found) == {(case, name) for case in ("q07", "q96", "years") for name in ("icebench", "duckdb")}
     rows = {m.case.filter: m.evidence.counters["rows_returned"] for m in found.run.measured}
     assert rows["q96"] == 1
@@ -63,10 +71,58 @@ def test_queries_of_tpcds_are_measured_and_reported(folder: Path) -> None:
     report = build_report(found.run, results_file="x")
     (section,) = [section for section in report.sections if section.key == "queries"]
     assert [table.title for table in section.tables][:2] == [
-        "Power: all queries, in times of icebench",
+        "Power: all queries, in times of icebench; throughput",
         "Time of a query",
     ]
+    assert [row[-1].text.endswith("queries/h") for row in section.tables[0].rows] == [True, True]
+    assert [chart.axis for chart in section.charts if isinstance(chart, DotChart)][1:] == ["queries/h"]
+    orders = {tuple(m.evidence.detail.values()) for m in found.run.measured if m.case.configuration == "2 streams"}
+    ((one, other),) = orders
+    assert one != other
     assert any("Answering queries" in finding.statement for finding in report.findings)
+
+
+@pytest.mark.slow
+def test_queries_are_asked_again_after_refreshes(folder: Path) -> None:
+    workload = {"kind": "tpcds-tables", "scale": 0.01, "refreshes": 2}
+    found = run_of(folder, {"numbers": [7, 96], "streams": 2}, workload=workload)
+    assert not found.run.failures
+    layouts = ["dsdgen", "2 refreshes", "2 refreshes, compacted"]
+    assert {m.case.layout for m in found.run.measured} == set(layouts)
+    assert len(found.run.measured) == 2 * 3 * 3
+    rows = {(m.case.label, m.evidence.counters["rows_returned"]) for m in found.run.measured}
+    assert {label for label, _ in rows} == {"q07", "q96", "2 streams"}
+    assert len(rows) == 3
+    report = build_report(found.run, results_file="x")
+    (section,) = [section for section in report.sections if section.key == "queries"]
+    (table,) = [table for table in section.tables if table.short == "stability"]
+    assert table.columns == ("Engine", *layouts[1:])
+    assert [row[0].text for row in table.rows] == ["icebench", "duckdb"]
+
+
+@pytest.mark.slow
+def test_each_layout_has_its_own_tables_of_facts(folder: Path) -> None:
+    with ExitStack() as resources:
+        context = Context(
+            options=QueryOptions(numbers=(96,), texts={}, seconds=5, streams=3),
+            engines={},
+            asked=(),
+            seed=7,
+            cache=folder / "datasets" / "cache",
+            spark=SparkUse(SparkDefinition(master="local[1]"), folder),
+            progress=silent,
+            resources=resources,
+        )
+        found = [
+            each
+            for each in measurements(TpcdsTablesWorkload(scale=0.01, files=4, refreshes=2), context)
+            if isinstance(each, Queries)
+        ]
+    assert [(each.streams, each.seed) for each in found] == [(3, 7)] * 3
+    deletes = [icebench.load_table(each.locations["store_sales"]).inspect.delete_files().num_rows > 0 for each in found]
+    assert deletes == [False, True, False]
+    assert len({each.locations["store_sales"] for each in found}) == 3
+    assert len({each.locations["item"] for each in found}) == 1
 
 
 def test_an_answer_that_is_wrong_is_a_failure_and_not_timed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

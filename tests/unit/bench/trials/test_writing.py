@@ -241,6 +241,7 @@ def asked(location: str, options: WrittenRows, folder: Path) -> list[Measurement
         options=options,
         engines={},
         asked=(),
+        seed=1,
         cache=folder,
         spark=SparkUse(SparkDefinition(master="local[1]"), folder),
         progress=silent,
