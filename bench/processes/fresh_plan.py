@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from icebench.bench.processes.linux_memory import restart_peak, status_bytes
+from icebench.bench.processes.linux_processes import restart_peak, status_bytes
 
 Planner = Callable[[], int]
 """Plans, and gives the number of files; the plan lives until the process has said how much memory it took."""

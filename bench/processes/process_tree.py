@@ -7,10 +7,11 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 
-from icebench.bench.processes.linux_memory import restart_peak, status_bytes
+from icebench.bench.processes.linux_processes import descendants, restart_peak, status_bytes
 
 
 class ProcessTree:
@@ -35,7 +36,7 @@ class ProcessTree:
     def start(self, *, in_children: bool) -> None:
         """Begin; what is timed follows at once."""
         self._in_children = in_children
-        self._children = psutil.Process().children(recursive=True) if in_children else []
+        self._children = _descendants() if in_children else []
         self._resident = _restarted_peaks([psutil.Process().pid, *(child.pid for child in self._children)])
         others = _cpu_of(self._children)
         self._cpu = others + _reaped() + self._own_seconds()
@@ -44,7 +45,7 @@ class ProcessTree:
         """Processor seconds since `start`, and how far resident memory rose above what it was then, at its peak; None
         where the system does not report it."""
         own = self._own_seconds() + _reaped()
-        children = psutil.Process().children(recursive=True) if self._in_children else []
+        children = _descendants() if self._in_children else []
         seconds = max(0.0, own + _cpu_of(children) - self._cpu)
         if self._resident is None:
             return seconds, None
@@ -59,11 +60,28 @@ def bytes_read(*, in_children: bool) -> int | None:
     if not hasattr(own, "io_counters"):
         return None
     found = 0
-    for process in (own, *(own.children(recursive=True) if in_children else ())):
+    for process in (own, *(_descendants() if in_children else ())):
         try:
             found += process.io_counters().read_chars
         except psutil.Error:
             continue
+    return found
+
+
+def _descendants() -> list[psutil.Process]:
+    """The processes that this one and its children started.
+
+    psutil asks every process of the machine for its parent, twice a sample; Linux names the children of a process.
+    """
+    own = psutil.Process()
+    try:
+        pids = descendants(own.pid)
+    except OSError:
+        return own.children(recursive=True)
+    found = []
+    for pid in pids:
+        with suppress(psutil.Error):  # it ended
+            found.append(psutil.Process(pid))
     return found
 
 

@@ -1,5 +1,6 @@
 """Processor time: of the timed part alone, whoever waits meanwhile, children too. Memory: the peak, not the rest."""
 
+import os
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from threading import Thread
 import pytest
 
 from icebench.bench.processes import process_tree
+from icebench.bench.processes.linux_processes import descendants
 from icebench.bench.processes.process_tree import ProcessTree
 
 
@@ -84,3 +86,35 @@ def test_where_nothing_reports_memory_is_unknown(monkeypatch: pytest.MonkeyPatch
     tree = ProcessTree()
     tree.start(in_children=False)
     assert tree.stop()[1] is None
+
+
+def test_processes_of_processes_are_found_whichever_thread_started_them() -> None:
+    program = """
+import subprocess, sys, threading
+def start():
+    child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"])
+    print(child.pid, flush=True)
+    child.wait()
+thread = threading.Thread(target=start)
+thread.start()
+thread.join()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        grandchild = int(child.stdout.readline())
+        assert {child.pid, grandchild} <= set(descendants(os.getpid()))
+        child.stdin.close()
+    assert not {child.pid, grandchild} & set(descendants(os.getpid()))
+    with pytest.raises(OSError, match="children"):
+        descendants(child.pid)
+
+
+def test_children_count_where_the_system_does_not_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(pid: int) -> list[int]:
+        raise FileNotFoundError(pid)
+
+    monkeypatch.setattr(process_tree, "descendants", unknown)
+    test_children_that_live_count_where_the_engine_is_there_alone()
