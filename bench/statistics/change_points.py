@@ -23,6 +23,7 @@ from icebench.bench.statistics.claims import Floats
 PENALTY = 3.0
 LEAST = math.log(1.03)
 """Smaller changes are not reported."""
+_LEAST_CONFIDENCE = 0.5
 _REACH = 3.0
 _LEVELS = np.linspace(-1.5, 1.5, 13)
 """Where levels are looked for around each value, in its errors: the mean of values that are further apart is none."""
@@ -101,14 +102,13 @@ def change_points(logs: Sequence[float], errors: Sequence[float] | None = None) 
         return []
     noise = _noise(values, errors)
     search = ruptures.Pelt(custom_cost=_BoundedLoss(noise), min_size=_SHORTEST, jump=1).fit(values)
-    parts = _joined(values, noise, search.predict(pen=PENALTY * math.log(values.size)))
-    freedom = math.inf if errors is not None else values.size - len(parts)
+    parts = _joined(values, noise, search.predict(pen=PENALTY * math.log(values.size)), known=errors is not None)
     return [
         ChangePoint(
             index=sum(part.values.size for part in parts[: number + 1]),
             before=math.exp(left.level),
             now=math.exp(right.level),
-            confidence=_confidence(parts, left, right, freedom),
+            confidence=_confidence(parts, left, right, known=errors is not None),
         )
         for number, (left, right) in enumerate(pairwise(parts))
     ]
@@ -128,20 +128,25 @@ def _segment(values: Floats, errors: Floats) -> _Segment:
     return _Segment(values, errors, float(weights @ values / weights.sum()), float(weights.sum()))
 
 
-def _joined(values: Floats, errors: Floats, ends: Sequence[int]) -> list[_Segment]:
-    """The segments, those joined whose levels are too near each other."""
+def _joined(values: Floats, errors: Floats, ends: Sequence[int], *, known: bool) -> list[_Segment]:
+    """The segments, those joined whose levels are too near each other, or as likely as not the same."""
     bounds = [0, *ends]
     while True:
         parts = [_segment(values[start:stop], errors[start:stop]) for start, stop in pairwise(bounds)]
         steps = [abs(right.level - left.level) for left, right in pairwise(parts)]
-        if not steps or min(steps) >= LEAST:
+        confidences = [_confidence(parts, left, right, known=known) for left, right in pairwise(parts)]
+        if steps and min(steps) < LEAST:
+            del bounds[int(np.argmin(steps)) + 1]
+        elif confidences and min(confidences) < _LEAST_CONFIDENCE:
+            del bounds[int(np.argmin(confidences)) + 1]
+        else:
             return parts
-        del bounds[int(np.argmin(steps)) + 1]
 
 
-def _confidence(parts: Sequence[_Segment], left: _Segment, right: _Segment, freedom: float) -> float:
+def _confidence(parts: Sequence[_Segment], left: _Segment, right: _Segment, *, known: bool) -> float:
     count = sum(part.values.size for part in parts)
-    spread = max(1.0, math.sqrt(sum(part.loss for part in parts) / (count - len(parts))))
+    freedom = count - len(parts)
+    spread = max(1.0, math.sqrt(sum(part.loss for part in parts) / freedom))
     error = spread * math.sqrt(1 / left.weight + 1 / right.weight)
-    chance = 2 * float(t.sf(abs(right.level - left.level) / error, freedom))
+    chance = 2 * float(t.sf(abs(right.level - left.level) / error, math.inf if known else freedom))
     return 1 - min(1.0, count * chance)

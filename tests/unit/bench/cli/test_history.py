@@ -177,6 +177,26 @@ def test_a_step_planted_in_a_copy_of_the_files_is_printed(tmp_path: Path, monkey
     assert re.fullmatch(said, step), step
 
 
+def test_revisions_are_listed_by_date_and_subject_on_demand(root: Path, sides: dict[str, Any]) -> None:
+    assert recorded("HEAD~2..HEAD", "--reference", "HEAD~1")[0] == 0
+    one, two = (commit_of(name, root)[:9] for name in ("HEAD~1", "HEAD"))
+    assert "change 7" not in invoked()[1]
+    code, text = invoked("--revisions")
+    assert code == 0
+    assert f"\n{one} 2025-12-31T22:06 change 6\n  {CASE}  1.00x [1.00, 1.00]\n" in text
+    assert f"\n{two} 2025-12-31T22:07 change 7\n  {CASE}  1.00x [1.00, 1.00]\n" in text
+    assert "Changes:" not in text
+
+
+def test_the_page_has_charts_and_subjects(root: Path, sides: dict[str, Any]) -> None:
+    assert recorded("HEAD~2..HEAD", "--reference", "HEAD~1")[0] == 0
+    code, text = invoked("--html", "history.html")
+    assert (code, text) == (0, "history.html\n")
+    page = (root / "history.html").read_text(encoding="utf-8")
+    assert page.count("change 7") >= 2, "on hover and in the table"
+    assert f"processor time / that of {commit_of('HEAD~1', root)[:9]}" in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -59,6 +59,17 @@ def test_a_single_stall_changes_nothing_and_a_pair_of_values_can() -> None:
     assert change_points([*quiet, 0.5, 0.9]) == [], "two stalls, of which neither confirms the other"
 
 
+def test_each_of_several_steps_is_where_it_is() -> None:
+    random = np.random.default_rng(5)
+    values = random.normal(0, 0.004, 30)
+    values[8:] += 0.1
+    values[15:] -= 0.05
+    values[21:] += 0.2
+    points = change_points(list(values), [0.005] * 30)
+    assert [point.index for point in points] == [8, 15, 21]
+    assert [math.log(point.now / point.before) for point in points] == pytest.approx([0.1, -0.05, 0.2], abs=0.01)
+
+
 def test_values_count_by_their_errors() -> None:
     exact, loose = 0.005, 0.05
     before, step = [0.001, -0.001] * 5, [0.05, 0.052, 0.048]
@@ -73,9 +84,8 @@ def test_values_count_by_their_errors() -> None:
 
 def test_errors_that_neighbours_belie_are_too_small() -> None:
     random = np.random.default_rng(3)
-    values = list(random.normal(0, 0.02, LENGTH))
-    assert change_points(values, [0.001] * LENGTH) == []
-    assert change_points(values, [0.0] * LENGTH) == []
+    for error in (0.0, 0.005):
+        assert not any(change_points(list(random.normal(0, 0.04, LENGTH)), [error] * LENGTH) for _ in range(10))
 
 
 def test_an_outlier_beside_a_step_moves_neither_level() -> None:
