@@ -77,7 +77,7 @@ def _section(own: Own) -> Section:
         explanation="Processor time divided by that of the reference, which runs interleaved with each revision: less "
         "is faster. A level is what revisions between two changes have in common.",
         charts=charts,
-        tables=(_revisions(own.entries, [each.case for each in timed]), *_counters(own.series)),
+        tables=(_revisions(own.entries, [each.case for each in timed]), *_counters(own.series), *_errors(own.entries)),
         opening=True,
     )
 
@@ -146,7 +146,7 @@ def _revision(entry: Entry) -> Cell:
 
 def _ratio(case: Measured | None) -> Cell:
     if case is None or case.ratio is None:
-        return Cell(text="", detail=case.error if case else "")
+        return Cell(text="cannot run" if case else "")
     text, _, ends = shown_ratio(case).partition(" ")
     return Cell(text=text, detail=ends)
 
@@ -166,5 +166,22 @@ def _counters(series: Sequence[Series]) -> Iterator[Table]:
                 )
                 for change, each in sorted(changes, key=lambda it: -it[0].at.number)
             ),
+            folded=True,
+        )
+
+
+def _errors(entries: Sequence[Entry]) -> Iterator[Table]:
+    """Revisions that could not be built, and cases that an engine of then cannot run."""
+    rows = tuple(
+        (_revision(entry), *map(plain, (entry.subject, name, error)))
+        for entry in reversed(entries)
+        for name, error in (("all cases", entry.error), *((name, case.error) for name, case in entry.cases.items()))
+        if error
+    )
+    if rows:
+        yield Table(
+            title="What could not be run, the newest first",
+            columns=("revision", "subject", "case", "error"),
+            rows=rows,
             folded=True,
         )

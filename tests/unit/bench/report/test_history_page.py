@@ -63,7 +63,10 @@ def test_a_revision_that_lacks_the_case_keeps_its_place() -> None:
     assert [point.place for point in chart.panels[0].points] == [0, 1, 3, 4, 5, 6, 7]
     assert [(level.first, level.last) for level in chart.panels[0].levels] == [(0, 3), (4, 7)]
     assert len(chart.revisions) == 8
-    assert "Gone: no such thing" in render(report_of(*cases))
+    *_, errors = report_of(*cases).sections[0].tables
+    assert [[cell.text for cell in row] for row in errors.rows] == [
+        ["000000002", "change 2", CASE, "Gone: no such thing"]
+    ]
 
 
 def test_a_point_shows_its_date_and_subject_on_hover() -> None:
