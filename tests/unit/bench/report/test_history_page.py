@@ -57,6 +57,12 @@ def test_levels_reach_from_change_to_change_and_say_how_large_it_is() -> None:
     assert chart_of(report_of(*STEPPED[:4])).panels[0].levels == ()
 
 
+def test_a_level_ends_where_the_next_one_starts() -> None:
+    logs = [0.0] * 4 + [0.1] * 3 + [0.3] * 4
+    (panel,) = chart_of(report_of(*map(case_of, logs))).panels
+    assert [(level.first, level.last) for level in panel.levels] == [(0, 3), (4, 6), (7, 10)]
+
+
 def test_a_revision_that_lacks_the_case_keeps_its_place() -> None:
     cases = [*STEPPED[:2], Measured(error="Gone: no such thing"), *STEPPED[3:]]
     chart = chart_of(report_of(*cases))

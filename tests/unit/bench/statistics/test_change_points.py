@@ -94,6 +94,15 @@ def test_an_outlier_beside_a_step_moves_neither_level() -> None:
     assert [point.before, point.now] == pytest.approx([1.0, math.exp(0.1)], abs=0.002)
 
 
+def test_a_change_that_is_likelier_chance_is_not_reported() -> None:
+    """What `scan/large/decimals` took of its first reference, two pairs of processes each; the large step is real."""
+    logs = [-0.254, -0.124, -0.147, -0.214, -0.27, -0.317, -0.283, -0.246, -0.228, -0.243, -0.218, -0.229, -0.204]
+    logs += [-0.329, -0.319, -0.312, -0.287, 0.305, -0.016, 0.034, 0.01, -0.011, -0.09]
+    (point,) = change_points(logs)
+    assert point.index == 17
+    assert point.confidence > 0.999
+
+
 def test_differences_that_nobody_would_act_on_are_not_reported() -> None:
     assert change_points([0.0] * 10 + [0.02] * 10) == []
     assert len(change_points([0.0] * 10 + [0.04] * 10)) == 1
