@@ -18,6 +18,7 @@ import click
 from icebench.bench.cli.compare_revisions import CACHE, Wanted, processors, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.history_store import read_history, record_revision
+from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
 from icebench.bench.gate.cases import tables, work
@@ -27,6 +28,7 @@ from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unb
 from icebench.bench.gate.revisions.measure import measure
 from icebench.bench.gate.revisions.pairs import Pairs
 from icebench.bench.report.history_console import print_history
+from icebench.bench.report.history_page import Own, history_report
 
 CASES = (
     "scan/partitioned/metrics-filter",
@@ -45,8 +47,17 @@ Progress = Callable[[str], object]
 @click.group("history", invoke_without_command=True)
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
 @click.option("--long", is_flag=True, help="Name each counter that changed, and what could not be run.")
+@click.option("--revisions", is_flag=True, help="List the revisions: date, subject, ratios with 95 % intervals.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page with charts and tables of all revisions.",
+)
 @click.pass_context
-def history(click_context: click.Context, *, patterns: tuple[str, ...], long: bool) -> int:
+def history(
+    click_context: click.Context, *, patterns: tuple[str, ...], long: bool, revisions: bool, html: Path | None
+) -> int:
     """Show how work and processor time changed over the revisions that were recorded. `make asv-publish` plots them."""
     if click_context.invoked_subcommand is not None:
         return ExitCode.PASS
@@ -60,10 +71,19 @@ def history(click_context: click.Context, *, patterns: tuple[str, ...], long: bo
     except (ConfigError, re.error) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
-    for number, own in enumerate(by_reference(entries).values()):
+    found = [
+        Own(entries=own, series=[each for each in series_of(own) if wanted.search(each.case)])
+        for own in by_reference(entries).values()
+    ]
+    if html is not None:
+        from icebench.bench.report.html import render  # local import: matplotlib takes a second
+
+        write_whole(html, render(history_report(found)))
+        context.terminal.out.print(str(html), markup=False, soft_wrap=True)
+        return ExitCode.PASS
+    for number, each in enumerate(found):
         context.terminal.out.print("\n" if number else "", end="")
-        series = [each for each in series_of(own) if wanted.search(each.case)]
-        print_history(context.terminal.out, own, series, long=long)
+        print_history(context.terminal.out, each.entries, each.series, long=long, revisions=revisions)
     return ExitCode.PASS
 
 

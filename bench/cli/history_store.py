@@ -125,7 +125,7 @@ def _benchmark(quantity: str, cases: Sequence[str]) -> dict[str, Any]:
         if is_time
         else f"{quantity}, an exact counter: any difference is a change.",
         "type": "track",
-        "unit": "ratio" if is_time else "",
+        "unit": "times the reference" if is_time else "bytes" if "bytes" in quantity else quantity.replace("_", " "),
         "version": "1",
         "param_names": ["case"],
         "params": [[repr(case) for case in cases]],

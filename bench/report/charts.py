@@ -99,4 +99,45 @@ class ScatterChart:
     points: tuple[ScatterPoint, ...]
 
 
-Chart = DotChart | BarChart | ScatterChart
+@dataclass(frozen=True, kw_only=True)
+class HistoryPoint:
+    """A revision, by its place among those of the chart. `text` is shown on hover."""
+
+    place: int
+    value: float
+    text: str
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """What a series is from one place to another, both included; `note` says how it differs from the one before."""
+
+    first: int
+    last: int
+    value: float
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryPanel:
+    """One series, and the levels that it has."""
+
+    title: str
+    points: tuple[HistoryPoint, ...]
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryChart:
+    """Series over the same revisions, one below the other; `revisions` has the text below each place."""
+
+    caption: str
+    x_axis: str
+    y_axis: str
+    revisions: tuple[str, ...]
+    panels: tuple[HistoryPanel, ...]
+
+
+Chart = DotChart | BarChart | ScatterChart | HistoryChart

@@ -7,7 +7,9 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
+from urllib.parse import quote, unquote
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -22,6 +24,8 @@ from icebench.bench.report.charts import (
     Chart,
     DotChart,
     DotPanel,
+    HistoryChart,
+    HistoryPanel,
     Point,
     ScatterChart,
 )
@@ -49,6 +53,9 @@ _INCHES_A_LETTER, _INCHES_A_BOLD_LETTER = 0.083, 0.088
 _LONGEST_LABEL = 30
 _LONGEST_SCATTER_LABEL, _LONGEST_NARROW_LABEL = 36, 17
 _SCATTER_HEIGHT, _INCHES_A_LABEL = 3.0, 0.17
+_HISTORY_HEIGHT, _INCHES_A_REVISION = 1.0, 0.75
+_HOVER = "hover: "
+"""What the id of a drawn group begins with whose rest is shown on hover, as in a URL."""
 _ONE_COLUMN = 4
 """Panels up to which one column is easier to read."""
 
@@ -79,6 +86,8 @@ def draw(chart: Chart, name: str) -> str:
                 figure = _bars(chart)
             case ScatterChart():
                 figure = _scatter(chart, WIDTH, _LONGEST_SCATTER_LABEL)
+            case HistoryChart():
+                figure = _history(chart)
         return _svg(figure)
 
 
@@ -233,6 +242,53 @@ def _scatter(chart: ScatterChart, width: float, longest: int) -> Figure:
     return figure
 
 
+def _history(chart: HistoryChart) -> Figure:
+    left, right = 0.85, 0.3
+    count, total = len(chart.panels), len(chart.panels) * (_HISTORY_HEIGHT + _TITLE) + 1.5 * _FOOT + _LEGEND
+    figure = Figure(figsize=(WIDTH, total))
+    FigureCanvasSVG(figure)
+    axes: list[Axes] = []
+    for number, panel in enumerate(chart.panels):
+        bottom = total - _LEGEND - (number + 1) * (_HISTORY_HEIGHT + _TITLE)
+        box = (left / WIDTH, bottom / total, (WIDTH - left - right) / WIDTH, _HISTORY_HEIGHT / total)
+        axes.append(figure.add_axes(box, sharex=axes[0] if axes else None))
+        _history_panel(axes[-1], panel)
+        if number < count - 1:
+            axes[-1].tick_params(axis="x", labelbottom=False)
+    places = range(len(chart.revisions))
+    step = max(1, -(-len(places) // int((WIDTH - left - right) / _INCHES_A_REVISION)))
+    axes[0].set_xlim(-0.5, len(places) - 0.5)
+    axes[0].xaxis.set_major_locator(FixedLocator(list(places[::step])))
+    axes[-1].set_xticklabels(chart.revisions[::step], fontsize=8)
+    axes[-1].set_xlabel(chart.x_axis)
+    figure.text(0.0, 0.5, chart.y_axis, rotation=90, va="center", ha="left", color=MUTED)
+    level = Line2D([], [], color=series_colour(1), linewidth=2.2, label="level")
+    _legend(figure, [_series_key(0, "revision, with its 95 % interval"), level])
+    return figure
+
+
+def _history_panel(axis: Axes, panel: HistoryPanel) -> None:
+    axis.set_title(panel.title, loc="left", fontsize=9, fontweight="bold", color=INK, pad=4)
+    axis.grid(visible=True, axis="y", color=GRID, linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    for level in panel.levels:
+        ends = [level.first - 0.5, level.last + 0.5]
+        axis.plot(ends, [level.value] * 2, color=series_colour(1), linewidth=2.2, solid_capstyle="butt", zorder=2)
+        where = (ends[0], level.value)
+        axis.annotate(level.note, where, xytext=(2, 3), textcoords="offset points", fontsize=8, color=MUTED)
+    for point in panel.points:
+        colour = series_colour(0)
+        if point.low is not None and point.high is not None:
+            axis.vlines(point.place, point.low, point.high, color=colour, linewidth=1.2, zorder=3)
+        axis.plot([point.place], [point.value], marker(0), color=colour, markersize=4, markeredgewidth=0, zorder=4)
+        # What shows a text is larger than the point, and is not seen.
+        (reach,) = axis.plot([point.place], [point.value], "o", color=colour, markersize=14, alpha=0.0, zorder=5)
+        reach.set_gid(f"{_HOVER}{quote(point.text)}")
+
+
 @dataclass(frozen=True)
 class _Panels:
     """Axes in reading order; `last` are those at the foot of a column."""
@@ -359,6 +415,7 @@ def _svg(figure: Figure) -> str:
         r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', text
     )
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(rf'<g id="{_HOVER}([^"]*)">', lambda it: f"<g><title>{escape(unquote(it[1]))}</title>", text)
     # Only clip paths and markers are referred to; the ids of groups would be in the page once for every drawing.
     text = re.sub(r'<g id="[^"]*"', "<g", text)
     text = re.sub(r"'DejaVu Sans'(, [^;\"]*)?", "var(--sans)", text)

@@ -10,12 +10,15 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from icebench.bench.gate.decisions.history import TIME, Change, Entry, Series
+from icebench.bench.report.history_page import shown_confidence, shown_ratio
 from icebench.bench.report.quantities import count, digits, times
 
 _BLOCKS = "\N{LOWER ONE EIGHTH BLOCK}▂▃▄▅▆▇\N{FULL BLOCK}"
 
 
-def print_history(out: Console, entries: Sequence[Entry], series: Sequence[Series], *, long: bool) -> None:
+def print_history(
+    out: Console, entries: Sequence[Entry], series: Sequence[Series], *, long: bool, revisions: bool = False
+) -> None:
     """Sparklines of processor time, then the change points by revision.
 
     Args:
@@ -23,6 +26,7 @@ def print_history(out: Console, entries: Sequence[Entry], series: Sequence[Serie
         entries: All, oldest first.
         series: Of these entries.
         long: Also each counter that changed, and what could not be run, which are counted otherwise.
+        revisions: Also each revision with its ratios.
     """
     first, last = entries[0], entries[-1]
     made = {entry.pairs for entry in entries}
@@ -38,7 +42,11 @@ def print_history(out: Console, entries: Sequence[Entry], series: Sequence[Serie
             ends = (times(math.exp(each.values[0])), times(math.exp(each.values[-1])))
             grid.add_row(each.case, sparkline(each.values), *ends, str(len(each.values)))
     out.print(grid)
+    if revisions:
+        _print_revisions(out, entries, [each.case for each in series if each.quantity == TIME])
     found = sorted(((change, each) for each in series for change in each.changes), key=lambda it: it[0].at.number)
+    if revisions and found:
+        out.print("\nChanges:", style="bold")
     for _, group in groupby(found, lambda it: it[0].at.revision):
         _print_changes(out, list(group), long=long)
     _print_errors(out, entries, long=long)
@@ -52,16 +60,29 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_BLOCKS[round((value - low) / (high - low) * (len(_BLOCKS) - 1))] for value in values)
 
 
+def _print_revisions(out: Console, entries: Sequence[Entry], names: Sequence[str]) -> None:
+    """Oldest first, as in the sparklines."""
+    longest = max(map(len, names), default=0)
+    for entry in entries:
+        _print_revision(out, entry)
+        for name in names:
+            if (case := entry.cases.get(name)) is not None:
+                out.print(f"  {name:{longest}}  {shown_ratio(case)}", markup=False, soft_wrap=True)
+
+
+def _print_revision(out: Console, entry: Entry) -> None:
+    out.print(f"\n{entry.revision[:9]} {entry.date[:16]} {entry.subject}", style="bold", markup=False, soft_wrap=True)
+
+
 def _print_changes(out: Console, changes: Sequence[tuple[Change, Series]], *, long: bool) -> None:
     """Those of one revision."""
-    at = changes[0][0].at
-    out.print(f"\n{at.revision[:9]} {at.date[:16]} {at.subject}", style="bold", markup=False, soft_wrap=True)
+    _print_revision(out, changes[0][0].at)
     counted = [change for change, each in changes if each.quantity != TIME]
     for change, each in changes if long else [it for it in changes if it[1].quantity == TIME]:
         is_time = each.quantity == TIME
         before, now = map(times if is_time else digits, (change.before, change.now))
         line = f"  {each.case}: {each.quantity} {before} -> {now} ({change.size})"
-        line += f", confidence {_percent(change.confidence)}" if is_time else ""
+        line += f", confidence {shown_confidence(change.confidence)}" if is_time else ""
         out.print(f"{line}, since {change.after.revision[:9]}", markup=False, soft_wrap=True)
     if counted and not long:
         more = sum(change.now > change.before for change in counted)
@@ -86,7 +107,3 @@ def _print_errors(out: Console, entries: Sequence[Entry], *, long: bool) -> None
     )
     for entry, name, error in errors if long else ():
         out.print(f"  {entry.revision[:9]} {name}: {error}", markup=False, soft_wrap=True)
-
-
-def _percent(confidence: float) -> str:
-    return "over 99.9 %" if confidence > 0.999 else f"{math.floor(1000 * confidence) / 10:g} %"

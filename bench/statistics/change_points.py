@@ -1,8 +1,9 @@
-"""Where a series of ratios changed its level, found by ruptures: PELT with absolute deviations.
+"""Where a series of ratios changed its level, by ruptures: PELT with a bounded quadratic loss, weighted by errors.
 
-Of the segmentations that cost least, the one with the fewest changes that a penalty of `PENALTY` ln(n) noises each
-allows. The noise is that of neighbours, which steps do not inflate; absolute deviations, as a stalled measurement is no
-change. docs/design/gate.md has how often steps are found and false alarms given, and what Apache Otava did.
+A value costs the square of its distance from the level of its segment, in standard errors of its own, but at most that
+of `_REACH` errors, so that a stalled measurement is no change (Fearnhead and Rigaill, Changepoint Detection in the
+Presence of Outliers, JASA 2019). Each change costs `PENALTY` ln(n). Errors are as large as neighbours differ, if that
+is more than they say. docs/design/gate.md has how often steps are found and false alarms given.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 import ruptures
+from ruptures.base import BaseCost
 from scipy.stats import t
 
 from icebench.bench.statistics.claims import Floats
@@ -21,9 +23,14 @@ from icebench.bench.statistics.claims import Floats
 PENALTY = 3.0
 LEAST = math.log(1.03)
 """Smaller changes are not reported."""
+_LEAST_CONFIDENCE = 0.5
+_REACH = 3.0
+_LEVELS = np.linspace(-1.5, 1.5, 13)
+"""Where levels are looked for around each value, in its errors: the mean of values that are further apart is none."""
 _SHORTEST = 2
 _FEWEST = 6
-_LEAST_NOISE = 1e-4
+_LEAST_NOISE = 0.005
+"""Less would make outliers of values that differ by less than what is reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +39,10 @@ class ChangePoint:
 
     Args:
         index: Of the first value with the new level.
-        before: The median ratio of the segment before.
-        now: The median ratio of the segment that starts here.
-        confidence: That the levels differ: Student's t of both segments with the noise of all segments, corrected for
-            as many places as a change could be at.
+        before: The ratio of the segment before: the weighted mean of its logarithms without outliers.
+        now: The ratio of the segment that starts here.
+        confidence: That the levels differ, by their errors, and by Student's t with the noise of all segments where
+            errors are unknown; corrected for as many places as a change could be at.
     """
 
     index: int
@@ -44,38 +51,102 @@ class ChangePoint:
     confidence: float
 
 
-def change_points(logs: Sequence[float]) -> list[ChangePoint]:
-    """The changes of a series of natural logarithms of ratios, in order; none in a series of fewer than six."""
+class _BoundedLoss(BaseCost):  # type: ignore[misc]
+    """The loss of a segment at the best of the levels around the values of the whole series."""
+
+    model = "bounded"
+    min_size = _SHORTEST
+
+    def __init__(self, errors: Floats) -> None:
+        self._errors = errors
+
+    def fit(self, signal: Floats) -> _BoundedLoss:
+        self.signal = signal
+        values = signal.reshape(-1, 1)
+        self._levels = (values + np.outer(self._errors, _LEVELS)).ravel()
+        losses = np.minimum(((values - self._levels) / self._errors[:, None]) ** 2, _REACH**2)
+        self._sums = np.vstack([np.zeros(self._levels.size), np.cumsum(losses, axis=0)])
+        return self
+
+    def error(self, start: int, end: int) -> float:
+        return float((self._sums[end] - self._sums[start]).min())
+
+    def best_level(self) -> float:
+        """Of the whole series."""
+        return float(self._levels[int(np.argmin(self._sums[-1]))])
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Values around one level, which has the weight of those that are no outliers."""
+
+    values: Floats
+    errors: Floats
+    level: float
+    weight: float
+
+    @property
+    def loss(self) -> float:
+        return float(np.minimum(((self.values - self.level) / self.errors) ** 2, _REACH**2).sum())
+
+
+def change_points(logs: Sequence[float], errors: Sequence[float] | None = None) -> list[ChangePoint]:
+    """The changes of a series of natural logarithms of ratios, in order; none in a series of fewer than six.
+
+    Args:
+        logs: The series.
+        errors: The standard error of each value; None if they are alike and unknown.
+    """
     values = np.asarray(logs, np.float64)
     if values.size < _FEWEST:
         return []
-    noise = max(1.4826 * float(np.median(np.abs(np.diff(values)))) / math.sqrt(2), _LEAST_NOISE)
-    search = ruptures.Pelt(model="l1", min_size=_SHORTEST, jump=1).fit(values / noise)
-    ends = [0, *_joined(values, search.predict(pen=PENALTY * math.log(values.size)))]
-    parts = [values[start:stop] for start, stop in pairwise(ends)]
-    found = []
-    for index, (left, right) in zip(ends[1:], pairwise(parts), strict=False):
-        before, now = (math.exp(float(np.median(part))) for part in (left, right))
-        found.append(ChangePoint(index=index, before=before, now=now, confidence=_confidence(parts, left, right)))
-    return found
+    noise = _noise(values, errors)
+    search = ruptures.Pelt(custom_cost=_BoundedLoss(noise), min_size=_SHORTEST, jump=1).fit(values)
+    parts = _joined(values, noise, search.predict(pen=PENALTY * math.log(values.size)), known=errors is not None)
+    return [
+        ChangePoint(
+            index=sum(part.values.size for part in parts[: number + 1]),
+            before=math.exp(left.level),
+            now=math.exp(right.level),
+            confidence=_confidence(parts, left, right, known=errors is not None),
+        )
+        for number, (left, right) in enumerate(pairwise(parts))
+    ]
 
 
-def _joined(values: Floats, ends: list[int]) -> list[int]:
-    """The ends of the segments, those joined whose medians are too near each other."""
-    while len(ends) > 1:
-        levels = [float(np.median(values[start:stop])) for start, stop in pairwise([0, *ends])]
-        steps = [abs(now - before) for before, now in pairwise(levels)]
-        least = int(np.argmin(steps))
-        if steps[least] >= LEAST:
-            break
-        ends = ends[:least] + ends[least + 1 :]
-    return ends
+def _noise(values: Floats, errors: Sequence[float] | None) -> Floats:
+    """The errors, all as many times larger as neighbours differ more: by the median, which steps do not move."""
+    given = np.ones(values.size) if errors is None else np.maximum(np.asarray(errors, np.float64), _LEAST_NOISE)
+    apart = np.abs(np.diff(values)) / np.hypot(given[1:], given[:-1])
+    seen = 1.4826 * float(np.median(apart))
+    return np.maximum(given * (seen if errors is None else max(seen, 1.0)), _LEAST_NOISE)
 
 
-def _confidence(parts: Sequence[Floats], left: Floats, right: Floats) -> float:
-    count = sum(part.size for part in parts)
+def _segment(values: Floats, errors: Floats) -> _Segment:
+    near = np.abs(values - _BoundedLoss(errors).fit(values).best_level()) <= _REACH * errors
+    weights = near / errors**2
+    return _Segment(values, errors, float(weights @ values / weights.sum()), float(weights.sum()))
+
+
+def _joined(values: Floats, errors: Floats, ends: Sequence[int], *, known: bool) -> list[_Segment]:
+    """The segments, those joined whose levels are too near each other, or as likely as not the same."""
+    bounds = [0, *ends]
+    while True:
+        parts = [_segment(values[start:stop], errors[start:stop]) for start, stop in pairwise(bounds)]
+        steps = [abs(right.level - left.level) for left, right in pairwise(parts)]
+        confidences = [_confidence(parts, left, right, known=known) for left, right in pairwise(parts)]
+        if steps and min(steps) < LEAST:
+            del bounds[int(np.argmin(steps)) + 1]
+        elif confidences and min(confidences) < _LEAST_CONFIDENCE:
+            del bounds[int(np.argmin(confidences)) + 1]
+        else:
+            return parts
+
+
+def _confidence(parts: Sequence[_Segment], left: _Segment, right: _Segment, *, known: bool) -> float:
+    count = sum(part.values.size for part in parts)
     freedom = count - len(parts)
-    spread = math.sqrt(sum(float(np.sum((part - part.mean()) ** 2)) for part in parts) / freedom)
-    error = max(spread, _LEAST_NOISE) * math.sqrt(1 / left.size + 1 / right.size)
-    chance = 2 * float(t.sf(abs(float(right.mean() - left.mean())) / error, freedom))
+    spread = max(1.0, math.sqrt(sum(part.loss for part in parts) / freedom))
+    error = spread * math.sqrt(1 / left.weight + 1 / right.weight)
+    chance = 2 * float(t.sf(abs(right.level - left.level) / error, math.inf if known else freedom))
     return 1 - min(1.0, count * chance)

@@ -6,11 +6,21 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from scipy.stats import t
+
 from icebench.bench.gate.decisions.counter_kinds import Kind, kind_of
+from icebench.bench.gate.decisions.time_verdict import lower_bound, upper_bound
 from icebench.bench.statistics.change_points import change_points
+from icebench.bench.statistics.claims import hodges_lehmann
 
 TIME = "processor time"
 """The quantity of series of ratios; all others are counters."""
+_LEVEL = 0.025
+_FEWEST = 6
+"""Samples that have an interval of 95 %."""
+_PRIOR = 6
+"""Degrees of freedom of the deviation that is typical of a case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +38,25 @@ class Measured:
     samples: tuple[float, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
+
+    @property
+    def log(self) -> float:
+        """The natural logarithm of the ratio: Hodges and Lehmann's estimate, which varies less than the median.
+
+        Raises:
+            ValueError: It could not be run.
+        """
+        if self.ratio is None:
+            raise ValueError("no ratio")
+        return hodges_lehmann(np.log(self.samples)) if self.samples else math.log(self.ratio)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of the ratio, 95 % by the signed-rank test; None for fewer than six samples."""
+        if len(self.samples) < _FEWEST:
+            return None
+        logs = np.log(self.samples)
+        return math.exp(lower_bound(logs, _LEVEL)), math.exp(upper_bound(logs, _LEVEL))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +93,7 @@ class Change:
     Args:
         after: The last revision before it.
         at: The first revision with it.
-        before: The value before: of ratios the median.
+        before: The value before: of ratios the level.
         now: The value from there on.
         confidence: That there is a change at all, from 0 to 1; 1 for counters, which are exact.
     """
@@ -114,9 +143,8 @@ def series_of(entries: Sequence[Entry]) -> list[Series]:
 
 def _series(name: str, ordered: Sequence[Entry]) -> Iterator[Series]:
     ran = [entry for entry in ordered if name in entry.cases and not entry.cases[name].error]
-    timed = [(entry, math.log(ratio)) for entry in ran if (ratio := entry.cases[name].ratio) is not None]
-    if timed:
-        yield _times(name, [entry for entry, _ in timed], [log for _, log in timed])
+    if timed := [entry for entry in ran if entry.cases[name].ratio is not None]:
+        yield _times(name, timed)
     known = {entry.revision: {c for case in entry.cases.values() for c in case.counters} for entry in ran}
     for counter in sorted({c for entry in ran for c in entry.cases[name].counters}):
         if kind_of(counter) is Kind.AVOIDED:
@@ -132,7 +160,8 @@ def _series(name: str, ordered: Sequence[Entry]) -> Iterator[Series]:
             yield Series(case=name, quantity=counter, entries=have, values=values, changes=changes)
 
 
-def _times(name: str, entries: Sequence[Entry], logs: Sequence[float]) -> Series:
+def _times(name: str, entries: Sequence[Entry]) -> Series:
+    logs = [entry.cases[name].log for entry in entries]
     changes = [
         Change(
             after=entries[found.index - 1],
@@ -141,6 +170,36 @@ def _times(name: str, entries: Sequence[Entry], logs: Sequence[float]) -> Series
             now=found.now,
             confidence=found.confidence,
         )
-        for found in change_points(logs)
+        for found in change_points(logs, _errors([entry.cases[name] for entry in entries]))
     ]
     return Series(case=name, quantity=TIME, entries=entries, values=logs, changes=changes)
+
+
+def _errors(measured: Sequence[Measured]) -> list[float] | None:
+    """The standard error of the logarithm of each ratio, by its interval; None if no ratio has one.
+
+    Six pairs may agree by chance, and are measured no further then. So each deviation is averaged with what is typical
+    of the case, which those without an interval have.
+    """
+    deviations = [_deviation(each) for each in measured]
+    known = [deviation for deviation in deviations if deviation is not None]
+    if not known:
+        return None
+    typical = float(np.median(known))
+    return [
+        _moderated(deviation, len(each.samples), typical) for each, deviation in zip(measured, deviations, strict=True)
+    ]
+
+
+def _moderated(deviation: float | None, count: int, typical: float) -> float:
+    freedom, own = (0, 0.0) if deviation is None else (count - 1, deviation)
+    return math.sqrt((freedom * own**2 + _PRIOR * typical**2) / (freedom + _PRIOR) / max(count, 1))
+
+
+def _deviation(measured: Measured) -> float | None:
+    """Of the logarithm of the ratio of a pair."""
+    if measured.interval is None:
+        return None
+    low, high = map(math.log, measured.interval)
+    count = len(measured.samples)
+    return (high - low) / 2 / float(t.ppf(1 - _LEVEL, count - 1)) * math.sqrt(count)

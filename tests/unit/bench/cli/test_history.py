@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 from io import StringIO
 from pathlib import Path
@@ -14,11 +16,13 @@ from icebench.bench.cli import history as commands
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.failures import run_guarded
 from icebench.bench.cli.history import cases_digest, history
-from icebench.bench.cli.history_store import read_history
+from icebench.bench.cli.history_store import read_history, record_revision
 from icebench.bench.cli.places import Places
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.gate.decisions.history import Entry, Measured
 from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable, commit_of
+from tests.simulated_history import RECORDED, planted
+from tests.simulated_history import recorded as kept_revisions
 
 CASE = "open/many"
 RESULTS = Path("results/asv/results")
@@ -157,6 +161,40 @@ def test_the_history_says_where_it_changed(root: Path, sides: dict[str, Any]) ->
     )
     assert "processor time 1.00x -> 0.50x (-50.0%)" in text
     assert f"since {commit_of('HEAD~5', root)[:9]}" in text
+
+
+def test_a_step_planted_in_a_copy_of_the_files_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(RECORDED, RESULTS)
+    case, place, known = "scan/large/decimals", 3, kept_revisions()
+    for one in planted(known, case, place, 1.1):
+        record_revision(RESULTS, one)
+    code, text = invoked("--case", case)
+    assert code == 0
+    at = known[place]
+    step = text[text.index(f"{at.revision[:9]} {at.date[:16]} {at.subject}") :].splitlines()[1]
+    said = rf"  {case}: processor time 1.00x -> 1.08x \(\+8.\d%\), confidence .*, since {known[place - 1].revision[:9]}"
+    assert re.fullmatch(said, step), step
+
+
+def test_revisions_are_listed_by_date_and_subject_on_demand(root: Path, sides: dict[str, Any]) -> None:
+    assert recorded("HEAD~2..HEAD", "--reference", "HEAD~1")[0] == 0
+    one, two = (commit_of(name, root)[:9] for name in ("HEAD~1", "HEAD"))
+    assert "change 7" not in invoked()[1]
+    code, text = invoked("--revisions")
+    assert code == 0
+    assert f"\n{one} 2025-12-31T22:06 change 6\n  {CASE}  1.00x [1.00, 1.00]\n" in text
+    assert f"\n{two} 2025-12-31T22:07 change 7\n  {CASE}  1.00x [1.00, 1.00]\n" in text
+    assert "Changes:" not in text
+
+
+def test_the_page_has_charts_and_subjects(root: Path, sides: dict[str, Any]) -> None:
+    assert recorded("HEAD~2..HEAD", "--reference", "HEAD~1")[0] == 0
+    code, text = invoked("--html", "history.html")
+    assert (code, text) == (0, "history.html\n")
+    page = (root / "history.html").read_text(encoding="utf-8")
+    assert page.count("change 7") >= 2, "on hover and in the table"
+    assert f"processor time / that of {commit_of('HEAD~1', root)[:9]}" in page
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,54 @@ def test_a_single_stall_changes_nothing_and_a_pair_of_values_can() -> None:
     points = change_points([*quiet, 0.5, 0.51])
     assert [point.index for point in points] == [20]
     assert points[0].now / points[0].before == pytest.approx(math.exp(0.505), rel=0.01)
+    assert change_points([*quiet, 0.5, 0.9]) == [], "two stalls, of which neither confirms the other"
 
 
-def test_differences_that_nobody_would_act_on_are_not_told() -> None:
+def test_each_of_several_steps_is_where_it_is() -> None:
+    random = np.random.default_rng(5)
+    values = random.normal(0, 0.004, 30)
+    values[8:] += 0.1
+    values[15:] -= 0.05
+    values[21:] += 0.2
+    points = change_points(list(values), [0.005] * 30)
+    assert [point.index for point in points] == [8, 15, 21]
+    assert [math.log(point.now / point.before) for point in points] == pytest.approx([0.1, -0.05, 0.2], abs=0.01)
+
+
+def test_values_count_by_their_errors() -> None:
+    exact, loose = 0.005, 0.05
+    before, step = [0.001, -0.001] * 5, [0.05, 0.052, 0.048]
+    (point,) = change_points([*before, *step], [exact] * 13)
+    assert point.index == 10
+    assert point.now / point.before == pytest.approx(math.exp(0.05), rel=0.005)
+    assert point.confidence > 0.999
+    assert change_points([*before, *step], [exact] * 10 + [loose] * 3) == []
+    (point,) = change_points([*before, *step, 0.12, 0.051], [exact] * 13 + [loose, exact])
+    assert point.now / point.before == pytest.approx(math.exp(0.05), rel=0.005), "the loose one moves no level"
+
+
+def test_errors_that_neighbours_belie_are_too_small() -> None:
+    random = np.random.default_rng(3)
+    for error in (0.0, 0.005):
+        assert not any(change_points(list(random.normal(0, 0.04, LENGTH)), [error] * LENGTH) for _ in range(10))
+
+
+def test_an_outlier_beside_a_step_moves_neither_level() -> None:
+    values = [0.0, 0.002, -0.002, 0.001, 0.0, 0.3, 0.1, 0.102, 0.098, 0.1, 0.101]
+    (point,) = change_points(values, [0.005] * len(values))
+    assert [point.before, point.now] == pytest.approx([1.0, math.exp(0.1)], abs=0.002)
+
+
+def test_a_change_that_is_likelier_chance_is_not_reported() -> None:
+    """What `scan/large/decimals` took of its first reference, two pairs of processes each; the large step is real."""
+    logs = [-0.254, -0.124, -0.147, -0.214, -0.27, -0.317, -0.283, -0.246, -0.228, -0.243, -0.218, -0.229, -0.204]
+    logs += [-0.329, -0.319, -0.312, -0.287, 0.305, -0.016, 0.034, 0.01, -0.011, -0.09]
+    (point,) = change_points(logs)
+    assert point.index == 17
+    assert point.confidence > 0.999
+
+
+def test_differences_that_nobody_would_act_on_are_not_reported() -> None:
     assert change_points([0.0] * 10 + [0.02] * 10) == []
     assert len(change_points([0.0] * 10 + [0.04] * 10)) == 1
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from icebench.bench.gate.decisions.counter_kinds import Kind, kind_of
 from icebench.bench.gate.decisions.history import TIME, Entry, Measured, Series, by_reference, series_of
+from tests.simulated_history import NOISES, rates, rates_of_copies, recorded
 
 CASE = "scan/a"
 
@@ -73,3 +75,79 @@ def test_ratios_to_different_references_are_not_joined() -> None:
     found = by_reference([new, again, middle, old])
     assert list(found.items()) == [("f" * 40, [old, middle, again]), ("e" * 40, [new])]
     assert list(by_reference([entry(4), new])) == ["e" * 40, "f" * 40]
+
+
+def test_steps_planted_into_the_noise_that_was_recorded_are_found() -> None:
+    """`python -m tests.simulated_history` has the rates; these are few, to see that they are still such."""
+    for step, least in ((0.05, 35), (0.1, 39)):
+        found = rates(8, NOISES["as recorded"], step)
+        assert found.series == 40
+        assert found.found >= least
+        assert found.others <= 4
+    assert rates(8, NOISES["as recorded"], 0.0).others <= 1
+
+
+def test_a_step_planted_into_a_copy_of_the_recorded_history_is_found() -> None:
+    for seeds, series in (((), 18), ((1, 2), 36)):
+        large, small = (rates_of_copies(step, seeds) for step in (0.1, 0.05))
+        assert large.series == small.series == series
+        assert large.found >= series - len(seeds)
+        assert small.found >= 0.4 * series
+
+
+def changed_at(entries: list[Entry]) -> dict[tuple[str, str], set[str]]:
+    return {(s.case, s.quantity): {c.at.revision for c in s.changes} for s in series_of(entries) if s.quantity != TIME}
+
+
+@pytest.mark.parametrize("place", [1, 3, 6])
+def test_a_step_of_one_planted_into_each_recorded_counter_is_found_where_it_is(place: int) -> None:
+    entries = recorded()
+    stepped = [*entries[:place], *map(_with_one_more, entries[place:])]
+    before, after = changed_at(entries), changed_at(stepped)
+    at = entries[place].revision
+    followed = [
+        (name, counter)
+        for name, case in entries[-1].cases.items()
+        for counter in case.counters
+        if kind_of(counter) is not Kind.AVOIDED
+    ]
+    assert len(followed) > 50
+    for key in followed:
+        unplanted = before.get(key, set())
+        assert after[key] - {at} == unplanted - {at}
+        assert at in after[key] or at in unplanted, "one more may be what made up for one less"
+
+
+def _with_one_more(entry: Entry) -> Entry:
+    cases = {
+        name: replace(case, counters={counter: value + 1 for counter, value in case.counters.items()})
+        for name, case in entry.cases.items()
+    }
+    return replace(entry, cases=cases)
+
+
+def test_a_ratio_is_estimated_by_all_pairs_and_has_the_interval_of_their_ranks() -> None:
+    pairs = (0.9, 1.0, 1.1, 1.2, 1.3, 8.0)
+    case = Measured(ratio=1.15, samples=pairs)
+    assert math.exp(case.log) == pytest.approx(math.sqrt(1.1 * 1.2), rel=0.02)
+    assert case.interval == pytest.approx((0.9, 8.0)), "six pairs: from the least to the greatest"
+    assert Measured(ratio=1.15, samples=pairs[:5]).interval is None
+    assert Measured(ratio=1.15).log == math.log(1.15)
+
+
+def test_a_revision_that_is_known_badly_makes_no_step() -> None:
+    def pairs(log: float, spread: float) -> Measured:
+        logs = [log + spread * offset for offset in (-1.3, -0.6, -0.2, 0.2, 0.6, 1.3)]
+        return Measured(ratio=math.exp(log), samples=tuple(map(math.exp, logs)))
+
+    def history(spread: float) -> list[Entry]:
+        logs = [0.0, 0.004, -0.004, 0.002, -0.002, 0.001, 0.06, 0.055]
+        return [
+            replace(entry(n), cases={CASE: pairs(log, spread if log > 0.05 else 0.01)}) for n, log in enumerate(logs)
+        ]
+
+    exact, loose = (only(TIME, history(spread)) for spread in (0.01, 0.3))
+    assert exact is not None
+    assert loose is not None
+    assert [change.at.subject for change in exact.changes] == ["change 6"]
+    assert not loose.changes

@@ -1,0 +1,211 @@
+"""How often `icebench history` finds a planted step of processor time, and how often it finds one that is not there.
+
+    python -m tests.simulated_history [--histories N]
+
+Histories are made of the pairs of processes that were recorded, by the function that the command calls: of new
+revisions, each with the noise of a recorded one, and of the recorded ones as they are. A step is found if a change is
+reported within one revision of it. Ends with 1 where more than `FALSE_ALARMS` of the series without a step have one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from icebench.bench.cli.history_store import read_history
+from icebench.bench.gate.decisions.history import TIME, Entry, Measured, by_reference, series_of
+from icebench.bench.statistics.claims import Floats
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDED = ROOT / "results" / "asv" / "results"
+FALSE_ALARMS = 0.05
+STEPS = (0.05, 0.10)
+_NEAR = 1
+_FEWEST = 2
+"""Revisions on each side of a step: with one alone it might be a stall."""
+_PAIRS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """What disturbs the ratio of a revision besides the noise of its pairs.
+
+    Args:
+        between: The deviation of its logarithm from revision to revision, which all pairs of a revision share.
+        stalled: The share of revisions that are off by 15 % in all pairs.
+    """
+
+    between: float = 0.0
+    stalled: float = 0.0
+
+
+NOISES = {
+    "as recorded": Noise(),
+    "and 1 % between revisions": Noise(between=0.01),
+    "and one revision of twenty off by 15 %": Noise(stalled=0.05),
+}
+
+
+@dataclass
+class Rates:
+    """Of series of processor time with a planted step, or without one."""
+
+    series: int = 0
+    found: int = 0
+    others: int = 0
+
+    def add(self, changes: Sequence[int], place: int | None) -> None:
+        """Count the changes of a series, by the positions of their first revisions."""
+        near = place is not None and any(abs(change - place) <= _NEAR for change in changes)
+        self.series += 1
+        self.found += near
+        self.others += len(changes) - near if place is not None else bool(changes)
+
+
+def recorded() -> list[Entry]:
+    """The revisions of the newest reference, whose pairs are kept."""
+    return list(by_reference(read_history(RECORDED)).values())[-1]
+
+
+def residuals(entries: Sequence[Entry]) -> dict[str, list[Floats]]:
+    """Of each case, by revision: the logarithms of the ratios of its pairs, less that of the revision's."""
+    found: dict[str, list[Floats]] = {}
+    for entry in entries:
+        for name, case in entry.cases.items():
+            if len(case.samples) >= _PAIRS:
+                found.setdefault(name, []).append(np.log(case.samples) - case.log)
+    return found
+
+
+def made(random: np.random.Generator, noises: Mapping[str, Sequence[Floats]], noise: Noise, length: int) -> list[Entry]:
+    """A history without a step: each revision has as many pairs as a recorded one, drawn from its own."""
+    return [
+        _entry(number, {name: _measured(random, own, noise) for name, own in noises.items()})
+        for number in range(length)
+    ]
+
+
+def _measured(random: np.random.Generator, noises: Sequence[Floats], noise: Noise) -> Measured:
+    own = noises[int(random.integers(len(noises)))]
+    shared = random.normal(0, noise.between) + random.choice([-0.15, 0.15]) * (random.random() < noise.stalled)
+    logs = random.choice(own, own.size) + shared
+    return Measured(ratio=math.exp(float(np.median(logs))), samples=tuple(np.exp(logs).tolist()))
+
+
+def _entry(number: int, cases: Mapping[str, Measured]) -> Entry:
+    return Entry(
+        revision=f"{number:040x}",
+        number=number,
+        date="2026-01-01T00:00:00+00:00",
+        subject=f"change {number}",
+        reference="f" * 40,
+        pairs=15,
+        cases=cases,
+    )
+
+
+def planted(entries: Sequence[Entry], case: str, place: int, factor: float) -> list[Entry]:
+    """The history in which a case takes so many times as long from a place among its revisions on."""
+    changed = []
+    for entry in entries:
+        own = entry.cases.get(case)
+        if own is None or own.ratio is None:
+            changed.append(entry)
+            continue
+        place -= 1
+        if place < 0:
+            samples = tuple(sample * factor for sample in own.samples)
+            own = replace(own, ratio=own.ratio * factor, samples=samples)
+        changed.append(replace(entry, cases={**entry.cases, case: own}))
+    return changed
+
+
+def changes_of(entries: Sequence[Entry]) -> dict[str, list[int]]:
+    """The positions of the first revisions with another level of processor time, by case."""
+    return {
+        series.case: [series.entries.index(change.at) for change in series.changes]
+        for series in series_of(entries)
+        if series.quantity == TIME
+    }
+
+
+def rates(histories: int, noise: Noise, step: float, *, length: int = 40, seed: int = 1) -> Rates:
+    """Of so many made histories, with a step in each case, up or down, at a random place; without one if it is 0."""
+    random = np.random.default_rng(seed)
+    noises = residuals(recorded())
+    found = Rates()
+    for _ in range(histories):
+        entries = made(random, noises, noise, length)
+        places = {name: int(random.integers(_FEWEST, length - _FEWEST + 1)) for name in noises}
+        for name, place in places.items():
+            entries = planted(entries, name, place, (1 + step) ** random.choice([-1, 1]))
+        for name, changes in changes_of(entries).items():
+            found.add(changes, places[name] if step else None)
+    return found
+
+
+def rates_of_copies(step: float, seeds: Sequence[int] = ()) -> Rates:
+    """Of copies of the recorded history, a step up or down at each place that is not near a change of its own.
+
+    Args:
+        step: As a share.
+        seeds: A copy for each, whose pairs are drawn from those of the revision; without any the history as it is.
+    """
+    entries = recorded()
+    known = changes_of(entries)
+    found = Rates()
+    for copy in [_redrawn(np.random.default_rng(seed), entries) for seed in seeds] or [entries]:
+        for name, own in known.items():
+            count = sum(name in entry.cases and not entry.cases[name].error for entry in copy)
+            for place in range(_FEWEST, count - _FEWEST + 1):
+                if any(abs(place - change) <= _NEAR for change in own):
+                    continue
+                for factor in (1 + step, 1 / (1 + step)):
+                    changes = changes_of(planted(copy, name, place, factor))[name]
+                    found.add([change for change in changes if change not in own], place)
+    return found
+
+
+def _redrawn(random: np.random.Generator, entries: Sequence[Entry]) -> list[Entry]:
+    def drawn(case: Measured) -> Measured:
+        samples = random.choice(case.samples, len(case.samples)).tolist() if case.samples else ()
+        return replace(case, ratio=float(np.median(samples)) if samples else case.ratio, samples=tuple(samples))
+
+    return [
+        replace(entry, cases={name: drawn(case) for name, case in sorted(entry.cases.items())}) for entry in entries
+    ]
+
+
+def lines(histories: int) -> Iterator[tuple[str, Rates | None, Sequence[Rates]]]:
+    """A line of the table: what it is of, the rates without a step, and those with one."""
+    for length in (10, 40):
+        for name, noise in NOISES.items():
+            steps = [rates(histories, noise, step, length=length) for step in (0.0, *STEPS)]
+            yield f"{length} revisions, {name}", steps[0], steps[1:]
+    for name, seeds in (("as they are", ()), ("pairs drawn again", range(histories))):
+        yield f"the {len(recorded())} recorded, {name}", None, [rates_of_copies(step, seeds) for step in STEPS]
+
+
+def main(arguments: Sequence[str]) -> int:
+    summary = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.simulated_history", description=summary)
+    parser.add_argument("--histories", type=int, default=100, metavar="N", help="of five cases, for each figure")
+    options = parser.parse_args(arguments)
+    worst = 0.0
+    for name, without, steps in lines(options.histories):
+        cells = ["" if without is None else f"{without.others / without.series:.3f}"]
+        cells += [f"{rates.found / rates.series:.3f}, {rates.others / rates.series:.3f}" for rates in steps]
+        sys.stdout.write(f"| {name} | {' | '.join(cells)} |\n")
+        sys.stdout.flush()
+        worst = max(worst, without.others / without.series if without else 0.0)
+    return int(worst > FALSE_ALARMS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
