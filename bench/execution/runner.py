@@ -18,6 +18,7 @@ from icebench.bench.execution.conditions import Conditions
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.recorder import Recorder
 from icebench.bench.execution.trial import Trial
+from icebench.bench.garbage import out_of_collection
 from icebench.bench.processes.process_tree import ProcessTree
 from icebench.bench.progress import Progress
 from icebench.bench.records.case import Case, Cost, Sample
@@ -176,10 +177,13 @@ class Runner:
                 continue
             random.shuffle(order)
             conditions = self.conditions()
-            for case in order:
-                if (cost := self._attempt(alive, case)) is not None:
-                    self.recorder.sample(case, Sample(process=self.process, round=ordinal, cost=cost))
-                    work.ran(case, cost, recorded=True)
+            # With the open tables of all trials, and what the rounds before left: to walk them before each run took
+            # longer than most runs.
+            with out_of_collection():
+                for case in order:
+                    if (cost := self._attempt(alive, case)) is not None:
+                        self.recorder.sample(case, Sample(process=self.process, round=ordinal, cost=cost))
+                        work.ran(case, cost, recorded=True)
             self.recorder.round(workload, self.process, ordinal, conditions.since())
             detail = f"round {ordinal + 1} of {total}, {len(order)} cases"
             self.progress(workload, detail, ordinal + 1, total, work.share(alive, ()))
@@ -203,11 +207,12 @@ class Runner:
                 self.progress(workload, detail, warm, len(runs), work.share(alive, waiting))
             shown = warm
             random.shuffle(waiting)
-            for case in waiting:
-                if (cost := self._attempt(alive, case)) is not None:
-                    runs[case].append(cost)
-                    work.ran(case, cost, recorded=False)
-                self.recorder.check()
+            with out_of_collection():
+                for case in waiting:
+                    if (cost := self._attempt(alive, case)) is not None:
+                        runs[case].append(cost)
+                        work.ran(case, cost, recorded=False)
+                    self.recorder.check()
             waiting = [case for case in waiting if case in alive and not self._is_warm(alive[case], runs[case])]
 
     def _is_over(self, case: Case, there: Collection[int]) -> bool:

@@ -33,7 +33,6 @@ from icebench.bench.execution.runner import ClockExecutor, Executor, Runner
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.experiment import Experiment, parse_values
-from icebench.bench.garbage import out_of_collection
 from icebench.bench.layouts.registry import ADDED as LAYOUTS
 from icebench.bench.progress import Progress, silent
 from icebench.bench.records.case import Case
@@ -271,9 +270,7 @@ class _Attempt:
                 trials: list[Trial] = []
                 for measurement in (each for each in measurements if each.case.workload == workload):
                     trials += _checked(measurement, bench, recorder)
-                # With the open tables of all trials: to walk them before each run took longer than most runs.
-                with out_of_collection():
-                    runner.run(workload, trials)
+                runner.run(workload, trials)
 
     def _truth(self, location: str) -> GroundTruth:
         return truth_at(location, self._access.reader(location))
