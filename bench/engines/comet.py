@@ -73,6 +73,8 @@ class Comet(IcebergJava):
     abilities = frozenset({Ability.SCAN, Ability.QUERY})
 
     def __init__(self, context: EngineContext) -> None:
+        # In a process of its own; otherwise the version is written amid the progress of a run.
+        os.environ.setdefault("COMET_LOG_LEVEL", "warn")
         super().__init__(context)
         self._seen: set[str] = set()
         self.version = f"{COMET.rpartition(':')[2]} (Iceberg {self.version})"
