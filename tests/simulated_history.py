@@ -4,7 +4,8 @@
 
 Histories are made of the pairs of processes that were recorded, by the function that the command calls: of new
 revisions, each with the noise of a recorded one, and of the recorded ones as they are. A step is found if a change is
-reported within one revision of it. Ends with 1 where more than `FALSE_ALARMS` of the series without a step have one.
+reported within one revision of it. Of series without a step there is the share with a change, and with one of more
+than each of `CONFIDENCES`. Ends with 1 where these are more than the confidences say.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,9 @@ from icebench.bench.statistics.claims import Floats
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "results" / "asv" / "results"
-FALSE_ALARMS = 0.05
+REVISIONS = ("47e50c24", "fe446914", "30757085", "34232fa7", "ca7306db", "4a981ee4", "71486120")
+"""Those whose noise is used: the reference and six beside it, of which all pairs are kept."""
+CONFIDENCES = (0.9, 0.95, 0.99)
 STEPS = (0.05, 0.10)
 _NEAR = 1
 _FEWEST = 2
@@ -48,6 +51,7 @@ class Noise:
 NOISES = {
     "as recorded": Noise(),
     "and 1 % between revisions": Noise(between=0.01),
+    "and 3 % between revisions": Noise(between=0.03),
     "and one revision of twenty off by 15 %": Noise(stalled=0.05),
 }
 
@@ -59,18 +63,31 @@ class Rates:
     series: int = 0
     found: int = 0
     others: int = 0
+    sure: dict[float, int] = field(default_factory=lambda: dict.fromkeys(CONFIDENCES, 0))
 
-    def add(self, changes: Sequence[int], place: int | None) -> None:
-        """Count the changes of a series, by the positions of their first revisions."""
+    def add(self, changes: Mapping[int, float], place: int | None) -> None:
+        """Count the changes of a series: the positions of their first revisions, and their confidences. `sure` counts
+        the series without a step that have a change of more than that confidence."""
         near = place is not None and any(abs(change - place) <= _NEAR for change in changes)
         self.series += 1
         self.found += near
         self.others += len(changes) - near if place is not None else bool(changes)
+        for level in self.sure:
+            self.sure[level] += place is None and any(confidence > level for confidence in changes.values())
+
+    @property
+    def is_honest(self) -> bool:
+        """Whether no more series without a step have a change than confidences say: two standard errors beyond."""
+        return all(
+            count / self.series <= (1 - level) + 2 * math.sqrt(level * (1 - level) / self.series)
+            for level, count in self.sure.items()
+        )
 
 
 def recorded() -> list[Entry]:
-    """The revisions of the newest reference, whose pairs are kept."""
-    return list(by_reference(read_history(RECORDED)).values())[-1]
+    """The `REVISIONS`, oldest first."""
+    found = [entry for entry in read_history(RECORDED) if entry.reference.startswith(REVISIONS[0])]
+    return [entry for entry in by_reference(found)[found[0].reference] if entry.revision.startswith(REVISIONS)]
 
 
 def residuals(entries: Sequence[Entry]) -> dict[str, list[Floats]]:
@@ -126,10 +143,10 @@ def planted(entries: Sequence[Entry], case: str, place: int, factor: float) -> l
     return changed
 
 
-def changes_of(entries: Sequence[Entry]) -> dict[str, list[int]]:
-    """The positions of the first revisions with another level of processor time, by case."""
+def changes_of(entries: Sequence[Entry]) -> dict[str, dict[int, float]]:
+    """The positions of the first revisions with another level of processor time, with their confidences, by case."""
     return {
-        series.case: [series.entries.index(change.at) for change in series.changes]
+        series.case: {series.entries.index(change.at): change.confidence for change in series.changes}
         for series in series_of(entries)
         if series.quantity == TIME
     }
@@ -168,7 +185,7 @@ def rates_of_copies(step: float, seeds: Sequence[int] = ()) -> Rates:
                     continue
                 for factor in (1 + step, 1 / (1 + step)):
                     changes = changes_of(planted(copy, name, place, factor))[name]
-                    found.add([change for change in changes if change not in own], place)
+                    found.add({change: sure for change, sure in changes.items() if change not in own}, place)
     return found
 
 
@@ -184,7 +201,7 @@ def _redrawn(random: np.random.Generator, entries: Sequence[Entry]) -> list[Entr
 
 def lines(histories: int) -> Iterator[tuple[str, Rates | None, Sequence[Rates]]]:
     """A line of the table: what it is of, the rates without a step, and those with one."""
-    for length in (10, 40):
+    for length in (7, 10, 40):
         for name, noise in NOISES.items():
             steps = [rates(histories, noise, step, length=length) for step in (0.0, *STEPS)]
             yield f"{length} revisions, {name}", steps[0], steps[1:]
@@ -197,14 +214,18 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulated_history", description=summary)
     parser.add_argument("--histories", type=int, default=100, metavar="N", help="of five cases, for each figure")
     options = parser.parse_args(arguments)
-    worst = 0.0
+    is_honest = True
     for name, without, steps in lines(options.histories):
-        cells = ["" if without is None else f"{without.others / without.series:.3f}"]
+        cells = [""] if without is None else [f"{without.others / without.series:.3f}", _sure(without)]
         cells += [f"{rates.found / rates.series:.3f}, {rates.others / rates.series:.3f}" for rates in steps]
         sys.stdout.write(f"| {name} | {' | '.join(cells)} |\n")
         sys.stdout.flush()
-        worst = max(worst, without.others / without.series if without else 0.0)
-    return int(worst > FALSE_ALARMS)
+        is_honest = is_honest and (without is None or without.is_honest)
+    return int(not is_honest)
+
+
+def _sure(rates: Rates) -> str:
+    return ", ".join(f"{count / rates.series:.3f} over {level:.0%}" for level, count in rates.sure.items())
 
 
 if __name__ == "__main__":

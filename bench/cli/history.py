@@ -6,6 +6,7 @@ import ast
 import hashlib
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unb
 from icebench.bench.gate.revisions.measure import measure
 from icebench.bench.gate.revisions.pairs import Pairs
 from icebench.bench.report.history_console import print_history
-from icebench.bench.report.history_page import Own, history_report
+from icebench.bench.report.history_page import ReferenceHistory, history_report
 
 CASES = (
     "scan/partitioned/metrics-filter",
@@ -72,13 +73,16 @@ def history(
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
     found = [
-        Own(entries=own, series=[each for each in series_of(own) if wanted.search(each.case)])
+        ReferenceHistory(entries=own, series=[each for each in series_of(own) if wanted.search(each.case)])
         for own in by_reference(entries).values()
     ]
     if html is not None:
+        if long or revisions:
+            raise click.UsageError("--html writes all revisions and counters: no --long, no --revisions")
         from icebench.bench.report.html import render  # local import: matplotlib takes a second
 
-        write_whole(html, render(history_report(found)))
+        command = shlex.join(["icebench", "history", *(f"--case={each}" for each in patterns), "--html", str(html)])
+        write_whole(html, render(history_report(found, command)))
         context.terminal.out.print(str(html), markup=False, soft_wrap=True)
         return ExitCode.PASS
     for number, each in enumerate(found):

@@ -69,7 +69,7 @@ class Ability(Enum):
     WRITE = "writing rows"
     CHANGE = "changing rows"
     QUERY = "answering queries"
-    CONCURRENT_QUERIES = "answering several queries at once"
+    CONCURRENT_QUERIES = "concurrent queries"
 
 
 class EngineMissing(Exception):
@@ -287,7 +287,7 @@ class Querying(Protocol):
 
 
 class QueryingConcurrently(Querying, Protocol):
-    """What an engine with `Ability.CONCURRENT_QUERIES` offers besides."""
+    """What an engine with `Ability.CONCURRENT_QUERIES` offers in addition."""
 
     def new_session(self, tables: Any) -> Any:  # noqa: ANN401 - its own
         """The tables of `open_tables` in a session of a further user: for `answer` in another thread, while others

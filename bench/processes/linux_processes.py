@@ -32,7 +32,8 @@ def restart_peak(pid: int | str = "self") -> int:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes that a process and its children started, and that still run.
+    """The processes that a process and its children started, and that still run. While one of them ends, Linux may
+    leave out others (proc_tid_children(5)).
 
     Raises:
         OSError: No such process, not Linux, or a Linux that does not name children.

@@ -29,28 +29,35 @@ class ProcessTree:
     def __init__(self, own_seconds: Callable[[], float] = time.process_time) -> None:
         self._own_seconds = own_seconds
         self._in_children = False
-        self._children: list[psutil.Process] = []
+        self._known: dict[int, psutil.Process] = {}
         self._cpu = 0.0
         self._resident: dict[int, int] | None = {}
 
     def start(self, *, in_children: bool) -> None:
         """Begin; what is timed follows at once."""
         self._in_children = in_children
-        self._children = _descendants() if in_children else []
-        self._resident = _restarted_peaks([psutil.Process().pid, *(child.pid for child in self._children)])
-        others = _cpu_of(self._children)
+        children = self._children() if in_children else []
+        self._resident = _restarted_peaks([psutil.Process().pid, *(child.pid for child in children)])
+        others = _cpu_of(children)
         self._cpu = others + _reaped() + self._own_seconds()
 
     def stop(self) -> tuple[float, int | None]:
         """Processor seconds since `start`, and how far resident memory rose above what it was then, at its peak; None
         where the system does not report it."""
         own = self._own_seconds() + _reaped()
-        children = _descendants() if self._in_children else []
+        children = self._children() if self._in_children else []
         seconds = max(0.0, own + _cpu_of(children) - self._cpu)
         if self._resident is None:
             return seconds, None
         peaks = {pid: peak for pid in (psutil.Process().pid, *(c.pid for c in children)) if (peak := _peak(pid))}
         return seconds, sum(max(0, peak - self._resident.get(pid, 0)) for pid, peak in peaks.items())
+
+    def _children(self) -> list[psutil.Process]:
+        """Those that are named now, and those that were before and still run: of one that is missing by chance (see
+        `descendants`), all that it ever did would be taken for a sample's."""
+        self._known = {pid: process for pid, process in self._known.items() if process.is_running()}
+        self._known |= {process.pid: process for process in _descendants()}
+        return list(self._known.values())
 
 
 def bytes_read(*, in_children: bool) -> int | None:

@@ -13,15 +13,15 @@ from icebench.bench.report.quantities import count, digits, times
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own:
+class ReferenceHistory:
     """What was measured beside one reference: revisions, oldest first, and their series."""
 
     entries: Sequence[Entry]
     series: Sequence[Series]
 
 
-def history_report(found: Sequence[Own]) -> Report:
-    """The page of the series of each reference; those of the newest first."""
+def history_report(found: Sequence[ReferenceHistory], command: str) -> Report:
+    """The page of the series of each reference, those of the newest first; `command` makes it again."""
     newest = found[-1].entries
     return Report(
         title="Processor time over revisions",
@@ -32,7 +32,7 @@ def history_report(found: Sequence[Own]) -> Report:
         sections=tuple(_section(own) for own in reversed(found)),
         facts=tuple(Fact(name, text) for name, text in sorted(newest[-1].environment.items())),
         facts_title="The newest revision's environment",
-        reproduce=("icebench history --html history.html",),
+        reproduce=(command,),
     )
 
 
@@ -49,7 +49,7 @@ def shown_ratio(case: Measured) -> str:
     return f"{times(math.exp(case.log))}{ends}"
 
 
-def _changes(own: Own) -> list[tuple[Change, Series]]:
+def _changes(own: ReferenceHistory) -> list[tuple[Change, Series]]:
     """Of processor time, the newest first."""
     found = [(change, each) for each in own.series if each.quantity == TIME for change in each.changes]
     return sorted(found, key=lambda it: -it[0].at.number)
@@ -67,7 +67,7 @@ def _named(entry: Entry) -> str:
     return f"{entry.revision[:9]} of {entry.date[:10]}, {entry.subject!r}"
 
 
-def _section(own: Own) -> Section:
+def _section(own: ReferenceHistory) -> Section:
     reference = own.entries[-1].reference[:9]
     timed = [each for each in own.series if each.quantity == TIME]
     charts = (_chart(own.entries, timed, reference),) if timed else ()

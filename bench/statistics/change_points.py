@@ -41,8 +41,9 @@ class ChangePoint:
         index: Of the first value with the new level.
         before: The ratio of the segment before: the weighted mean of its logarithms without outliers.
         now: The ratio of the segment that starts here.
-        confidence: That the levels differ, by their errors, and by Student's t with the noise of all segments where
-            errors are unknown; corrected for as many places as a change could be at.
+        confidence: That the levels differ, by their errors, and by Student's t where errors are unknown or neighbours
+            differ by more, as the noise is then that of the values; corrected for as many places as a change could be
+            at.
     """
 
     index: int
@@ -100,26 +101,28 @@ def change_points(logs: Sequence[float], errors: Sequence[float] | None = None) 
     values = np.asarray(logs, np.float64)
     if values.size < _FEWEST:
         return []
-    noise = _noise(values, errors)
+    noise, is_known = _noise(values, errors)
     search = ruptures.Pelt(custom_cost=_BoundedLoss(noise), min_size=_SHORTEST, jump=1).fit(values)
-    parts = _joined(values, noise, search.predict(pen=PENALTY * math.log(values.size)), known=errors is not None)
+    parts = _joined(values, noise, search.predict(pen=PENALTY * math.log(values.size)), known=is_known)
     return [
         ChangePoint(
             index=sum(part.values.size for part in parts[: number + 1]),
             before=math.exp(left.level),
             now=math.exp(right.level),
-            confidence=_confidence(parts, left, right, known=errors is not None),
+            confidence=_confidence(parts, left, right, known=is_known),
         )
         for number, (left, right) in enumerate(pairwise(parts))
     ]
 
 
-def _noise(values: Floats, errors: Sequence[float] | None) -> Floats:
-    """The errors, all as many times larger as neighbours differ more: by the median, which steps do not move."""
+def _noise(values: Floats, errors: Sequence[float] | None) -> tuple[Floats, bool]:
+    """The errors, all as many times larger as neighbours differ more: by the median, which steps do not move; and
+    whether they are as they were given."""
     given = np.ones(values.size) if errors is None else np.maximum(np.asarray(errors, np.float64), _LEAST_NOISE)
     apart = np.abs(np.diff(values)) / np.hypot(given[1:], given[:-1])
     seen = 1.4826 * float(np.median(apart))
-    return np.maximum(given * (seen if errors is None else max(seen, 1.0)), _LEAST_NOISE)
+    is_known = errors is not None and seen <= 1
+    return np.maximum(given * (1.0 if is_known else seen), _LEAST_NOISE), is_known
 
 
 def _segment(values: Floats, errors: Floats) -> _Segment:

@@ -100,7 +100,8 @@ def refresh(table: icebench.Table, day: str, rows: Path, number: int) -> None:
         table: Has all rows of the file, and no others.
         day: The column with the keys of days.
         rows: The file.
-        number: Of the refresh, from 1; each has days of its own.
+        number: Of the refresh, from 1; days are drawn for each, and those of two may meet. A table without rows of
+            these days stays as it is.
     """
     days = [(date_key(first), date_key(last)) for first, last in delete_ranges(_SEED, number)]
     anew: pa.Table = pq.read_table(rows, filters=[[(day, ">=", first), (day, "<=", last)] for first, last in days])

@@ -16,7 +16,7 @@ from pathlib import Path
 from icebench.bench.engines.checksum import Checksum, ColumnSum
 from icebench.bench.truth.filters import filter_names, to_duckdb
 from icebench.bench.truth.second_opinion import SecondOpinion
-from icebench.bench.truth.sql import Sql, top_level
+from icebench.bench.truth.sql import NoTruth, Sql, top_level
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Answer:
 
 
 class Oracle:
-    """Answers from the raw files of a workload; each is found out once.
+    """Answers from the raw files of a workload; each question is answered once.
 
     Args:
         raw: Parquet files of the same columns.
@@ -70,7 +70,7 @@ class Oracle:
     def __init__(self, raw: Sequence[Path], deleted: Sequence[str] = ()) -> None:
         self._raw = raw
         self._deleted = deleted
-        self._known: dict[tuple[tuple[str, ...], str | None], Answer] = {}
+        self._known: dict[tuple[tuple[str, ...], str | None], Answer | NoTruth] = {}
 
     def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer:
         """The rows that the filter keeps.
@@ -86,9 +86,15 @@ class Oracle:
         """
         asked = (tuple(columns), filter)
         if asked not in self._known:
-            sql = Sql()  # which has the rows of a file, and is let go with them
-            self._known[asked] = Answer({path: self._of_file(sql, path, *asked) for path in map(str, self._raw)})
-        return self._known[asked]
+            try:
+                sql = Sql()  # which has the rows of a file, and is let go with them
+                self._known[asked] = Answer({path: self._of_file(sql, path, *asked) for path in map(str, self._raw)})
+            except NoTruth as reason:
+                self._known[asked] = reason  # which may have taken as long
+        found = self._known[asked]
+        if isinstance(found, NoTruth):
+            raise found
+        return found
 
     def _of_file(self, sql: Sql, path: str, columns: Sequence[str], filter: str | None) -> Checksum:
         names = [name for name, _ in top_level(path, source=path)]

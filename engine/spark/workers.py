@@ -9,7 +9,7 @@ from zipimport import zipimporter
 
 import pyspark
 
-_OTHERS = re.compile(r"(/|^)(py4j-[^/]*\.zip|[^/]*\.jar)$")
+_OTHERS = re.compile(r"(/|^)(py4j-[^/]*\.zip|spark-core[^/]*\.jar)$")
 """Archives that Spark brings beside that of PySpark."""
 
 
@@ -17,10 +17,10 @@ def prepare_worker() -> None:
     """Spare the tasks that follow in this worker what PySpark 4.1 does for each of them; does nothing elsewhere.
 
     Before each task PySpark calls `importlib.invalidate_caches`, and Python before 3.13 then reads the directories of
-    PySpark's archives and of Spark's core jar again, once for each package that was imported from there: some 0.2 s of
-    processor time (SPARK-54744 ends it in Spark 4.2). After each task it looks for garbage among the objects of all
-    modules: 0.03 s. So the archives, which nothing changes while an application runs, are taken out of what is read
-    again, and the objects that are there now are no longer looked at. Archives of the user's stay.
+    PySpark's archives and of Spark's core jar again, once for each package that was imported from there (SPARK-54744
+    ends it); after each task it looks for garbage among the objects of all modules: together 0.28 s of processor time
+    (docs/design/spark.md). So the archives, which nothing changes while an application runs, are taken out of what is
+    read again, and the objects that are there now are no longer looked at. Archives of the user's stay.
     """
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is None or spec.name != "pyspark.daemon":
@@ -30,4 +30,5 @@ def prepare_worker() -> None:
         if isinstance(finder, zipimporter) and (finder.archive == own or _OTHERS.search(finder.archive)):
             del sys.path_importer_cache[path]
     if not gc.get_freeze_count():
+        gc.collect()
         gc.freeze()

@@ -48,9 +48,9 @@ def test_no_archive_of_spark_is_read_again_after_a_task(spark: SparkSession) -> 
 
 def test_archives_of_the_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places: dict[str, Any] = {}
-    for name in ("own.zip", "spark-core.jar"):
+    for name in ("own.zip", "own.jar", "spark-core.jar"):
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
-            archive.writestr(f"{name[:4]}_module.py", "")
+            archive.writestr(f"module_of_{name[:3]}.py", "")
         places[name] = zipimporter(str(tmp_path / name))
     monkeypatch.setattr(sys, "path_importer_cache", {**sys.path_importer_cache, **places})
     monkeypatch.setattr(gc, "freeze", lambda: None)
@@ -60,5 +60,5 @@ def test_archives_of_the_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     daemon.__spec__ = type("Spec", (), {"name": "pyspark.daemon"})  # type: ignore[assignment]
     monkeypatch.setitem(sys.modules, "__main__", daemon)
     prepare_worker()
-    assert "own.zip" in sys.path_importer_cache
+    assert {"own.zip", "own.jar"} <= sys.path_importer_cache.keys()
     assert "spark-core.jar" not in sys.path_importer_cache

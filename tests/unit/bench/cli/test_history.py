@@ -195,6 +195,11 @@ def test_the_page_has_charts_and_subjects(root: Path, sides: dict[str, Any]) -> 
     page = (root / "history.html").read_text(encoding="utf-8")
     assert page.count("change 7") >= 2, "on hover and in the table"
     assert f"processor time / that of {commit_of('HEAD~1', root)[:9]}" in page
+    assert invoked("--case", "a|b", "--html", "some.html")[0] == 0
+    assert "icebench history &#39;--case=a|b&#39; --html some.html" in (root / "some.html").read_text(encoding="utf-8")
+    code, text = invoked("--long", "--html", "history.html")
+    assert code != 0
+    assert "--html writes all revisions" in text
 
 
 @pytest.mark.parametrize(

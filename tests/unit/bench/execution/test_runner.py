@@ -1,4 +1,5 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icebench.bench.execution import runner
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.recorder import Recorder
 from icebench.bench.execution.run_file import RunWriter, read_run
@@ -74,6 +76,32 @@ class Made:
             self.recorder.case(each.case, each.evidence)
         self.runner.run("w", trials)
         return {found.case.engine: list(found.samples) for found in self.recorder.measured.values()}
+
+
+def test_what_is_there_is_out_of_collection_in_each_pass_over_the_cases(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    @contextmanager
+    def out_of_collection() -> Iterator[None]:
+        seen.append("begin")
+        try:
+            yield
+        finally:
+            seen.append("end")
+
+    class Seeing(Listening):
+        def run(self, trial: Trial) -> Cost:
+            seen.append(trial.case.engine)
+            if seen.count("1") == 4:
+                raise KeyboardInterrupt
+            return super().run(trial)
+
+    monkeypatch.setattr(runner, "out_of_collection", out_of_collection)
+    with RunWriter(tmp_path / "run", run_id="r", environment={"id": "e"}) as writer, pytest.raises(KeyboardInterrupt):
+        Made(writer, Seeing(), pace(5, 2)).run(trial("1"))
+    assert seen == ["begin", "1", "end"] * 4  # two that are not recorded, a round, and the one that is interrupted
 
 
 @given(st.integers(1, 6), st.integers(0, 3), st.integers(0, 99))

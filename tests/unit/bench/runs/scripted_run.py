@@ -19,6 +19,7 @@ from icebench.bench.cli import run as command
 from icebench.bench.cli.main import main
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
 from icebench.bench.engines.registry import EngineContext
+from icebench.bench.execution import runner
 from icebench.bench.execution.run_file import Run
 from icebench.bench.execution.trial import Trial
 from icebench.bench.experiment import Experiment, parse_values
@@ -100,7 +101,7 @@ def scripted_run(
         patch.object(run, "make_engine", make),
         patch.object(preparation, "find_or_build", lambda *_, **__: [dataset]),
         # Asking the machine takes a second, and walking all objects of the tests half of one.
-        patch.object(run, "out_of_collection", nullcontext),
+        patch.object(runner, "out_of_collection", nullcontext),
         patch.object(run, "fingerprint", lambda versions, **_: {"id": "e", "engines": dict(versions)}),
     ):
         yield parse_values(VALUES), where

@@ -82,7 +82,7 @@ def test_values_count_by_their_errors() -> None:
     assert point.now / point.before == pytest.approx(math.exp(0.05), rel=0.005), "the loose one moves no level"
 
 
-def test_errors_that_neighbours_belie_are_too_small() -> None:
+def test_errors_are_too_small_where_neighbours_differ_by_more() -> None:
     random = np.random.default_rng(3)
     for error in (0.0, 0.005):
         assert not any(change_points(list(random.normal(0, 0.04, LENGTH)), [error] * LENGTH) for _ in range(10))

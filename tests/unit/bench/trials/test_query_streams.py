@@ -161,7 +161,7 @@ def test_who_cannot_or_lacks_a_query_is_skipped_by_name(writer: RunWriter, queri
     made.measure(queries)
     reasons = {skip.engine: skip.reason for skip in made.skipped if skip.case == "2 streams"}
     assert reasons == {
-        "single": "single offers no answering several queries at once",
+        "single": "single offers no concurrent queries",
         "lacking": "streams ask all queries, and it does not answer high",
         "slow": "gave no answer within 10 s",
     }
