@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gc
-import re
 import sys
+from pathlib import PurePath
 from zipimport import zipimporter
 
 import pyspark
 
-_OTHERS = re.compile(r"(/|^)(py4j-[^/]*\.zip|spark-core[^/]*\.jar)$")
-"""Archives that Spark brings beside that of PySpark."""
+_OTHERS = ("py4j-", "spark-core")
+"""How the names of archives begin that Spark brings beside that of PySpark."""
 
 
 def prepare_worker() -> None:
@@ -25,10 +25,14 @@ def prepare_worker() -> None:
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is None or spec.name != "pyspark.daemon":
         return
-    own = getattr(pyspark.__loader__, "archive", None)
     for path, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimporter) and (finder.archive == own or _OTHERS.search(finder.archive)):
+        if isinstance(finder, zipimporter) and _is_of_spark(finder.archive):
             del sys.path_importer_cache[path]
     if not gc.get_freeze_count():
         gc.collect()
         gc.freeze()
+
+
+def _is_of_spark(archive: str) -> bool:
+    own = getattr(pyspark.__loader__, "archive", None)
+    return archive == own or PurePath(archive).name.startswith(_OTHERS)
