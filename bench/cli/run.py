@@ -47,9 +47,7 @@ QUERY_ENGINES = ("icebench", "icebench-spark", "iceberg-java", "duckdb")
 @table_options
 @click.option("--filter", "filters", multiple=True, metavar="SQL", help="With --table: a filter to plan. Repeatable.")
 @click.option("--queries", metavar="FILE.sql", help="With --table: queries over all of them, in DuckDB's SQL.")
-@click.option(
-    "--streams", type=click.IntRange(0), help="Also ask all queries in this many streams at once."
-)
+@click.option("--streams", type=click.IntRange(0), help="Also ask all queries in this many streams at once.")
 @click.option("--relocate", multiple=True, metavar="OLD=NEW", help="With --table: where its files are now. Repeatable.")
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="Another scale factor of the workload.")
 @click.option("--repetitions", type=click.IntRange(FEWEST, MOST), help="How often each timed case runs.")
