@@ -225,8 +225,9 @@ def _errors_of(path: Path) -> Iterator[None]:
 
 
 def known_experiments() -> dict[str, Path]:
-    """Name -> file of the definitions that come with the project."""
-    return {path.stem: path for path in sorted(DEFINITIONS.glob("*.toml")) if path != LAYOUTS}
+    """Name -> file of the definitions that come with the project; those of the study begin with ``study/``."""
+    own = {path.stem: path for path in sorted(DEFINITIONS.glob("*.toml")) if path != LAYOUTS}
+    return own | {f"study/{path.stem}": path for path in sorted(DEFINITIONS.glob("study/*.toml"))}
 
 
 def find_experiment(path: Path | str) -> Path:

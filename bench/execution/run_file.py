@@ -9,6 +9,7 @@ flushed to the kernel, so a killed process loses at most the line it was in.
 from __future__ import annotations
 
 import json
+import lzma
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -139,14 +140,14 @@ def read_run(path: Path, *, interrupted: bool = False) -> Run:
     """The run in a results file.
 
     Args:
-        path: The file.
+        path: The file; compressed where its name ends in ``.xz``.
         interrupted: Whether a last line that was cut off is left out, rather than refused.
 
     Raises:
         CorruptRecords: A line is not what a `RunWriter` writes; the message starts with ``file:line``.
         FileNotFoundError: No such file.
     """
-    lines = path.read_bytes().split(b"\n")
+    lines = _content(path).split(b"\n")
     if lines[-1] and not interrupted:
         raise CorruptRecords("the last line is cut off", location=f"{path}:{len(lines)}")
     values = [_object(line, f"{path}:{number}") for number, line in enumerate(lines[:-1], 1)]
@@ -166,6 +167,16 @@ def read_run(path: Path, *, interrupted: bool = False) -> Run:
         order=tuple(None if m is None else m.case for m, _ in found.cases),
         complete=found.complete,
     )
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    if path.suffix != ".xz":
+        return content
+    try:
+        return lzma.decompress(content)
+    except (lzma.LZMAError, EOFError) as error:
+        raise CorruptRecords(f"not compressed by xz: {error}", location=str(path)) from error
 
 
 @dataclass(kw_only=True)

@@ -140,4 +140,45 @@ class HistoryChart:
     panels: tuple[HistoryPanel, ...]
 
 
-Chart = DotChart | BarChart | ScatterChart | HistoryChart
+@dataclass(frozen=True, kw_only=True)
+class LinePoint:
+    """One figure of a line with its interval, where there is one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """Points that are joined, from left to right; `series` decides colour and marker."""
+
+    series: str
+    points: tuple[LinePoint, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinePanel:
+    """Lines that share a title."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineChart:
+    """How a quantity grows with another, one panel below the other. Axes are logarithmic where `log_x` and `log_y` say
+    so; all panels share the first, and each has a second of its own. `level` is marked across all panels."""
+
+    caption: str
+    x_axis: str
+    y_axis: str
+    series: tuple[str, ...]
+    panels: tuple[LinePanel, ...]
+    log_x: bool = True
+    log_y: bool = True
+    level: float | None = None
+
+
+Chart = DotChart | BarChart | ScatterChart | HistoryChart | LineChart

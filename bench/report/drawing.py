@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -26,6 +27,8 @@ from icebench.bench.report.charts import (
     DotPanel,
     HistoryChart,
     HistoryPanel,
+    LineChart,
+    LinePanel,
     Point,
     ScatterChart,
 )
@@ -54,6 +57,7 @@ _LONGEST_LABEL = 30
 _LONGEST_SCATTER_LABEL, _LONGEST_NARROW_LABEL = 36, 17
 _SCATTER_HEIGHT, _INCHES_A_LABEL = 3.0, 0.17
 _HISTORY_HEIGHT, _INCHES_A_REVISION = 1.0, 0.75
+_LINES_HEIGHT = 1.9
 _HOVER = "hover: "
 """What the id of a drawn group begins with whose rest is shown on hover, as in a URL."""
 _ONE_COLUMN = 4
@@ -76,12 +80,20 @@ _STYLE: Any = {
 }
 
 
-def draw(chart: Chart, name: str) -> str:
-    """The chart as an SVG element, to be put into a page as it is; `name` keeps its ids apart from other drawings'."""
+def draw(chart: Chart, name: str, width: float = WIDTH) -> str:
+    """The chart as an SVG element, to be put into a page as it is.
+
+    Args:
+        chart: What is drawn.
+        name: Keeps its ids apart from other drawings'.
+        width: Inches, of dots and lines; others are as wide as they need.
+    """
     with rc_context(_STYLE), rc_context({"svg.hashsalt": name}):
         match chart:
             case DotChart():
-                figure = _dots(chart)
+                figure = _dots(chart, width)
+            case LineChart():
+                figure = _lines(chart, width)
             case BarChart():
                 figure = _bars(chart)
             case ScatterChart():
@@ -99,10 +111,11 @@ def draw_narrow(chart: Chart, name: str) -> str | None:
         return _svg(_scatter(chart, NARROW, _LONGEST_NARROW_LABEL))
 
 
-def _dots(chart: DotChart) -> Figure:
+def _dots(chart: DotChart, width: float) -> Figure:
     labels = [[_shortened(row.label, _LONGEST_LABEL) for row in panel.rows] for panel in chart.panels]
     titles = [panel.title for panel in chart.panels]
-    panels = _panels(titles, labels, 0.115 * len(chart.series) + 0.16, _RIGHT / 2)
+    rows = _legend_rows(chart.series, width)
+    panels = _panels(titles, labels, 0.115 * len(chart.series) + 0.16, _RIGHT / 2, total_width=width, legend=rows)
     for axis, panel in zip(panels.axes, chart.panels, strict=True):
         _dot_panel(axis, panel, chart.series)
     first = panels.axes[0]
@@ -115,7 +128,7 @@ def _dots(chart: DotChart) -> Figure:
             axis.axvline(0, color=MUTED, linewidth=0.8, zorder=1)
     _number_axis(first, log=chart.log)
     _common_axis(panels, chart.axis)
-    _legend(panels.figure, [_series_key(index, name) for index, name in enumerate(chart.series)])
+    _legend(panels.figure, [_series_key(index, name) for index, name in enumerate(chart.series)], rows)
     return panels.figure
 
 
@@ -289,6 +302,68 @@ def _history_panel(axis: Axes, panel: HistoryPanel) -> None:
         reach.set_gid(f"{_HOVER}{quote(point.text)}")
 
 
+def _lines(chart: LineChart, width: float) -> Figure:
+    left, right = 0.75, 0.2
+    rows = _legend_rows(chart.series, width)
+    total = len(chart.panels) * (_LINES_HEIGHT + _TITLE) + _FOOT + rows * _LEGEND
+    figure = Figure(figsize=(width, total))
+    FigureCanvasSVG(figure)
+    axes: list[Axes] = []
+    for number, panel in enumerate(chart.panels):
+        bottom = total - rows * _LEGEND - (number + 1) * (_LINES_HEIGHT + _TITLE)
+        box = (left / width, bottom / total, (width - left - right) / width, _LINES_HEIGHT / total)
+        axes.append(figure.add_axes(box, sharex=axes[0] if axes else None))
+        _line_panel(axes[-1], panel, chart)
+        if number < len(chart.panels) - 1:
+            axes[-1].tick_params(axis="x", labelbottom=False)
+    axes[-1].set_xlabel(chart.x_axis)
+    figure.text(0.0, 0.5, chart.y_axis, rotation=90, va="center", ha="left", color=MUTED)
+    _legend(figure, [_series_key(index, name) for index, name in enumerate(chart.series)], rows)
+    return figure
+
+
+def _legend_rows(names: Sequence[str], width: float) -> int:
+    """Into how many rows a legend of these names goes."""
+    a_key = 0.45 + _INCHES_A_LETTER * max(map(len, names))
+    return -(-len(names) // max(1, int(width / a_key)))
+
+
+def _line_panel(axis: Axes, panel: LinePanel, chart: LineChart) -> None:
+    axis.set_title(panel.title, loc="left", fontsize=9, fontweight="bold", color=INK, pad=4)
+    axis.grid(visible=True, color=GRID, linewidth=0.8)
+    axis.set_axisbelow(True)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    if chart.level is not None:
+        axis.axhline(chart.level, color=MUTED, linewidth=0.8, zorder=1)
+    for line in panel.lines:
+        index = chart.series.index(line.series)
+        colour = series_colour(index)
+        points = sorted(line.points, key=lambda point: point.x)
+        for point in points:
+            if point.low is not None and point.high is not None:
+                axis.vlines(point.x, point.low, point.high, color=colour, linewidth=1.2, zorder=2)
+        axis.plot(
+            [point.x for point in points],
+            [point.y for point in points],
+            marker=marker(index),
+            color=colour,
+            linewidth=1.4,
+            markersize=5.5,
+            markeredgecolor=SURFACE,
+            markeredgewidth=0.4,
+            zorder=3,
+        )
+    if chart.log_x:
+        axis.set_xscale("log")
+    if chart.log_y:
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=0)
+    _numbers(axis.xaxis, axis.get_xlim(), log=chart.log_x)
+    _numbers(axis.yaxis, axis.get_ylim(), log=chart.log_y)
+
+
 @dataclass(frozen=True)
 class _Panels:
     """Axes in reading order; `last` are those at the foot of a column."""
@@ -298,7 +373,15 @@ class _Panels:
     last: list[Axes]
 
 
-def _panels(titles: Sequence[str], labels: Sequence[Sequence[str]], row_height: float, right: float) -> _Panels:
+def _panels(
+    titles: Sequence[str],
+    labels: Sequence[Sequence[str]],
+    row_height: float,
+    right: float,
+    *,
+    total_width: float = WIDTH,
+    legend: int = 1,
+) -> _Panels:
     """Panels that share their horizontal axis: one below the other, many with equal rows in two columns.
 
     Args:
@@ -306,22 +389,25 @@ def _panels(titles: Sequence[str], labels: Sequence[Sequence[str]], row_height: 
         labels: Of the rows of each panel.
         row_height: Inches.
         right: Inches to leave free at the right of each panel.
+        total_width: Inches.
+        legend: Rows of the legend above them.
     """
     margin = 0.12 + _INCHES_A_LETTER * max(len(line) for own in labels for label in own for line in label.split("\n"))
-    wide, narrow = ((WIDTH - margin - columns * right) / columns for columns in (1, 2))
+    wide, narrow = ((total_width - margin - columns * right) / columns for columns in (1, 2))
     alike = all(own == labels[0] for own in labels) and max(map(len, titles)) <= narrow / _INCHES_A_BOLD_LETTER
     columns, width = (2, narrow) if alike and len(titles) > _ONE_COLUMN else (1, wide)
     heights = [row_height * max(map(len, labels[i : i + columns])) for i in range(0, len(titles), columns)]
-    total = sum(heights) + _TITLE * len(heights) + _LEGEND + _FOOT
-    figure = Figure(figsize=(WIDTH, total))
+    total = sum(heights) + _TITLE * len(heights) + legend * _LEGEND + _FOOT
+    figure = Figure(figsize=(total_width, total))
     FigureCanvasSVG(figure)
     axes: list[Axes] = []
-    top = total - _LEGEND
+    top = total - legend * _LEGEND
     for ordinal, (title, own) in enumerate(zip(titles, labels, strict=True)):
         row, column = divmod(ordinal, columns)
         above = top - sum(heights[:row]) - _TITLE * (row + 1)
         height = row_height * len(own)
-        box = ((margin + column * (width + right)) / WIDTH, (above - height) / total, width / WIDTH, height / total)
+        left, bottom = margin + column * (width + right), above - height
+        box = (left / total_width, bottom / total, width / total_width, height / total)
         axis = figure.add_axes(box, sharex=axes[0] if axes else None)
         _rows(axis, _shortened(title, int(width / _INCHES_A_BOLD_LETTER)), own if column == 0 else [""] * len(own))
         axes.append(axis)
@@ -353,16 +439,19 @@ def _rows(axis: Axes, title: str, labels: Sequence[str]) -> None:
 
 
 def _number_axis(axis: Axes, *, log: bool) -> None:
-    formatter = FuncFormatter(lambda value, _: digits(value))
-    axis.xaxis.set_major_formatter(formatter)
+    _numbers(axis.xaxis, axis.get_xlim(), log=log)
+
+
+def _numbers(axis: Axis, limits: tuple[float, float], *, log: bool) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
     if not log:
         return
-    low, high = axis.get_xlim()
+    low, high = limits
     # Under two decades the powers of ten are too few to read a value from.
     wide = high / low > 100
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _common_axis(panels: _Panels, label: str) -> None:
@@ -389,11 +478,11 @@ def _series_key(index: int, name: str) -> Line2D:
     )
 
 
-def _legend(figure: Figure, keys: Sequence[Line2D | Patch]) -> None:
+def _legend(figure: Figure, keys: Sequence[Line2D | Patch], rows: int = 1) -> None:
     figure.legend(
         handles=keys,
         loc="upper left",
-        ncols=len(keys),
+        ncols=-(-len(keys) // rows),
         frameon=False,
         fontsize=8.5,
         bbox_to_anchor=(0.0, 1.0),

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from icebench.bench.records.record import Record
-from icebench.bench.report.model import Cell, Comparison, Report, Row, Tone
+from icebench.bench.report.model import Cell, Comparison, Report, Row, Table, Tone
 
 
 def comparison_of(report: Report, records: Iterable[Record]) -> Comparison:
@@ -70,15 +70,20 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
         if table.folded:
             continue
         yield from ("", f"## {_escaped(table.title)}", "")
-        yield _line(table.columns)
-        figures = [bool(table.rows) and table.rows[0][index].figure for index in range(len(table.columns))]
-        yield "|" + "|".join("---:" if figure else "---" for figure in figures) + "|"
-        for row in table.rows:
-            yield _line([_cell(cell) for cell in row])
-        if table.note:
-            yield from ("", _escaped(table.note))
+        yield from markdown_table(table)
     for note in comparison.notes:
         yield from ("", _escaped(note))
+
+
+def markdown_table(table: Table) -> Iterator[str]:
+    """The lines of a table without its title, and its note after it."""
+    yield _line(table.columns)
+    figures = [bool(table.rows) and table.rows[0][index].figure for index in range(len(table.columns))]
+    yield "|" + "|".join("---:" if figure else "---" for figure in figures) + "|"
+    for row in table.rows:
+        yield _line([_cell(cell) for cell in row])
+    if table.note:
+        yield from ("", _escaped(table.note))
 
 
 def _cell(cell: Cell) -> str:

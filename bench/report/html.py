@@ -11,7 +11,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 
 from icebench.bench.report.charts import Chart
-from icebench.bench.report.drawing import draw, draw_narrow
+from icebench.bench.report.drawing import WIDTH, draw, draw_narrow
 from icebench.bench.report.evidence import Evidence
 from icebench.bench.report.model import Report
 from icebench.bench.report.palette import DARK, LIGHT, stylesheet
@@ -55,9 +55,14 @@ def page(template: str, *, scripts: Sequence[str] = ("page.js",), **values: obje
     )
 
 
-def picture(chart: Chart) -> str:
-    """The chart as an SVG file of its own, for a README or a pull request: light or dark as its reader prefers."""
-    drawn = draw(chart, "chart")
+def picture(chart: Chart, width: float = WIDTH) -> str:
+    """The chart as an SVG file of its own, for a README or a pull request: light or dark as its reader prefers.
+
+    Args:
+        chart: What is drawn.
+        width: Inches, as for `icebench.bench.report.drawing.draw`.
+    """
+    drawn = draw(chart, "chart", width)
     left, top, width, height = (float(n) for n in re.findall(r'viewBox="([^"]*)"', drawn)[0].split())
     frame = (left - PADDING, top - PADDING, width + 2 * PADDING, height + 2 * PADDING)
     x, y, w, h = (f"{n:g}" for n in frame)
