@@ -31,6 +31,7 @@ COMMANDS = {
     "run": Entry("icebench.bench.cli.run", "run", "Measure an experiment or a table; compare layouts and engines."),
     "report": Entry("icebench.bench.cli.report", "report", "Write the HTML report of a run."),
     "compare": Entry("icebench.bench.cli.compare", "compare", "Compare layouts of a run, or two runs."),
+    "study": Entry("icebench.bench.cli.study", "study", "Measure what layouts and configurations cost; write pages."),
     "case": Entry("icebench.bench.cli.case", "case", "Print or run a case of a run in its engine's own words."),
     "list": Entry(
         "icebench.bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."

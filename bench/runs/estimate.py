@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -72,6 +72,17 @@ def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
         if run.environment.get("digest") == experiment.digest and (seconds := _lasted(run, path)) is not None:
             return Estimate(cases=len(run.measured), seconds=seconds, size=counted.size, basis=f"as {run.run_id} took")
     return counted
+
+
+def total_of(estimates: Sequence[Estimate]) -> Estimate:
+    """What several runs take, one after the other."""
+    sizes = [each.size for each in estimates]
+    return Estimate(
+        cases=sum(each.cases for each in estimates),
+        seconds=sum(each.seconds for each in estimates),
+        size=None if None in sizes else sum(size for size in sizes if size is not None),
+        basis=f"{len(estimates)} runs",
+    )
 
 
 def _size(size: int) -> str:

@@ -54,7 +54,8 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "advise": ("costs", "runs"),
     "gate": ("engines", "garbage", "statistics", "workloads"),
     "report": ("advise", "costs", "gate", "measurements"),
-    "cli": ("report", "experiment", "doctor", "gate", "maintenance"),
+    "study": ("report", "experiment"),
+    "cli": ("report", "study", "experiment", "doctor", "gate", "maintenance"),
     "suites": ("runs", "gate"),
     "asv_run": ("cli",),
 }

@@ -1,0 +1,1 @@
+"""How a run becomes the page of its question: a module each, with a function `answer`."""

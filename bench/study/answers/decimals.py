@@ -1,0 +1,119 @@
+"""What the storage of decimals costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.record import Record
+from icebench.bench.report.charts import DotChart, DotPanel, DotRow
+from icebench.bench.report.compare import Records, best, bounds, median
+from icebench.bench.report.model import Cell, Table, Tone, plain
+from icebench.bench.report.quantities import interval, quantity
+from icebench.bench.report.tables import NOT_MEASURED
+from icebench.bench.study.comparing import choice, dot, effect, only, varied, within
+from icebench.bench.study.page import Page
+
+METRIC = "scan_time_cold"
+WORKLOAD = "decimals"
+NO_NULLS = ", 0% null"
+PLAIN, DICTIONARY, FIXED, WIDE = (
+    f"{storage}{NO_NULLS}"
+    for storage in (
+        "decimal(7,2) INT32, plain",
+        "decimal(7,2) INT32, dictionary",
+        "decimal(7,2) FIXED, plain",
+        "decimal(38,2) FIXED, plain",
+    )
+)
+CODEC, USUAL, SLOW = "compression-codec", "zstd", "gzip"
+
+
+def answer(run: Run) -> Page:
+    """What precision, physical type, encoding and compression cost a scan of decimals."""
+    records = Records(run.records)
+    stored = records.where(measurement="reading", workload=WORKLOAD, metric=METRIC).competing
+    scans = records.where(measurement="decimals", metric=METRIC).competing
+    engine, codecs = stored.engines[0], varied(run, CODEC)
+    integers, dictionary, fixed, wide = (only(stored, engine=engine, case=c) for c in (PLAIN, DICTIONARY, FIXED, WIDE))
+    usual, slow = (only(scans, engine=engine, layout=codecs[codec]) for codec in (USUAL, SLOW))
+    of = f"a scan here ({engine})"
+    return Page(
+        answer=f"In {engine} decimals of 7 digits as bytes of a fixed length take "
+        f"{within(effect([(integers, fixed)]))} the time of integers, of 38 digits "
+        f"{within(effect([(integers, wide)]))}; integers of a thousand values in a dictionary take "
+        f"{within(effect([(integers, dictionary)]))} the time of plain ones; files in {SLOW} take "
+        f"{within(effect([(usual, slow)]))} the time of those in {USUAL}.",
+        chart=_chart(stored),
+        tables=(_storages(stored), _codecs(records, scans, codecs)),
+        choices=(
+            choice("integers for decimals of up to 18 digits", "bytes of a fixed length", of, [(integers, fixed)]),
+            choice("decimal(7,2)", "decimal(38,2)", of, [(integers, wide)]),
+            choice(f"{USUAL} for decimals", SLOW, of, [(usual, slow)]),
+        ),
+    )
+
+
+def _chart(stored: Records) -> DotChart:
+    cases = [case for case in stored.names("case") if case.endswith(NO_NULLS)]
+    rows = tuple(
+        DotRow(
+            label=case.removesuffix(NO_NULLS).removeprefix("decimal"),
+            points=tuple(dot(record, record.engine, 1e3) for record in stored.where(case=case).all),
+        )
+        for case in cases
+    )
+    fastest = {case: best(stored.where(case=case).all) for case in (PLAIN, WIDE)}
+    said = " and ".join(
+        f"{case.removesuffix(NO_NULLS)} takes {quantity(median(record), 's')} ({record.engine})"
+        for case, record in fastest.items()
+        if record is not None
+    )
+    return DotChart(
+        caption=f"The same rows by how their decimals are stored: at the fastest {said}.",
+        axis="milliseconds of a scan of four columns",
+        log=True,
+        series=stored.engines,
+        panels=(DotPanel(title="Storage of decimals", rows=rows),),
+    )
+
+
+def _cells(records: Records, **wanted: str) -> Iterator[Cell]:
+    """Medians of the engines, the least marked."""
+    found = records.where(**wanted)
+    least = best(found.all)
+    for engine in records.engines:
+        record = found.one(engine=engine)
+        yield NOT_MEASURED if record is None else _cell(record, is_best=record is least)
+
+
+def _cell(record: Record, *, is_best: bool) -> Cell:
+    value, ends = median(record), bounds(record)
+    text = quantity(value, "s") + ("" if ends is None else f" {interval(*ends, 's', like=value)}")
+    return Cell(text=text, tone=Tone.BEST if is_best else Tone.PLAIN)
+
+
+def _storages(stored: Records) -> Table:
+    return Table(
+        title="By type, encoding and share of nulls",
+        columns=("Storage", *stored.engines),
+        rows=tuple((plain(case), *_cells(stored, case=case)) for case in stored.names("case")),
+        note="Median of a cold scan of four columns and its interval; the least of a row stands out.",
+    )
+
+
+def _codecs(records: Records, scans: Records, codecs: Mapping[str, str]) -> Table:
+    sizes = {layout: only(records, layout=layout, metric="build_bytes_written") for layout in codecs.values()}
+    return Table(
+        title="By compression, of twelve columns of decimal(7,2)",
+        columns=("Codec", "Size", *scans.engines),
+        rows=tuple(
+            (
+                plain(codec),
+                Cell(text=quantity(median(sizes[layout]), "bytes")),
+                *_cells(scans, layout=layout),
+            )
+            for codec, layout in codecs.items()
+        ),
+        note="As above; the size is of the whole table.",
+    )

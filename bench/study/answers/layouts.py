@@ -1,0 +1,149 @@
+"""Which layout suits which filter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from icebench.bench.costs.costing import Costing
+from icebench.bench.execution.run_file import Run
+from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
+from icebench.bench.report.compare import Records
+from icebench.bench.report.layouts import Grid, grids, timed_records
+from icebench.bench.report.model import Cell, Table, Tone, plain
+from icebench.bench.report.quantities import digits, listed, quantity, times
+from icebench.bench.study.comparing import choice, effect, only, rows_of, within
+from icebench.bench.study.page import Choice, Page
+
+BASE = "unpartitioned"
+DRAWN = (BASE, "monthly", "sorted", "monthly-sorted", "hilbert", "indexed")
+CHOICES = (
+    ("one_item", "sorted", "sort by the column that filters select on"),
+    ("one_month", "monthly", "partition by the month that filters select on"),
+    ("one_customer", "indexed", "a Bloom filter and a file index, for keys that nothing is arranged by"),
+)
+WORSE = 1.5
+"""How many times the least a layout takes where it is said not to suit."""
+
+
+def answer(run: Run) -> Page:
+    """What each layout costs under each filter, and which costs least."""
+    records = Records(run.records)
+    by_key = {grid.key: grid for grid in grids(records, Costing())}
+    kept = _kept(run)
+    time, read, store = by_key["time"], by_key["bytes"], by_key["s3"]
+    timed = timed_records(records)
+    means = {name: _mean(time.of(name)) for name in time.layouts}
+    best = min(means, key=lambda name: means[name])
+    filters = time.cases
+    over = effect([(only(timed, layout=best, case=f), only(timed, layout=BASE, case=f)) for f in filters])
+    least = Counter(_least(read, name) for name in filters)
+    said = listed([f"{name} for {number}" for name, number in least.most_common()])
+    return Page(
+        answer=f"None suits all: of {len(filters)} filters {said} reads the fewest bytes; over all of them {best} is "
+        f"the fastest here, and arrival order without partitions takes {within(over)} its time.",
+        chart=_chart(read, kept),
+        tables=(_times(time, timed, kept), _modelled(store, kept)),
+        limits=(*_losses(time, best), *_object_store(store, best)),
+        choices=tuple(_choices(timed)),
+    )
+
+
+def _kept(run: Run) -> Mapping[str, float]:
+    """The share of the rows that each filter keeps."""
+    total = rows_of(run)
+    pruned = Records(run.records).where(measurement="pruning", metric="recall", layout=BASE)
+    return {r.case: r.counters["rows_matching"] / total for r in pruned.all}
+
+
+def _mean(values: Mapping[str, float]) -> float:
+    return sum(values.values()) / len(values)
+
+
+def _least(grid: Grid, case: str) -> str:
+    return min(grid.layouts, key=lambda layout: grid.values[case, layout])
+
+
+def _chart(read: Grid, kept: Mapping[str, float]) -> DotChart:
+    series = tuple(name for name in DRAWN if name in read.layouts)
+    rows = tuple(
+        DotRow(
+            label=f"{case} ({quantity(kept[case], 'ratio')})",
+            points=tuple(Point(series=name, value=max(read.values[case, name], 1.0) / 1e6) for name in series),
+        )
+        for case in read.cases
+    )
+    case, layout = max(
+        read.values, key=lambda place: read.values[place] / read.values[place[0], _least(read, place[0])]
+    )
+    most = read.values[case, layout] / read.values[case, _least(read, case)]
+    return DotChart(
+        caption=f"What a filter reads depends on the layout by up to {times(most)}: {case} on {layout}, and on "
+        f"{_least(read, case)}. In brackets the share of the rows that a filter keeps.",
+        axis=f"megabytes read ({read.engine}, counted)",
+        log=True,
+        series=series,
+        panels=(DotPanel(title="Bytes read under a filter", rows=rows),),
+    )
+
+
+def _times(time: Grid, timed: Records, kept: Mapping[str, float]) -> Table:
+    rows = []
+    for layout in time.layouts:
+        cells = []
+        for case in time.cases:
+            best, own = (only(timed, layout=name, case=case) for name in (_least(time, case), layout))
+            is_best = best is own or not effect([(best, own)]).differs
+            text = quantity(time.values[case, layout], "s")
+            cells.append(Cell(text=text, tone=Tone.BEST if is_best else Tone.PLAIN))
+        rows.append((plain(layout), *cells))
+    return Table(
+        title="Time under each filter",
+        columns=_columns(time, kept),
+        rows=tuple(rows),
+        note=f"Median of a cold filtered read here ({time.engine}). The least of a filter stands out, and what does "
+        "not differ from it for certain. In brackets the share of the rows that a filter keeps.",
+    )
+
+
+def _modelled(store: Grid, kept: Mapping[str, float]) -> Table:
+    def cell(case: str, layout: str) -> Cell:
+        value = store.values[case, layout]
+        return Cell(text=quantity(value, "s"), tone=Tone.BEST if layout == _least(store, case) else Tone.PLAIN)
+
+    return Table(
+        title="The same from S3, modelled",
+        columns=_columns(store, kept),
+        rows=tuple((plain(layout), *(cell(case, layout) for case in store.cases)) for layout in store.layouts),
+        note="Of the counted requests and bytes, from a client in the same region.",
+    )
+
+
+def _columns(grid: Grid, kept: Mapping[str, float]) -> tuple[str, ...]:
+    return ("Layout", *(f"{case} ({quantity(kept[case], 'ratio')})" for case in grid.cases))
+
+
+def _losses(time: Grid, best: str) -> list[str]:
+    """The filters for which the layout that is best over all takes far more than the least."""
+    lost = []
+    for case in time.cases:
+        ratio = time.values[case, best] / time.values[case, least := _least(time, case)]
+        if ratio > WORSE:
+            lost.append(f"{case} ({least} is {times(ratio)} as fast)")
+    return [f"{best} is best over all filters, and not for {listed(lost)}."] if lost else []
+
+
+def _object_store(store: Grid, best: str) -> list[str]:
+    means = {name: _mean(store.of(name)) for name in store.layouts}
+    first = min(means, key=lambda name: means[name])
+    also = "too" if first == best else f"not {best}, which takes {times(means[best] / means[first])} its time"
+    return [f"From S3 (modelled) {first} is the fastest over all filters ({digits(1e3 * means[first])} ms), {also}."]
+
+
+def _choices(timed: Records) -> list[Choice]:
+    of = f"a cold read here ({timed.engines[0]})"
+    found = []
+    for case, layout, better in CHOICES:
+        chosen, base = (only(timed, layout=name, case=case) for name in (layout, BASE))
+        found.append(choice(better, "arrival order", f"{of} under {case}", [(chosen, base)]))
+    return found

@@ -1,0 +1,133 @@
+"""How planning grows with files and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from icebench.bench.execution.run_file import Run
+from icebench.bench.experiment import parse_values
+from icebench.bench.records.record import Record
+from icebench.bench.report.charts import Line, LineChart, LinePanel, LinePoint
+from icebench.bench.report.compare import Records, bounds, median
+from icebench.bench.report.model import Cell, Table, plain
+from icebench.bench.report.quantities import count, interval, quantity
+from icebench.bench.report.tables import NOT_MEASURED
+from icebench.bench.study.comparing import choice, effect, line_point, only, within
+from icebench.bench.study.page import Page
+from icebench.bench.workloads.definitions import DescribedWorkload
+from icebench.bench.workloads.metadata_files import NARROW, MetadataFiles
+
+METRIC = "latency_cold"
+ALL, MONTH = "all", "partition"
+
+Tables = Mapping[str, MetadataFiles]
+"""Described tables by the name of their workload."""
+
+
+def answer(run: Run) -> Page:
+    """What a cold plan takes by files, by columns, and by the order of manifests."""
+    described = _described(run)
+    by_files = _clustered(described, lambda files: files.columns == NARROW, lambda files: files.files)
+    scattered = next(name for name, files in described.items() if not files.clustered)
+    ordered = next(name for name in by_files if described[name].files == described[scattered].files)
+    wide = max(described, key=lambda name: described[name].columns)
+    by_columns = _clustered(described, lambda files: files.files == described[wide].files, lambda files: files.columns)
+    records = Records(run.records).where(measurement="planning", metric=METRIC).competing
+    engine = records.engines[0]
+    own = records.where(engine=engine)
+    grown = effect([_pair(own, by_files[0], by_files[-1], ALL)])
+    widened = effect([_pair(own, by_columns[0], wide, ALL)])
+    order = _pair(own, ordered, scattered, MONTH)
+    largest = only(own, workload=by_files[-1], case=ALL)
+    return Page(
+        answer=f"{engine} plans {by_files[-1]} in {_median(largest)}, {within(grown)} the time of {by_files[0]}; with "
+        f"{count(described[wide].columns, 'column')} in place of {described[by_columns[0]].columns} a plan of "
+        f"{count(described[wide].files, 'file')} takes {within(widened)} as long; a filter on the month takes "
+        f"{within(effect([order]))} as long where months are scattered over the manifests of {ordered}.",
+        chart=LineChart(
+            caption=_caption(records, by_files[-1]),
+            x_axis="files, or columns",
+            y_axis="milliseconds of a cold plan",
+            series=records.engines,
+            panels=(
+                _panel(f"By files, of {NARROW} columns", records, {name: described[name].files for name in by_files}),
+                _panel(
+                    f"By columns, of {count(described[wide].files, 'file')}",
+                    records,
+                    {name: described[name].columns for name in by_columns},
+                ),
+            ),
+        ),
+        tables=(_times(records),),
+        choices=(
+            choice(
+                "manifests in the order of what is filtered (rewrite_manifests)",
+                "months scattered over manifests",
+                f"a cold plan of a month, of {ordered} ({engine})",
+                [order],
+            ),
+        ),
+    )
+
+
+def _described(run: Run) -> Tables:
+    workloads = parse_values(dict(run.environment["definition"])).workloads
+    return {each.name: each.files for each in workloads if isinstance(each, DescribedWorkload)}
+
+
+def _clustered(
+    described: Tables, wanted: Callable[[MetadataFiles], bool], by: Callable[[MetadataFiles], int]
+) -> list[str]:
+    found = [name for name, files in described.items() if files.clustered and wanted(files)]
+    return sorted(found, key=lambda name: by(described[name]))
+
+
+def _pair(records: Records, base: str, head: str, case: str) -> tuple[Record, Record]:
+    return only(records, workload=base, case=case), only(records, workload=head, case=case)
+
+
+def _median(record: Record) -> str:
+    value, ends = median(record), bounds(record)
+    return quantity(value, "s") + ("" if ends is None else f" {interval(*ends, 's', like=value)}")
+
+
+def _caption(records: Records, largest: str) -> str:
+    found = sorted(records.where(workload=largest, case=ALL).all, key=median)
+    first, last = found[0], found[-1]
+    return (
+        f"A cold plan of {largest} takes {_median(first)} with {first.engine}, the fastest, and {_median(last)} with "
+        f"{last.engine}."
+    )
+
+
+def _panel(title: str, records: Records, places: Mapping[str, int]) -> LinePanel:
+    def points(engine: str) -> Iterator[LinePoint]:
+        for workload, place in places.items():
+            record = records.one(workload=workload, engine=engine, case=ALL)
+            if record is not None:
+                yield line_point(place, record, 1e3)
+
+    return LinePanel(
+        title=title, lines=tuple(Line(series=engine, points=tuple(points(engine))) for engine in records.engines)
+    )
+
+
+def _times(records: Records) -> Table:
+    def cell(record: Record | None) -> Cell:
+        return NOT_MEASURED if record is None else Cell(text=_median(record))
+
+    rows = [
+        (
+            plain(workload),
+            plain("no filter" if case == ALL else "one month" if case == MONTH else "one item"),
+            *(cell(records.one(workload=workload, case=case, engine=engine)) for engine in records.engines),
+        )
+        for workload in records.names("workload")
+        for case in records.where(workload=workload).names("case")
+    ]
+    return Table(
+        title="Time of a cold plan",
+        columns=("Files", "Filter", *records.engines),
+        rows=tuple(rows),
+        note="Median and its interval.",
+    )

@@ -1,0 +1,34 @@
+"""The runs that the study's pages are made from: compressed files beside the other results, one a question."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+from icebench.bench.execution.run_file import Run, read_run
+from icebench.bench.study.questions import Question
+
+
+def kept_file(results: Path, question: Question) -> Path:
+    """Where the run of a question is kept below a results directory."""
+    return results / "study" / f"{question.name}.jsonl.xz"
+
+
+def kept_run(results: Path, question: Question) -> Run | None:
+    """The run of a question; None where none is kept.
+
+    Raises:
+        CorruptRecords: The file is damaged.
+    """
+    path = kept_file(results, question)
+    return read_run(path) if path.exists() else None
+
+
+def keep(results: Path, question: Question, run: Path) -> Path:
+    """Keep a run's file, in place of one that was kept before; gives where it is."""
+    path = kept_file(results, question)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".part")
+    beside.write_bytes(lzma.compress(run.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
+    beside.replace(path)
+    return path

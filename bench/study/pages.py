@@ -1,0 +1,97 @@
+"""The pages of the study as files: Markdown with a drawing each, and an index that ranks the choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+
+from icebench.bench.execution.run_file import Run
+from icebench.bench.report.exports import markdown_table
+from icebench.bench.report.html import picture
+from icebench.bench.report.quantities import times
+from icebench.bench.study.page import Choice, Page
+from icebench.bench.study.questions import Question
+
+WIDTH = 5.4
+"""Inches of a drawing: its letters can be read on a telephone."""
+FIRST = 5
+"""How many choices the index names at its beginning."""
+
+
+def files_of(runs: Mapping[Question, Run]) -> Iterator[tuple[str, str]]:
+    """The name and the text of each file: page and drawing of each question, and the index.
+
+    Args:
+        runs: Of each question the run that answers it.
+
+    Raises:
+        ValueError: A run lacks what its page is made of.
+    """
+    pages = {question: question.page(run) for question, run in runs.items()}
+    for question, page in pages.items():
+        yield f"{question.name}.svg", picture(page.chart, WIDTH)
+        yield f"{question.name}.md", question_page(question, page, runs[question])
+    yield "index.md", index_page(pages)
+
+
+def question_page(question: Question, page: Page, run: Run) -> str:
+    """The page of a question as Markdown."""
+    return _template("question.md.j2").render(
+        question=question,
+        page=page,
+        markdown=lambda table: "\n".join(markdown_table(table)),
+        machine=machine_of(run),
+        run=run,
+    )
+
+
+def index_page(pages: Mapping[Question, Page]) -> str:
+    """The answers, and the choices of all pages in the order of what they move."""
+    ranked = sorted(
+        (
+            (choice, question)
+            for question, page in pages.items()
+            for choice in page.choices
+            if choice.low is None or choice.low > 1
+        ),
+        key=lambda found: -found[0].ratio,
+    )
+    return _template("index.md.j2").render(pages=pages, first=ranked[:FIRST], more=ranked[FIRST:], factor=factor)
+
+
+def factor(choice: Choice) -> str:
+    """How many times a choice moves a cost, with its interval: ``4.1x [3.8, 4.4]``."""
+    if choice.low is None or choice.high is None:
+        return times(choice.ratio)
+    return f"{times(choice.ratio)} [{choice.low:.2g}, {choice.high:.2g}]"
+
+
+def machine_of(run: Run) -> str:
+    """The machine and the software of a run, in a sentence."""
+    hardware, software = (dict(run.environment.get(key) or {}) for key in ("hardware", "software"))
+    engines = ", ".join(f"{name} {version}" for name, version in dict(run.environment.get("engines") or {}).items())
+    memory = hardware.get("memory_bytes")
+    parts = [
+        f"{hardware.get('cores', 'unknown')} cores of {hardware.get('cpu', 'an unknown processor')}",
+        *([] if memory is None else [f"{float(memory) / (1 << 30):.0f} GiB of memory"]),
+        f"{software.get('os', 'unknown system')}",
+        f"Python {software.get('python', 'unknown')}",
+    ]
+    return f"{', '.join(parts)}; {engines}"
+
+
+def _template(name: str) -> Template:
+    environment = Environment(
+        loader=FunctionLoader(_resource),
+        autoescape=False,  # noqa: S701 - Markdown, of figures and names of a run
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    return environment.get_template(name)
+
+
+def _resource(name: str) -> str:
+    return files("icebench.bench.study").joinpath(name).read_text(encoding="utf-8")
