@@ -16,17 +16,19 @@ from icebench.bench.study.page import Choice, Page
 from icebench.bench.workloads.definitions import RowsWorkload
 
 AXIS, NONE, USUAL = "metrics.default", "none", "truncate(16)"
+ALONE, ALONE_LAYOUT = "filtered columns alone", "filtered-columns"
 PLAN, READ, PLANNED = "latency_cold", "scan_time_cold", "files_planned_share"
 FILTER, ALL = "one_percent", "all"
 
 
 def answer(run: Run) -> Page:
     """What each mode adds to manifests and plans, and what its bounds save of a read."""
-    records, modes, columns = Records(run.records), varied(run, AXIS), _columns(run)
+    records, columns = Records(run.records), _columns(run)
+    modes = {**varied(run, AXIS), ALONE: ALONE_LAYOUT}
     engine = records.where(metric=PLAN).competing.engines[0]
     own = records.where(engine=engine)
     narrow, *_, wide = columns
-    sizes = {mode: _bytes_of_an_entry(own.where(workload=wide, layout=modes[mode])) for mode in (NONE, USUAL)}
+    sizes = {mode: _bytes_of_an_entry(own.where(workload=wide, layout=modes[mode])) for mode in (NONE, USUAL, ALONE)}
     planned = effect([_pair(own, wide, modes, PLAN, ALL)])
     reads = {workload: _pair(own, workload, modes, READ, FILTER) for workload in (narrow, wide)}
     said = " and ".join(f"{within(effect([pair]))} of {columns[own]} columns" for own, pair in reads.items())
@@ -39,10 +41,11 @@ def answer(run: Run) -> Page:
     return Page(
         answer=f"Metrics in mode {USUAL} take {quantity(sizes[USUAL], 'bytes')} of a manifest for each file of "
         f"{count(columns[wide], 'column')}, {times(sizes[USUAL] / sizes[NONE])} what none take, and a plan of all "
-        f"files {within(planned)} the time; a read of 1 % of the rows takes {said} what it takes without metrics.",
+        f"files {within(planned)} the time; a read of 1 % of the rows takes {said} what it takes without metrics. "
+        f"Metrics of the filtered columns alone take {quantity(sizes[ALONE], 'bytes')}.",
         chart=_chart(own, columns, modes),
         tables=(_table(own, columns, modes),),
-        choices=(gains, *_no_metrics(own, columns, modes, engine)),
+        choices=(gains, *_of_filtered_columns(own, columns, modes, engine)),
     )
 
 
@@ -59,14 +62,16 @@ def _pair(own: Records, workload: str, modes: Mapping[str, str], metric: str, ca
     return without, usual
 
 
-def _no_metrics(own: Records, columns: Mapping[str, int], modes: Mapping[str, str], engine: str) -> Iterator[Choice]:
+def _of_filtered_columns(
+    own: Records, columns: Mapping[str, int], modes: Mapping[str, str], engine: str
+) -> Iterator[Choice]:
     *_, wide = columns
-    pair = _pair(own, wide, modes, PLAN, ALL)
+    alone, usual = (only(own, workload=wide, layout=modes[mode], metric=PLAN, case=FILTER) for mode in (ALONE, USUAL))
     yield choice(
-        "metrics of the columns that filters name alone",
+        "metrics of the columns that filters name",
         f"metrics of all {columns[wide]:,} columns",
-        f"a cold plan of all files ({engine}), beside one without any metrics",
-        [pair],
+        f"a cold plan under a filter ({engine})",
+        [(alone, usual)],
     )
 
 
