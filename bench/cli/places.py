@@ -57,13 +57,13 @@ class Places:
         return self.reports / f"{run.stem}.html"
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file atomically: a temporary file beside it, synced, then renamed."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file atomically: a temporary file beside it, synced, then renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
             file.flush()
             os.fsync(file.fileno())
         # mkstemp makes private files; a report is to be shared as any other file.

@@ -121,7 +121,7 @@ def run(
     if dry_run:
         return 0
     confirm(context, needed, yes=yes)
-    with stoppable(context, asked) as where:
+    with _stoppable(context, asked) as where:
         finished = run_experiment(chosen, where=where)
     if tables and not (filters or queries):
         _say_filters(context, finished)
@@ -133,7 +133,7 @@ def _resumed(context: Context, run: Path) -> Finished:
     from icebench.bench.cli.report import find_run
     from icebench.bench.runs.run import resume_run
 
-    with stoppable(context, ()) as where:
+    with _stoppable(context, ()) as where:
         return resume_run(find_run(context, run), where=where)
 
 
@@ -279,7 +279,7 @@ def arguments(experiment: str | None, options: Mapping[str, object]) -> tuple[st
 
 
 @contextmanager
-def stoppable(context: Context, asked: tuple[str, ...]) -> Iterator[Surroundings]:
+def _stoppable(context: Context, asked: tuple[str, ...]) -> Iterator[Surroundings]:
     """Context of a run, which Ctrl-C stops after a sample; raises Stopped."""
     # local import: as above
     from icebench.bench.runs.further_process import launch

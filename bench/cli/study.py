@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
-from icebench.bench.cli.run import confirm, stoppable
+from icebench.bench.cli.run import confirm
 from icebench.bench.errors import ConfigError, CorruptRecords
+from icebench.bench.execution.interruption import STOPPED, Interruption, Stopped, say_on_terminal
 from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.report.wrapping import Hanging
 from icebench.bench.runs.estimate import estimate, total_of
-from icebench.bench.study.kept import keep, kept_file, kept_run
+from icebench.bench.study.kept import compressed, kept_file, kept_run
 from icebench.bench.study.questions import QUESTIONS, Question, chosen
 
-if TYPE_CHECKING:
-    from icebench.bench.runs.run import Finished
-
 PAGES = Path("docs/study")
+ENDED = (0, 1)
+"""Exit codes of a run that came to its end."""
 
 
 @click.command("study")
@@ -56,20 +56,20 @@ def study(
     """
     asked = chosen(questions)
     missing = [] if only_pages else [each for each in asked if again or not _is_kept(context, each)]
-    needed = [(each, estimate(each.experiment(), context.places.all_runs())) for each in missing]
     for question in asked:
         if question not in missing and _is_kept(context, question):
             _say(context, f"{question.name}: kept in {kept_file(context.places.results, question)}")
-    for question, one in needed:
+    needed = [estimate(each.experiment(), context.places.all_runs()) for each in missing]
+    for question, one in zip(missing, needed, strict=True):
         _say(context, f"{question.name}: {one}")
     if dry_run:
         return 0
-    if needed:
-        confirm(context, total_of([one for _, one in needed]), yes=yes)
-    failed = [question.name for question in missing if not _measured(context, question, again=again)]
+    if any(again or not _has_ended_well(_latest(context, question)) for question in missing):
+        confirm(context, total_of(needed), yes=yes)
+    failed = [question.name for question in missing if not _is_measured(context, question, again=again)]
     _write_pages(context, output)
     if failed:
-        _say(context, f"failed, and not kept: {', '.join(failed)}; 'icebench report' shows the run")
+        _say(context, f"failed, and not kept: {', '.join(failed)}")
     return 1 if failed else 0
 
 
@@ -79,42 +79,47 @@ def _is_kept(context: Context, question: Question) -> bool:
     return run is not None and run.environment.get("digest") == question.experiment().digest
 
 
-def _measured(context: Context, question: Question, *, again: bool) -> bool:
-    """Measure a question and keep its run, unless it failed."""
-    path = None if again else _finished_before(context, question)
-    if path is None:
+def _is_measured(context: Context, question: Question, *, again: bool) -> bool:
+    """Measure a question, or go on with it, and keep its run; False for one that failed."""
+    latest = _latest(context, question)
+    if again or not _has_ended_well(latest):
         _say(context, f"{question.name}: {question.text}")
-        finished = _run(context, question)
-        if finished.failed:
-            for failure in finished.run.failures:
-                _say(context, str(failure))
-            return False
-        path = finished.path
-    _say(context, f"{question.name}: kept in {keep(context.places.results, question, path)}")
+        begun = latest is not None and not latest[1].complete
+        # One that cannot go on, of another revision for example, has said so; it is measured from its beginning.
+        if not (begun and latest is not None and _run(context, "--resume", str(latest[0])) in ENDED):
+            _run(context, str(question.definition), "--yes")
+        latest = _latest(context, question)
+    if latest is None or not _has_ended_well(latest):
+        return False
+    kept = kept_file(context.places.results, question)
+    write_whole(kept, compressed(latest[0]))
+    _say(context, f"{question.name}: kept in {kept}")
     return True
 
 
-def _run(context: Context, question: Question) -> Finished:
-    # local import: PySpark, which pages need not wait for
-    from icebench.bench.runs.run import resume_run, run_experiment
+def _run(context: Context, *arguments: str) -> int:
+    """`icebench run` in a process of its own, as one process has one Java virtual machine, and that one memory for all
+    sessions of Spark; gives its exit code.
 
-    with stoppable(context, ("run", f"study/{question.name}")) as where:
-        for path, run in _runs(context, question):
-            if not run.complete:
-                try:
-                    return resume_run(path, where=where)
-                except ConfigError as error:  # of another revision, say, or still running
-                    _say(context, f"{question.name}: measured from its beginning, as {path} cannot go on: {error}")
-        return run_experiment(question.experiment(), where=where)
-
-
-def _finished_before(context: Context, question: Question) -> Path | None:
-    """A run of the question that ended well and was not kept, as where the study was stopped just then."""
-    return next((path for path, run in _runs(context, question) if run.complete and not run.failed), None)
+    Raises:
+        Stopped: Ctrl-C has stopped it after its sample.
+    """
+    command = [sys.executable, "-m", "icebench.bench.cli.main", "--results", str(context.places.results), "run"]
+    interruption = Interruption(say=say_on_terminal)
+    with interruption.listening(), subprocess.Popen([*command, *arguments], process_group=0) as started:
+        interruption.processes.append(started)
+        code = started.wait()
+    if interruption.asked or code == STOPPED:
+        raise Stopped("stopped; the same command goes on with it")
+    return code
 
 
-def _runs(context: Context, question: Question) -> Iterator[tuple[Path, Run]]:
-    """The runs of the question's present definition, the latest first."""
+def _has_ended_well(found: tuple[Path, Run] | None) -> bool:
+    return found is not None and found[1].complete and not found[1].failed
+
+
+def _latest(context: Context, question: Question) -> tuple[Path, Run] | None:
+    """The latest run of the question's present definition, ended or not."""
     digest = question.experiment().digest
     for path in reversed(context.places.all_runs()):
         try:
@@ -122,17 +127,23 @@ def _runs(context: Context, question: Question) -> Iterator[tuple[Path, Run]]:
         except CorruptRecords:
             continue
         if run.environment.get("digest") == digest:
-            yield path, run
+            return path, run
+    return None
 
 
 def _write_pages(context: Context, output: Path) -> None:
     # local import: SciPy and matplotlib, which a wrong argument need not wait for
     from icebench.bench.study.pages import files_of
 
-    runs = {question: kept_run(context.places.results, question) for question in QUESTIONS.values()}
-    for name, text in files_of({question: run for question, run in runs.items() if run is not None}):
+    results = context.places.results
+    runs = {question: kept_run(results, question) for question in QUESTIONS.values()}
+    try:
+        made = list(files_of({question: run for question, run in runs.items() if run is not None}))
+    except LookupError as error:
+        raise ConfigError(f"{error}; 'icebench study --again' measures what is kept", path=str(results)) from error
+    for name, text in made:
         write_whole(output / name, text)
-    context.terminal.out.print(f"pages: {output / 'index.md'}")
+    context.terminal.out.print(Hanging("pages: ", str(output / "index.md")), crop=False)
 
 
 def _say(context: Context, line: str) -> None:

@@ -303,7 +303,8 @@ def _history_panel(axis: Axes, panel: HistoryPanel) -> None:
 
 
 def _lines(chart: LineChart, width: float) -> Figure:
-    left, right = 0.75, 0.2
+    highest = max(point.high or point.y for panel in chart.panels for line in panel.lines for point in line.points)
+    left, right = max(0.75, 0.35 + _INCHES_A_LETTER * len(digits(10 * highest))), 0.2
     rows = _legend_rows(chart.series, width)
     total = len(chart.panels) * (_LINES_HEIGHT + _TITLE) + _FOOT + rows * _LEGEND
     figure = Figure(figsize=(width, total))
@@ -314,6 +315,8 @@ def _lines(chart: LineChart, width: float) -> Figure:
         box = (left / width, bottom / total, (width - left - right) / width, _LINES_HEIGHT / total)
         axes.append(figure.add_axes(box, sharex=axes[0] if axes else None))
         _line_panel(axes[-1], panel, chart)
+        title = _shortened(panel.title, int((width - left) / _INCHES_A_BOLD_LETTER))
+        axes[-1].set_title(title, loc="left", fontsize=9, fontweight="bold", color=INK, pad=4)
         if number < len(chart.panels) - 1:
             axes[-1].tick_params(axis="x", labelbottom=False)
     axes[-1].set_xlabel(chart.x_axis)
@@ -329,7 +332,6 @@ def _legend_rows(names: Sequence[str], width: float) -> int:
 
 
 def _line_panel(axis: Axes, panel: LinePanel, chart: LineChart) -> None:
-    axis.set_title(panel.title, loc="left", fontsize=9, fontweight="bold", color=INK, pad=4)
     axis.grid(visible=True, color=GRID, linewidth=0.8)
     axis.set_axisbelow(True)
     for side in ("top", "right"):

@@ -63,16 +63,16 @@ def _csv(rows: Sequence[Row]) -> str:
 
 def _markdown(comparison: Comparison) -> Iterator[str]:
     """What is said, then the tables that are not folded."""
-    yield from (f"# {_escaped(comparison.title)}", "")
+    yield from (f"# {escaped(comparison.title)}", "")
     for finding in comparison.findings:
-        yield f"- {_escaped(finding.statement)}"
+        yield f"- {escaped(finding.statement)}"
     for table in comparison.tables:
         if table.folded:
             continue
-        yield from ("", f"## {_escaped(table.title)}", "")
+        yield from ("", f"## {escaped(table.title)}", "")
         yield from markdown_table(table)
     for note in comparison.notes:
-        yield from ("", _escaped(note))
+        yield from ("", escaped(note))
 
 
 def markdown_table(table: Table) -> Iterator[str]:
@@ -83,7 +83,7 @@ def markdown_table(table: Table) -> Iterator[str]:
     for row in table.rows:
         yield _line([_cell(cell) for cell in row])
     if table.note:
-        yield from ("", _escaped(table.note))
+        yield from ("", escaped(table.note))
 
 
 def _cell(cell: Cell) -> str:
@@ -92,9 +92,9 @@ def _cell(cell: Cell) -> str:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+    return f"| {' | '.join(escaped(cell) for cell in cells)} |"
 
 
-def _escaped(text: str) -> str:
-    """Text of a run, such as the name of a filter, is no markup."""
+def escaped(text: str) -> str:
+    """Text for Markdown: that of a run, such as the name of a filter, is no markup."""
     return " ".join(text.replace("|", r"\|").replace("<", "&lt;").split())

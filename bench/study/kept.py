@@ -24,11 +24,6 @@ def kept_run(results: Path, question: Question) -> Run | None:
     return read_run(path) if path.exists() else None
 
 
-def keep(results: Path, question: Question, run: Path) -> Path:
-    """Keep a run's file, in place of one that was kept before; gives where it is."""
-    path = kept_file(results, question)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".part")
-    beside.write_bytes(lzma.compress(run.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
-    beside.replace(path)
-    return path
+def compressed(run: Path) -> bytes:
+    """What is kept of a run's file."""
+    return lzma.compress(run.read_bytes(), preset=9 | lzma.PRESET_EXTREME)

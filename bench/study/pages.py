@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 
 from icebench.bench.execution.run_file import Run
-from icebench.bench.report.exports import markdown_table
+from icebench.bench.report.exports import escaped, markdown_table
 from icebench.bench.report.html import picture
-from icebench.bench.report.quantities import times
+from icebench.bench.report.model import Table
+from icebench.bench.report.quantities import digits, times
 from icebench.bench.study.page import Choice, Page
 from icebench.bench.study.questions import Question
 
 WIDTH = 5.4
 """Inches of a drawing: its letters can be read on a telephone."""
+LINE = 120
+"""Characters."""
+_MARK = re.compile(r" (?=>|(?:[-+*#=_]+|\d+[.)])(?: |$))")
+"""The space before a word that a line must not begin with."""
 FIRST = 5
 """How many choices the index names at its beginning."""
 
@@ -27,7 +34,7 @@ def files_of(runs: Mapping[Question, Run]) -> Iterator[tuple[str, str]]:
         runs: Of each question the run that answers it.
 
     Raises:
-        ValueError: A run lacks what its page is made of.
+        LookupError: A run lacks what its page is made of.
     """
     pages = {question: question.page(run) for question, run in runs.items()}
     for question, page in pages.items():
@@ -41,7 +48,7 @@ def question_page(question: Question, page: Page, run: Run) -> str:
     return _template("question.md.j2").render(
         question=question,
         page=page,
-        markdown=lambda table: "\n".join(markdown_table(table)),
+        markdown=_markdown,
         machine=machine_of(run),
         run=run,
     )
@@ -54,7 +61,7 @@ def index_page(pages: Mapping[Question, Page]) -> str:
             (choice, question)
             for question, page in pages.items()
             for choice in page.choices
-            if choice.low is None or choice.low > 1
+            if (choice.ratio if choice.low is None else choice.low) > 1
         ),
         key=lambda found: -found[0].ratio,
     )
@@ -65,7 +72,7 @@ def factor(choice: Choice) -> str:
     """How many times a choice moves a cost, with its interval: ``4.1x [3.8, 4.4]``."""
     if choice.low is None or choice.high is None:
         return times(choice.ratio)
-    return f"{times(choice.ratio)} [{choice.low:.2g}, {choice.high:.2g}]"
+    return f"{times(choice.ratio)} [{digits(choice.low)}, {digits(choice.high)}]"
 
 
 def machine_of(run: Run) -> str:
@@ -90,7 +97,20 @@ def _template(name: str) -> Template:
         keep_trailing_newline=True,
         trim_blocks=True,
     )
+    environment.filters |= {"prose": _prose, "escaped": escaped}
     return environment.get_template(name)
+
+
+def _markdown(table: Table) -> str:
+    lines = markdown_table(table)
+    return "\n".join(line if line.startswith("|") else _prose(line) for line in lines)
+
+
+def _prose(text: str, indent: str = "") -> str:
+    """Text that is escaped, in lines of which none but the first begins with what Markdown takes for a mark."""
+    held = _MARK.sub("\0", escaped(text))
+    lines = textwrap.fill(held, LINE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\0", " ")
 
 
 def _resource(name: str) -> str:

@@ -41,8 +41,15 @@ class Question:
         return load_experiment(self.definition)
 
     def page(self, run: Run) -> Page:
-        """The answer that a run gives. Raises ValueError for a run that lacks what the page is made of."""
-        return cast("Page", import_module(f"icebench.bench.study.answers.{self.name}").answer(run))
+        """The answer that a run gives.
+
+        Raises:
+            LookupError: The run lacks what the page is made of; the message names the question.
+        """
+        try:
+            return cast("Page", import_module(f"icebench.bench.study.answers.{self.name}").answer(run))
+        except (ValueError, LookupError, StopIteration) as error:
+            raise LookupError(f"{self.name}: its run lacks what its page is made of ({error})") from error
 
 
 def _load() -> dict[str, Question]:

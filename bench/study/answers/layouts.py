@@ -38,9 +38,9 @@ def answer(run: Run) -> Page:
     filters = time.cases
     over = effect([(only(timed, layout=best, case=f), only(timed, layout=BASE, case=f)) for f in filters])
     least = Counter(_least(read, name) for name in filters)
-    said = listed([f"{name} for {number}" for name, number in least.most_common()])
+    said = listed([f"{number} on {name}" for name, number in least.most_common()])
     return Page(
-        answer=f"None suits all: of {len(filters)} filters {said} reads the fewest bytes; over all of them {best} is "
+        answer=f"None suits all: of {len(filters)} filters {said} read the fewest bytes; over all of them {best} is "
         f"the fastest here, and arrival order without partitions takes {within(over)} its time.",
         chart=_chart(read, kept),
         tables=(_times(time, timed, kept), _modelled(store, kept)),

@@ -40,7 +40,7 @@ def answer(run: Run) -> Page:
         said.append(f"{near}, {small} take {within(effect(pairs))} the time of {good}")
         choices.append(choice(good, small, of, pairs))
     return Page(
-        answer=f"For a hundred megabytes of sorted rows {'; '.join(said)}.",
+        answer=f"For {quantity(max(files.values()), 'bytes')} of sorted rows {'; '.join(said)}.",
         chart=_chart(time, store, files, groups),
         tables=(
             _filters(time, store, files, "Files"),

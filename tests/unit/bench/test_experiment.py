@@ -4,9 +4,16 @@ from typing import Any
 
 import pytest
 
-from icebench.bench.definition import Definition
+from icebench.bench.definition import DEFINITIONS, Definition
 from icebench.bench.errors import ConfigError
-from icebench.bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
+from icebench.bench.experiment import (
+    Experiment,
+    find_experiment,
+    known_experiments,
+    load_experiment,
+    parse_experiment,
+    parse_values,
+)
 from icebench.bench.runs.estimate import estimate
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import DescribedWorkload, MaintenanceWorkload, ReadingWorkload, RowsWorkload
@@ -108,8 +115,28 @@ def test_tables_are_built_thrice_small_ones_and_twice_large_ones() -> None:
 @pytest.mark.parametrize("name", known_experiments())
 def test_the_definitions_that_come_with_the_project_are_right(name: str) -> None:
     found = load_experiment(name)
-    assert found.name == name
+    assert found.name == name.replace("/", "-")
     assert found.description != "no description"
+
+
+def test_experiments_of_the_study_are_known_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = known_experiments()
+    assert {path.relative_to(DEFINITIONS) for path in known.values()} == {Path(f"{name}.toml") for name in known}
+    assert {"default", "quick", "study/sizes"} <= set(known)
+    assert not {"layouts", "sizes"} & set(known)  # the one is no experiment, the other has another name
+    assert list(known) == sorted(known, key=lambda name: "/" in name)
+    monkeypatch.chdir(tmp_path)
+    assert find_experiment("study/sizes") == DEFINITIONS / "study" / "sizes.toml"
+    with pytest.raises(ConfigError, match=r"study/no: no such file, and no experiment of that name; known: .*study/"):
+        find_experiment("study/no")
+
+
+def test_only_files_of_definitions_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.toml", "study/b.toml", "cache/c.toml", "study/more/d.toml", "study/e.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setattr("icebench.bench.experiment.DEFINITIONS", tmp_path)
+    assert known_experiments() == {"a": tmp_path / "a.toml", "study/b": tmp_path / "study" / "b.toml"}
 
 
 def test_every_kind_of_deletes_is_planned() -> None:

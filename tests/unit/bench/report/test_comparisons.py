@@ -18,9 +18,9 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.build import build_report
-from icebench.bench.report.exports import comparison_of, exported
+from icebench.bench.report.exports import comparison_of, exported, markdown_table
 from icebench.bench.report.layout_comparison import compare_layouts
-from icebench.bench.report.model import Comparison, Finding, Table, Tone, plain
+from icebench.bench.report.model import Cell, Comparison, Finding, Table, Tone, plain
 from icebench.bench.report.run_comparison import compare_runs, differences
 from tests.unit.bench.report.sample_run import DRIFT, FAILED, measured, sample_run
 from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
@@ -241,3 +241,23 @@ def test_names_of_a_run_are_no_markup() -> None:
     folded = replace(table, title="not shown", folded=True)
     made = Comparison(title="<b>", findings=(Finding(statement="a\nb"),), tables=(table, folded), notes=("n",), rows=())
     assert exported(made, "markdown") == ("# &lt;b>\n\n- a b\n\n## t\n\n| a\\|b |\n|---|\n| &lt;script>x\\|y |\n\nn\n")
+
+
+def test_a_table_in_markdown_has_its_cells_and_then_its_note() -> None:
+    rows = (
+        (plain("a"), Cell(text="4 s", detail="[3, 5]"), Cell(text="7", tone=Tone.BEST)),
+        (plain("b|c\nd"), Cell(text="", tone=Tone.DOUBTFUL), Cell(text="9", detail="files", tone=Tone.BEST)),
+    )
+    table = Table(title="not shown", columns=("Name", "Time", "Files <"), rows=rows, note="A | note.", folded=True)
+    assert list(markdown_table(table)) == [
+        "| Name | Time | Files &lt; |",
+        "|---|---:|---:|",
+        "| a | 4 s [3, 5] | **7** |",
+        "| b\\|c d |  | **9 files** |",
+        "",
+        "A \\| note.",
+    ]
+
+
+def test_a_table_in_markdown_without_rows_or_note_is_its_head() -> None:
+    assert list(markdown_table(Table(title="t", columns=("a", "b"), rows=()))) == ["| a | b |", "|---|---|"]

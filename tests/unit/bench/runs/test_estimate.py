@@ -11,7 +11,7 @@ import pytest
 
 from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.experiment import known_experiments, load_experiment, parse_values
-from icebench.bench.runs.estimate import Estimate, estimate
+from icebench.bench.runs.estimate import Estimate, estimate, total_of
 from icebench.bench.workloads.definitions import RowsWorkload
 from tests.unit.bench.report.sample_run import ENVIRONMENT, sample_run
 
@@ -127,3 +127,19 @@ def test_every_definition_has_an_estimate(name: str) -> None:
 
 def test_a_size_that_is_not_known_is_said() -> None:
     assert str(Estimate(cases=1, seconds=1, size=None, basis="b")) == ("1 cases, about 1 s, tables of unknown size (b)")
+
+
+def test_several_runs_take_what_each_of_them_takes() -> None:
+    one = Estimate(cases=3, seconds=90.0, size=2 * 10**9, basis="a")
+    other = Estimate(cases=4, seconds=60.0, size=10**8, basis="b")
+    assert total_of([one, other]) == Estimate(cases=7, seconds=150.0, size=2_100_000_000, basis="2 runs")
+    assert (total_of([one]).cases, total_of([one]).seconds, total_of([one]).size) == (3, 90.0, 2 * 10**9)
+    assert (total_of([]).cases, total_of([]).seconds, total_of([]).size) == (0, 0, 0)
+
+
+def test_the_size_of_several_runs_is_not_known_unless_that_of_each_is() -> None:
+    known = Estimate(cases=1, seconds=1.0, size=10, basis="a")
+    unknown = Estimate(cases=1, seconds=1.0, size=None, basis="b")
+    assert total_of([known, unknown]).size is None
+    nothing = Estimate(cases=1, seconds=1.0, size=0, basis="c")
+    assert total_of([known, nothing]).size == 10
