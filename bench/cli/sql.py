@@ -12,6 +12,7 @@ from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, split_catalog, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
+from icebench.bench.engines.small_tables import allow_copies, copy_table, is_small, view_of
 from icebench.bench.engines.sql_text import identifier
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.quantities import count
@@ -50,7 +51,8 @@ def sql(
     counters = icebench.Counters()
     with duckdb.connect(config=_CLOSED) as connection:
         connection.execute("set python_enable_replacements = false")
-        _register(connection, tables, catalog, warehouse, counters)
+        allow_copies(connection)
+        _register(connection, query, tables, catalog=catalog, warehouse=warehouse, counters=counters)
         connection.execute("set lock_configuration = true")
         rows = _answer(connection, query)
     out = context.terminal.out
@@ -66,12 +68,15 @@ def sql(
 
 def _register(
     connection: duckdb.DuckDBPyConnection,
+    query: str,
     tables: tuple[str, ...],
+    *,
     catalog: str | None,
     warehouse: str | None,
     counters: icebench.Counters,
 ) -> None:
-    """Make each table a view of the connection; one with a namespace also in a schema of that name."""
+    """Make each table a view of the connection; one with a namespace also in a schema of that name. Of several, which
+    are joined, small ones are copied."""
     taken: dict[str, str] = {}
     if catalog is None:
         catalog, tables = split_catalog(tables)
@@ -84,7 +89,10 @@ def _register(
             both = f"{taken[name.lower()]} and {given} are both {name!r}"
             raise ConfigError(f"{both}; name one with NAME=TABLE", path="TABLE")
         taken[name.lower()] = given
-        table.scan(counters=counters).to_duckdb(connection).create_view(name)
+        is_copied = len(tables) > 1 and is_small(table)
+        table.scan(counters=counters).to_duckdb(connection).create_view(view_of(name) if is_copied else name)
+        if is_copied:
+            copy_table(connection, name, query, "table")
         if namespace and catalog is not None:
             schema, view, plain = map(identifier, (namespace, own, name))
             connection.execute(f"create schema if not exists {schema}")

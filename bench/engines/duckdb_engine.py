@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from icebench.bench.engines.access import LOCAL, Access
 from icebench.bench.engines.arrow_scan import ArrowScans
-from icebench.bench.engines.duckdb_queries import DuckDbQueries
+from icebench.bench.engines.duckdb_queries import DuckDbQueries, configure
 from icebench.bench.engines.engine import Ability, EngineMissing, ParquetTarget, Plan
 from icebench.bench.engines.registry import EngineContext
 from icebench.bench.engines.script import IN_BATCHES, TABLE, Script, select
@@ -139,7 +139,7 @@ def connected(access: Access = LOCAL) -> duckdb.DuckDBPyConnection:
         EngineMissing: It cannot read there.
     """
     connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")
+    configure(connection)
     for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
         connection.execute(f"LOAD '{_extension(package)}'")
     if access.scheme:

@@ -7,9 +7,20 @@ from threading import Timer
 from typing import Any
 
 import duckdb
+import psutil
 
 from icebench.bench.engines.duckdb_rows import fetched_rows
 from icebench.bench.engines.engine import TookTooLong
+
+MEMORY = 0.5
+"""DuckDB's share of the machine's memory, beside a Java virtual machine and this process's own rows; it writes to disk
+what is beyond. By default it takes four fifths, and the system ends a run whose query fills them."""
+
+
+def configure(connection: duckdb.DuckDBPyConnection) -> None:
+    """Settings of all connections that answer queries."""
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET memory_limit = '{int(MEMORY * psutil.virtual_memory().total)}B'")
 
 
 class DuckDbQueries:
