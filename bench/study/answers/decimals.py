@@ -103,7 +103,7 @@ def _storages(stored: Records) -> Table:
 
 
 def _codecs(records: Records, scans: Records, codecs: Mapping[str, str]) -> Table:
-    sizes = {layout: only(records, layout=layout, metric="build_bytes_written") for layout in codecs.values()}
+    sizes = {layout: only(records, layout=layout, metric="build_bytes_on_disk") for layout in codecs.values()}
     return Table(
         title="By compression, of twelve columns of decimal(7,2)",
         columns=("Codec", "Size", *scans.engines),

@@ -106,7 +106,7 @@ def _by_share(records: Records) -> Table:
         columns=("Deletes", "Deleted", *records.engines),
         rows=tuple(rows),
         note="Times a scan of the same data files without deletes, with the 95% interval, from samples of the same "
-        "rounds. An engine without a figure cannot read the kind. Equality deletes are in one delete file.",
+        "rounds. An engine without a figure does not read the kind. Equality deletes are in one delete file.",
     )
 
 

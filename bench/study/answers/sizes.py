@@ -54,7 +54,7 @@ def answer(run: Run) -> Page:
 
 
 def _bytes_of_a_file(records: Records, layout: str) -> float:
-    total, files = (only(records, layout=layout, metric=f"build_{name}") for name in ("bytes_written", "files"))
+    total, files = (only(records, layout=layout, metric=f"build_{name}") for name in ("bytes_on_disk", "files"))
     return median(total) / median(files)
 
 
