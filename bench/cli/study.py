@@ -104,7 +104,7 @@ def _run(context: Context, *arguments: str) -> int:
     Raises:
         Stopped: Ctrl-C has stopped it after its sample.
     """
-    command = [sys.executable, "-m", "icebench.bench.cli.main", "--results", str(context.places.results), "run"]
+    command = [sys.executable, "-m", "icebench", "--results", str(context.places.results), "run"]
     interruption = Interruption(say=say_on_terminal)
     with interruption.listening(), subprocess.Popen([*command, *arguments], process_group=0) as started:
         interruption.processes.append(started)

@@ -1,0 +1,145 @@
+"""The answers of the study: of the runs that are kept, and of the same runs with one thing made slower."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.case import Case, Measured
+from icebench.bench.report.charts import LineChart
+from icebench.bench.study.kept import kept_run
+from icebench.bench.study.pages import files_of
+from icebench.bench.study.questions import QUESTIONS
+
+ROOT = Path(__file__).resolve().parents[4]
+ALONE = {"engine": "icebench", "cache": "cold"}
+
+
+@cache
+def kept(name: str) -> Run:
+    run = kept_run(ROOT / "results", QUESTIONS[name])
+    assert run is not None
+    return run
+
+
+def slowed(run: Run, factor: float, wanted: dict[str, str]) -> Run:
+    """The run in which all that is of cases with these values took so many times as long."""
+
+    def is_meant(case: Case) -> bool:
+        return all(getattr(case, name) == value for name, value in wanted.items())
+
+    def slow(each: Measured) -> Measured:
+        costs = [replace(sample.cost, wall=sample.cost.wall * factor) for sample in each.samples]
+        return replace(each, samples=tuple(map(lambda s, cost: replace(s, cost=cost), each.samples, costs)))
+
+    assert any(is_meant(each.case) and each.samples for each in run.measured)
+    return replace(run, measured=tuple(slow(each) if is_meant(each.case) else each for each in run.measured))
+
+
+def answer_of(name: str, run: Run) -> str:
+    return QUESTIONS[name].page(run).answer
+
+
+def test_pages_are_those_of_the_runs_that_are_kept() -> None:
+    """`icebench study --pages` writes them again."""
+    made = dict(files_of({question: kept(name) for name, question in QUESTIONS.items()}))
+    written = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "study").iterdir()}
+    assert written.keys() == made.keys()
+    assert [name for name in made if made[name] != written[name]] == []
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_kept_run_is_of_the_definition_and_has_no_failure(name: str) -> None:
+    run = kept(name)
+    assert run.complete
+    assert not run.failed
+    assert run.environment["digest"] == QUESTIONS[name].experiment().digest
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "ratio"),
+    [
+        ("layouts", {"layout": "unpartitioned", "measurement": "filtered"}, r"partitions takes (\S+)x"),
+        ("sizes", {"layout": "sorted (files=512)"}, r"files of \S+ KB take (\S+)x"),
+        ("sizes", {"layout": "sorted (row-group-size-bytes=1 MB)"}, r"row groups of 1 MB take (\S+)x"),
+        ("deletes", {"workload": "deletion vectors, random", "label": "1.0%"}, r"deletion vectors (\S+)x"),
+        ("deletes", {"workload": "position deletes, random", "label": "1.0%"}, r"position deletes (\S+)x"),
+        (
+            "deletes",
+            {"workload": "equality deletes, random", "label": "1.0%, 1 delete files"},
+            r"equality deletes (\S+)x",
+        ),
+        ("deletes", {"workload": "equality deletes, random", "label": "1.0%, 100 delete files"}, r"100 files (\S+)x"),
+        ("planning", {"workload": "100,000 files", "filter": "all"}, r"\], (\S+)x \[\S+ \S+\] the time of"),
+        ("planning", {"workload": "1,000 files, 5,000 columns", "filter": "all"}, r"1,000 files takes (\S+)x"),
+        ("planning", {"workload": "10,000 files, scattered", "filter": "partition"}, r"month takes (\S+)x"),
+        ("decimals", {"label": "decimal(7,2) FIXED, plain, 0% null"}, r"fixed length take (\S+)x"),
+        ("decimals", {"label": "decimal(38,2) FIXED, plain, 0% null"}, r"38 digits (\S+)x"),
+        ("decimals", {"label": "decimal(7,2) INT32, dictionary, 0% null"}, r"a dictionary take (\S+)x"),
+        ("decimals", {"layout": "unpartitioned (compression-codec=gzip)"}, r"gzip take (\S+)x"),
+        ("metrics", {"layout": "unpartitioned", "measurement": "planning", "filter": "all"}, r"all files (\S+)x"),
+        ("metrics", {"layout": "unpartitioned", "measurement": "filtered"}, r"rows takes (\S+)x"),
+        (
+            "upkeep",
+            {"layout": "deletion vectors, never compacted", "label": "after 22 batches"},
+            r"never compacted (\S+)x",
+        ),
+        (
+            "upkeep",
+            {"layout": "deletion vectors, kept by policy default", "label": "after 22 batches"},
+            r"default (\S+)x",
+        ),
+    ],
+)
+def test_what_takes_twice_as_long_is_said_to(name: str, wanted: dict[str, str], ratio: str) -> None:
+    said = []
+    for factor in (1.0, 2.0):
+        found = re.search(ratio, answer_of(name, slowed(kept(name), factor, {**ALONE, **wanted})))
+        assert found
+        said.append(float(found[1]))
+    assert said[1] == pytest.approx(2 * said[0], rel=0.02, abs=0.015)
+
+
+def test_an_engine_that_takes_twice_as_long_for_all_queries_is_said_to() -> None:
+    said = []
+    for factor in (1.0, 2.0):
+        found = re.search(r"duckdb (\S+)x", answer_of("queries", slowed(kept("queries"), factor, {"engine": "duckdb"})))
+        assert found
+        said.append(float(found[1]))
+    assert said[1] == pytest.approx(2 * said[0], rel=0.02, abs=0.015)
+
+
+def test_another_layout_that_is_fastest_is_named() -> None:
+    run = slowed(kept("layouts"), 0.01, {"layout": "bucketed", "measurement": "filtered"})
+    page = QUESTIONS["layouts"].page(run)
+    assert "over all of them bucketed is the fastest here" in page.answer
+    (times, _) = page.tables
+    (row,) = (row for row in times.rows if row[0].text == "bucketed")
+    assert all(cell.tone.value == "best" for cell in row[1:])
+
+
+def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
+    before = QUESTIONS["decimals"].page(kept("decimals")).choices
+    slow = slowed(kept("decimals"), 2.0, {**ALONE, "label": "decimal(7,2) FIXED, plain, 0% null"})
+    after = QUESTIONS["decimals"].page(slow).choices
+    assert after[0].ratio == pytest.approx(2 * before[0].ratio)
+    assert after[1:] == before[1:]
+
+
+def test_charts_have_every_engine_and_level() -> None:
+    chart = QUESTIONS["sizes"].page(kept("sizes")).chart
+    assert isinstance(chart, LineChart)
+    assert [len(line.points) for line in chart.panels[0].lines] == [6] * 4
+    assert [len(line.points) for line in chart.panels[2].lines] == [5] * 4
+
+
+def test_the_readme_has_the_choices_that_move_the_cost_most() -> None:
+    index, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/study/index.md", "README.md"))
+    rows = [line for line in index.partition("Then:")[0].splitlines() if line.startswith("| [")]
+    assert len(rows) == 5
+    assert all(re.sub(r"\]\((\w+\.md)\)", r"](docs/study/\1)", row) in readme for row in rows)
