@@ -59,8 +59,8 @@ def copy_table(connection: Any, name: str, query: str, kind: str = "temp table")
 
 @lru_cache(maxsize=256)
 def columns_read(query: str) -> frozenset[str] | None:
-    """The names of all columns that a query may read, in lower case; None for all of its tables, as of one that cannot
-    be parsed."""
+    """The names of all columns that a query may read, in lower case, with those of its tables; None for all columns, as
+    of a query that cannot be parsed."""
     try:
         found = [each for each in sqlglot.parse(query, read="duckdb") if each is not None]
     except sqlglot.errors.SqlglotError:

@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from icebench.bench.engines.duckdb_rows import fetched_rows
+from icebench.bench.engines.small_tables import columns_read
 from icebench.bench.engines.sql_text import identifier, quoted
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.truth.query_answers import RankedRows
@@ -79,13 +80,10 @@ class Query:
         found = {".".join(part for part in (each.db, each.name) if part).lower() for each in named}
         return tuple(sorted(found - own))
 
-    @cached_property
+    @property
     def columns(self) -> frozenset[str] | None:
-        """The names of all columns that it may read, in lower case; None for all of its tables."""
-        for star in self._parsed.find_all(exp.Star):
-            if not isinstance(star.parent, exp.Count):
-                return None
-        return frozenset(each.name.lower() for each in self._parsed.find_all(exp.Column))
+        """The names of all columns that it may read, in lower case, among others; None for all of its tables."""
+        return columns_read(self.text)
 
     def in_dialect(self, dialect: str) -> str:
         """Its text for an engine.
