@@ -37,10 +37,11 @@ from icebench.engine.spark.deletes import DeletedGroup
 from icebench.engine.spark.estimates import expansion, row_bytes
 from icebench.engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
 from icebench.engine.spark.iceberg_tasks import HandedOver, hand_over
+from icebench.engine.spark.partition_directories import PartitionDirectories, Root
 from icebench.engine.spark.predicates import ColumnOf, spark_filter
 from icebench.engine.spark.read_schema import ReadColumn, are_found_by_name, read_columns
 from icebench.engine.spark.session import JavaFrame, ScanSession, has_comet, refuse_unknown_schemes, scan_session
-from icebench.engine.spark.shapes import Shape, shapes_of
+from icebench.engine.spark.shapes import ById, Shape, shapes_of
 from icebench.engine.spark.types import pruned, quoted, shown, shown_type
 from icebench.engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
 from icebench.engine.spec.schema import Schema
@@ -127,9 +128,9 @@ def plan_to_dataframe(
     )
     frames = [] if handed.frame is None else [handed.frame]
     frames += [
-        _group_frame(group, shape, scan)
+        _group_frame(group, root, shape, scan)
         for shape, members in shapes_of(files, request, run)
-        for group in _grouped(members, scan)
+        for root, group in _grouped(members, shape, scan)
     ]
     if not frames:
         empty = [st.StructField(f.name, shown_type(f.type, column=f.name)) for f in request.projection.fields]
@@ -194,35 +195,45 @@ def _needed_fields(request: ReadRequest, predicate: BoundPredicate, key_schemas:
     return list(needed.values())
 
 
-def _grouped(files: Sequence[FileRead], scan: _Scan) -> Iterable[list[FileRead]]:
-    """Groups of files whose rows are processed alike."""
-    found: dict[tuple[bool, bool, bool], list[FileRead]] = {}
-    for file in files:
-        deletes = scan.deletes.get(file.file_path, NO_DELETES)
-        by_position, by_key = deletes.positions is not None, bool(deletes.equality)
-        found.setdefault((file.residual is not None, by_position, by_key), []).append(file)
-    return found.values()
+def _grouped(
+    files: Sequence[FileRead], shape: Shape, scan: _Scan
+) -> Iterable[tuple[Root | None, Sequence[LocatedFile]]]:
+    """Groups of files whose rows are processed alike, each with the root of its partitions' directories."""
+    located = [
+        LocatedFile(
+            file,
+            spark_location(scan.request.store.physical(file.file_path)),
+            scan.deletes.get(file.file_path, NO_DELETES),
+        )
+        for file in files
+    ]
+    roots: Sequence[Root | None] = [None] * len(files)
+    if isinstance(shape, ById):
+        directories = PartitionDirectories(scan.columns, scan.request.specs, scan.request.schema)
+        roots = directories.roots(files, [file.location for file in located])
+    found: dict[tuple[Root | None, bool, bool, bool], list[LocatedFile]] = {}
+    for file, root in zip(located, roots, strict=True):
+        by_position, by_key = file.deletes.positions is not None, bool(file.deletes.equality)
+        found.setdefault((root, file.file.residual is not None, by_position, by_key), []).append(file)
+    return [(key[0], group) for key, group in found.items()]
 
 
-def _group_frame(files: Sequence[FileRead], shape: Shape, scan: _Scan) -> JavaFrame:
+def _group_frame(files: Sequence[LocatedFile], root: Root | None, shape: Shape, scan: _Scan) -> JavaFrame:
     """The rows of one group under the names of the scan."""
-    locations = [spark_location(scan.request.store.physical(file.file_path)) for file in files]
     deleted = DeletedGroup(
-        [
-            LocatedFile(file, location, scan.deletes.get(file.file_path, NO_DELETES))
-            for file, location in zip(files, locations, strict=True)
-        ],
+        files,
         scan.request,
         is_flat=all(isinstance(c.field.type, PrimitiveType) for c in scan.columns),
     )
     places = deleted.read_fields()
     if places and any(ROW in {f.name for f in schema.fields} for schema in scan.plan.metadata.schemas):
         raise Unsupported(f"the column {ROW!r}, a name that Spark's reader has for the positions of rows; use to_arrow")
-    source = scan.session.parquet(st.StructType([*shape.read_fields(scan.columns), *places]), locations)
+    read = st.StructType([*shape.read_fields(scan.columns), *places])
+    source = scan.session.parquet(read, [file.location for file in files], partitions_below=root and root.directory)
     columns = shape.completed(scan.columns)
     frame = source if columns is None else source.select([*columns, *(f.name for f in places)])
     column_of = _column_finder(scan.columns)
-    if files[0].residual is not None:
+    if files[0].file.residual is not None:
         frame = frame.where(spark_filter(scan.plan.predicate, column_of))
     frame = deleted.applied(source, frame, scan.user, column_of)
     return frame.select([_output(f, scan.columns, deleted) for f in scan.request.projection.fields])

@@ -35,6 +35,9 @@ SCAN_SETTINGS: Mapping[str, str] = {
     # A file that the table refers to must be there and be whole.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # A directory's text that is no value of its column's type is Iceberg's text for null.
+    "spark.sql.sources.validatePartitionColumns": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # The texts of a scan mean the same whatever the user's texts do.
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
@@ -109,9 +112,21 @@ class ScanSession:
     functions: JavaObject
     datasets: JavaObject
 
-    def parquet(self, schema: st.StructType, locations: Sequence[str]) -> JavaFrame:
-        """A DataFrame of these files by Spark's Parquet reader."""
+    def parquet(
+        self, schema: st.StructType, locations: Sequence[str], *, partitions_below: str | None = None
+    ) -> JavaFrame:
+        """A DataFrame of these files by Spark's Parquet reader.
+
+        Args:
+            schema: The columns.
+            locations: The files.
+            partitions_below: All directories between this one and the files are ``name=value``. A column of the schema
+                that has one of the names is taken from there, a partition column of the relation; for other names there
+                are columns more.
+        """
         reader = self.session.read().schema(self.session.parseDataType(schema.json())).options(self.options)
+        if partitions_below is not None:
+            reader = reader.option("basePath", partitions_below).option("recursiveFileLookup", "false")
         return JavaFrame(self, reader.parquet(self.array(locations)))
 
     def array(self, texts: Sequence[str]) -> JavaObject:

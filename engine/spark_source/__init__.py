@@ -42,8 +42,8 @@ def register_views(
 
     Each view is `Scan.to_spark` of the table's current snapshot, planned now: a later snapshot is seen by calling this
     again. Spark's optimizer leaves columns out of the scan, pushes filters into its Parquet reader, which skips row
-    groups by them, and chooses joins by the rows and columns of the plan. Files are not pruned by filters of a query;
-    for that give `Scan.to_spark` the filter.
+    groups by them, and chooses joins by the rows and columns of the plan. Filters and joins of a query prune files by
+    columns of identity partitions; to prune by others, give `Scan.to_spark` the filter.
 
     Args:
         spark: The session. Views of the same names are replaced.

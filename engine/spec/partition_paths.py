@@ -1,6 +1,6 @@
 """Partition values for people, and the directories named after them (as Iceberg Java writes them).
 
-Directories are labels only: nothing is ever read back from a path.
+Directories are labels only: values are those of manifests.
 """
 
 from __future__ import annotations
