@@ -82,7 +82,7 @@ _EXPANSION = "spark.sql.sources.fileCompressionFactor"
 _WAVES = 4
 """Tasks for each core: the last ones end close together, and a core that was late gets fewer of them."""
 
-_KEPT = 32
+_KEPT = 128
 """Sessions for each of the user's: by the number of tasks, which changes as a cluster grows, and by expansion."""
 
 _SEPARATOR = "\0"
