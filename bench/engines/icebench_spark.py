@@ -25,7 +25,7 @@ SCRIPTS = {"scan": replace(ON_SPARK, setup=f"import icebench{SPARK}", open="iceb
 
 @dataclass(frozen=True)
 class OpenTables:
-    """Tables by name, and a session for their views."""
+    """Tables by name, and a session with views of them."""
 
     session: SparkSession
     tables: Mapping[str, icebench.Table]
@@ -58,19 +58,24 @@ class IcebenchSpark(SparkScans[icebench.Table, str | None]):
         raise AssertionError("planning is not among the abilities")
 
     def open_tables(self, locations: Mapping[str, str]) -> OpenTables:
-        tables = {name: self.open(location) for name, location in locations.items()}
-        return OpenTables(views_session(self._spark), tables)
+        return self._with_views({name: self.open(location) for name, location in locations.items()})
 
     def new_session(self, tables: OpenTables) -> OpenTables:
-        """The same tables, and a session for further views."""
-        return OpenTables(views_session(self._spark), tables.tables)
+        """The same tables, and a session with views of them."""
+        return self._with_views(tables.tables)
+
+    def _with_views(self, tables: Mapping[str, icebench.Table]) -> OpenTables:
+        session = views_session(self._spark)
+        for name, table in tables.items():
+            table.scan().to_spark(session).createOrReplaceTempView(name)
+        return OpenTables(session, tables)
 
     def answer(
         self, tables: OpenTables, query: str, names: Sequence[str], seconds: float | None = None
     ) -> list[tuple[Any, ...]]:
-        """A view has a finished plan; as other engines plan in every query, so are views made in every query."""
+        """A view has a finished plan. As other engines plan in every query, so are scans here."""
         for name in names:
-            tables.tables[name].scan().to_spark(tables.session).createOrReplaceTempView(name)
+            tables.tables[name].scan().plan()
         return spark_rows(tables.session, query, seconds)
 
     def query(self, handle: icebench.Table, columns: Sequence[str] | None, filter: str | None) -> str:
