@@ -21,7 +21,7 @@ REFERENCE = "iceberg-java"
 def power_tables(records: Records) -> Iterator[Table]:
     """A table for each set of tables, with a row for each engine: how many times what the reference takes, over the
     queries that both answered, and of streams at once. None with fewer than two engines or queries, unless there are
-    streams. Then, where there are tables of the same rows after maintenance, how much longer these take."""
+    streams. Then, where there are further tables of the same rows, how much longer these take."""
     layouts = records.names("layout")
     for layout in layouts:
         found = records.where(layout=layout)
@@ -35,7 +35,7 @@ def power_tables(records: Records) -> Iterator[Table]:
 
 
 def _stability_table(timed: Records) -> Table:
-    """What each engine's queries take over tables after maintenance, in times of those before."""
+    """What each engine's queries take over other tables of the same rows, in times of the first ones."""
     before, *after = timed.names("layout")
     rows = []
     for engine in timed.engines:

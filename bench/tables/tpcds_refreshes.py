@@ -19,18 +19,9 @@ from icebench.bench.progress import Progress
 from icebench.bench.tables.cache import DatasetCache, source_digest
 from icebench.bench.tables.tpcds_tables import MADE_BY, NAMESPACE, PHASE, TpcdsDatabase, key_of, write_table
 from icebench.bench.workloads.definitions import TpcdsTablesWorkload
+from icebench.bench.workloads.dsdgen import FACTS
 from icebench.bench.workloads.sales_calendar import date_key, delete_ranges
 
-FACTS: Mapping[str, str] = {
-    "catalog_returns": "cr_returned_date_sk",
-    "catalog_sales": "cs_sold_date_sk",
-    "inventory": "inv_date_sk",
-    "store_returns": "sr_returned_date_sk",
-    "store_sales": "ss_sold_date_sk",
-    "web_returns": "wr_returned_date_sk",
-    "web_sales": "ws_sold_date_sk",
-}
-"""Tables of facts, and the column with the key of their day."""
 _SEED = 1
 _ROOT = Path(__file__).resolve().parents[2]
 _REFRESHED_BY = (

@@ -88,13 +88,26 @@ def key_of(scale: float, files: int) -> dict[str, Any]:
     return {"scale": scale, "files": files, "duckdb": version("duckdb"), "made by": source_digest(MADE_BY)}
 
 
-def write_table(catalog: icebench.Catalog, name: str, rows: Path, files: int) -> str:
-    """Append the rows of a Parquet file to a new table, each data file by a commit; gives its metadata file."""
+def write_table(
+    catalog: icebench.Catalog, name: str, rows: Path, files: int, *, partitioned_by: str | None = None
+) -> str:
+    """Append the rows of a Parquet file to a new table, each data file by a commit; gives its metadata file.
+
+    Args:
+        catalog: Where the table is created.
+        name: Its name.
+        rows: The file.
+        files: Into how many data files, if there are rows enough.
+        partitioned_by: A column by whose values the rows are partitioned, by one commit; they are in its order. Each
+            partition is a file.
+    """
     with pq.ParquetFile(rows) as source:
         total, schema = source.metadata.num_rows, source.schema_arrow
-        table = catalog.create_table(f"{NAMESPACE}.{name}", schema)
+        partitions = [] if partitioned_by is None else [(partitioned_by, "identity")]
+        table = catalog.create_table(f"{NAMESPACE}.{name}", schema, partition_spec=partitions)
         batches = source.iter_batches(BATCH_ROWS)
-        for part in _parts(batches, max(FEWEST_ROWS, -(-total // files))):
+        parts = [batches] if partitions else _parts(batches, max(FEWEST_ROWS, -(-total // files)))
+        for part in parts:
             table.append(pa.RecordBatchReader.from_batches(schema, part))
     return table.metadata_location
 

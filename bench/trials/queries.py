@@ -16,6 +16,7 @@ from icebench.bench.execution.opened import try_each
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.records.case import Case, Evidence
 from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.tpcds_by_day import find_or_arrange
 from icebench.bench.tables.tpcds_refreshes import find_or_refresh
 from icebench.bench.tables.tpcds_tables import find_or_build
 from icebench.bench.trials.query_streams import Asked, Streams, stream_orders
@@ -209,7 +210,7 @@ def measurements(subject: object, context: Context) -> Iterator[Measurement]:
 
 
 def _generated(workload: TpcdsTablesWorkload, context: Context) -> Iterator[tuple[str, Database]]:
-    """The tables of dsdgen by layout: as they were made, then after refreshes, which leave the rows as they are."""
+    """The tables of dsdgen by layout, all with the same rows: as they were made, by day, after refreshes."""
     cache = DatasetCache(context.cache)
     made = find_or_build(workload.scale, workload.files, cache, context.progress)
 
@@ -219,6 +220,8 @@ def _generated(workload: TpcdsTablesWorkload, context: Context) -> Iterator[tupl
         return Database(workload=workload, locations=locations, answers=answers)
 
     yield GENERATED, database(made.locations)
+    for order in workload.by_day:
+        yield f"{order} by day", database(find_or_arrange(workload, made, cache, context.progress, order))
     for compacted in (False, True) if workload.refreshes else ():
         found = find_or_refresh(workload, made, cache, context.progress, compacted=compacted)
         yield f"{workload.refreshes} refreshes{', compacted' if compacted else ''}", database(found)

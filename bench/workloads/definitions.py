@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, cast, get_args
+from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from icebench.bench.definition import Definition, typed
 from icebench.bench.errors import ConfigError
@@ -41,6 +41,7 @@ _MAINTAINED_ROWS = 1_000_000
 _OF_ALL_TABLES = 3.0
 """Values of all tables of TPC-DS, as a share of those of store_sales."""
 DATABASE_FILES = 4
+DayOrder: TypeAlias = Literal["sorted", "partitioned"]
 
 
 class Workload:
@@ -244,8 +245,9 @@ class TablesWorkload(Workload):
 
 @dataclass(frozen=True, kw_only=True)
 class TpcdsTablesWorkload(Workload):
-    """All tables of TPC-DS as dsdgen makes them, in up to `files` data files each; where there are refreshes, beside
-    these the same after them, as they are left and compacted."""
+    """All tables of TPC-DS as dsdgen makes them, in up to `files` data files each; beside these the same with their
+    facts by day, sorted or partitioned, where `by_day` says so, and where there are refreshes, the same after them, as
+    they are left and compacted."""
 
     gives: ClassVar[Gives] = Gives.DATABASE
 
@@ -253,6 +255,7 @@ class TpcdsTablesWorkload(Workload):
 
     scale: float
     files: int
+    by_day: tuple[DayOrder, ...] = ()
     refreshes: int = 0
     name: str = "TPC-DS"
     known_bytes: ClassVar[bool] = False
@@ -262,13 +265,17 @@ class TpcdsTablesWorkload(Workload):
         return _OF_ALL_TABLES * self.scale
 
     def tables_made(self, layouts: int) -> int:
-        return 3 if self.refreshes else 1
+        return 1 + len(self.by_day) + (2 if self.refreshes else 0)
 
     @classmethod
     def parse(cls, values: Definition) -> TpcdsTablesWorkload:
         return cls(
             scale=values.number("scale", least=0, above=True),
             files=values.whole("files", DATABASE_FILES, least=1),
+            by_day=cast(
+                "tuple[DayOrder, ...]",
+                values.names("by_day", [], known=get_args(DayOrder), what="order of days", empty=True),
+            ),
             refreshes=values.whole("refreshes", 0, least=0),
         )
 

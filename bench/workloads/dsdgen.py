@@ -7,7 +7,7 @@ version 2, so that deletes are position-delete files). Nothing of this package's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +27,18 @@ DSDGEN_TABLES = (
     "reason", "ship_mode", "store", "store_returns", "store_sales", "time_dim", "warehouse", "web_page", "web_returns",
     "web_sales", "web_site",
 )  # fmt: skip
+FACTS: Mapping[str, str] = {
+    "catalog_returns": "cr_returned_date_sk",
+    "catalog_sales": "cs_sold_date_sk",
+    "inventory": "inv_date_sk",
+    "store_returns": "sr_returned_date_sk",
+    "store_sales": "ss_sold_date_sk",
+    "web_returns": "wr_returned_date_sk",
+    "web_sales": "ws_sold_date_sk",
+}
+"""Tables of facts, and the column with the key of their day."""
+SORTING_MEMORY = "2GB"
+"""Of DuckDB."""
 TPCDS_QUERIES = range(1, 100)
 """Their numbers."""
 GENERATE, WRITE, DELETE = "generating with dsdgen", "writing with Iceberg Java", "deleting with Iceberg Java"
@@ -116,6 +128,18 @@ def write_parquet(connection: Any, table: str, target: Path) -> None:  # noqa: A
     """Write a table of a database to a Parquet file."""
     quoted = str(target).replace("'", "''")
     connection.execute(f"COPY {table} TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
+
+
+def sort_parquet(source: Path, column: str, target: Path) -> None:
+    """Write the rows of a Parquet file in the order of a column, nulls last. What DuckDB cannot hold in memory it keeps
+    beside the target meanwhile."""
+    import duckdb  # local import: the package can be left out where nothing is generated
+
+    read, written, spilled = (str(path).replace("'", "''") for path in (source, target, target.parent))
+    with duckdb.connect(config={"memory_limit": SORTING_MEMORY, "temp_directory": spilled}) as connection:
+        connection.execute(
+            f"COPY (FROM '{read}' ORDER BY {column} NULLS LAST) TO '{written}' (FORMAT parquet, COMPRESSION zstd)"
+        )
 
 
 def _generate(target: Path, scale: float) -> None:

@@ -13,9 +13,10 @@ import pytest
 import icebench
 from icebench.bench.progress import silent
 from icebench.bench.tables.cache import DatasetCache
-from icebench.bench.tables.tpcds_refreshes import FACTS, find_or_refresh, refresh
+from icebench.bench.tables.tpcds_refreshes import find_or_refresh, refresh
 from icebench.bench.tables.tpcds_tables import NAMESPACE, TpcdsDatabase, write_table
 from icebench.bench.workloads.definitions import TpcdsTablesWorkload
+from icebench.bench.workloads.dsdgen import FACTS
 from icebench.bench.workloads.sales_calendar import date_key
 
 FIRST = date_key(date(1998, 1, 1))
