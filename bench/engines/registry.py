@@ -136,6 +136,16 @@ _OWN = (
         needs_spark=True,
         own_process=True,
     ),
+    EngineEntry(
+        name="icebench-comet",
+        factory="icebench.bench.engines.comet:icebench_comet",
+        scripts="icebench.bench.engines.comet:ICEBENCH_SCRIPTS",
+        spark_conf="icebench.bench.engines.comet:with_comet",
+        description="this project's engine on Spark with DataFusion Comet, which reads the files in Rust",
+        keeps=_OWN_HANDLE,
+        needs_spark=True,
+        own_process=True,
+    ),
 )
 
 ENGINES: Registry[EngineEntry] = Registry(

@@ -70,6 +70,25 @@ def check_renamed_columns(spark: SparkSession, folder: Path) -> None:
     assert same_rows(some.to_spark(spark, native_deletes=True), some)
 
 
+def check_partitions(spark: SparkSession, folder: Path) -> None:
+    """Comet reads relations with partition columns, and prunes them by a join."""
+    days = [n % 12 if n % 5 else None for n in range(120)]
+    rows = pa.table({"id": range(120), "day": pa.array(days, pa.int32()), "s": [f"s{n % 3}" for n in range(120)]})
+    table = open_catalog(folder).create_table(
+        "db.by_day", rows.schema, partition_spec=[("day", "identity"), ("s", "identity")]
+    )
+    table.append(rows)
+    frame = table.scan().to_spark(spark)
+    assert FILES in physical(frame)
+    assert same_rows(frame, table.scan())
+    assert same_rows(frame.where("day is null and s = 's1'"), table.scan("day is null and s = 's1'"))
+    dates = open_catalog(folder).create_table("db.dates", pa.schema([("day", pa.int32()), ("month", pa.int32())]))
+    dates.append(pa.table({"day": pa.array(range(12), pa.int32()), "month": pa.array(range(12), pa.int32())}))
+    joined = frame.join(dates.scan().to_spark(spark).where("month = 7"), "day").select(*rows.schema.names)
+    assert "dynamicpruning" in physical(joined)
+    assert same_rows(joined, table.scan("day = 7"))
+
+
 def check_every_kind_of_delete(spark: SparkSession, folder: Path) -> None:
     table = with_every_delete(folder)
     frame = table.scan().to_spark(spark, native_deletes=True)
@@ -116,7 +135,13 @@ def check_the_model(spark: SparkSession) -> None:
     """Evolved and partitioned tables with all kinds of deletes give the rows of the model."""
     seen: Counter[bool] = Counter()
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        derandomize=True,
+    )
     @given(data=st.data(), residual=st.none() | filters())
     def check(data: st.DataObject, residual: BoundPredicate | None) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -165,6 +190,7 @@ def check_lifetime(spark: SparkSession, folder: Path) -> None:
 
 def main(folder: Path) -> None:
     spark = spark_session(with_comet(quick_settings(folder / "wh", memory="1g")))
+    check_partitions(spark, folder / "partitions")
     check_renamed_columns(spark, folder / "renamed")
     check_every_kind_of_delete(spark, folder / "every")
     check_all_types(spark, folder / "types")

@@ -22,12 +22,12 @@ from tests.unit.bench.engines.test_script import COLUMNS, FILTERS, answers, quot
 from tests.unit.bench.execution.scripted import small_table
 
 
-@pytest.mark.parametrize("name", ["icebench-spark", "iceberg-java", "comet"])
+@pytest.mark.parametrize("name", ["icebench-spark", "iceberg-java", "comet", "icebench-comet"])
 def test_a_program_gives_the_rows_of_the_engine_that_is_measured(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     """All programs of an engine run in one process, whose session starts with the properties that they name."""
-    if name == "comet" and not is_cached(COMET):
+    if name in ("comet", "icebench-comet") and not is_cached(COMET):
         pytest.skip("Comet's jar is not cached")
     warehouse = tmp_path / "warehouse"
     # One of them with the settings that users have.
