@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -12,11 +13,12 @@ from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, split_catalog, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
-from icebench.bench.engines.small_tables import allow_copies, copy_table, is_small, view_of
+from icebench.bench.engines.small_tables import allow_copies, answer_over_copies, is_small
 from icebench.bench.engines.sql_text import identifier
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.quantities import count
 from icebench.bench.report.wrapping import Hanging
+from icebench.bench.truth.queries import Query
 
 _TABLES = "(tables are named after the query: PLACE, or CATALOG NAMESPACE.TABLE)"
 # The query sees the tables and nothing else of this machine.
@@ -46,15 +48,16 @@ def sql(
     """Answer QUERY, a select in DuckDB's SQL, over tables that the engine plans and reads, with counters of that work.
 
     TABLE is a table's directory or one of its metadata.json files; after CATALOG, or with --catalog, its name there. In
-    the query it has its name there, the last part of it, or NAME. Columns and filters go into the plan.
+    the query it has its name there, the last part of it, or NAME. Columns and filters go into the plan; of several
+    tables that are joined, those of at most 2,000,000 rows and 16 MB are read whole.
     """
     counters = icebench.Counters()
     with duckdb.connect(config=_CLOSED) as connection:
         connection.execute("set python_enable_replacements = false")
         allow_copies(connection)
-        _register(connection, query, tables, catalog=catalog, warehouse=warehouse, counters=counters)
+        small = _register(connection, tables, catalog=catalog, warehouse=warehouse, counters=counters)
         connection.execute("set lock_configuration = true")
-        rows = _answer(connection, query)
+        rows = _answer(connection, query, small)
     out = context.terminal.out
     if form in FOR_PROGRAMS:
         out.print(encodable(FOR_PROGRAMS[form](rows), out.encoding), markup=False, soft_wrap=True, end="")
@@ -68,16 +71,19 @@ def sql(
 
 def _register(
     connection: duckdb.DuckDBPyConnection,
-    query: str,
     tables: tuple[str, ...],
     *,
     catalog: str | None,
     warehouse: str | None,
     counters: icebench.Counters,
-) -> None:
-    """Make each table a view of the connection; one with a namespace also in a schema of that name. Of several, which
-    are joined, small ones are copied."""
+) -> dict[str, str]:
+    """Make each table a view of the connection; one with a namespace also in a schema of that name.
+
+    Returns:
+        What a query may call the small ones, in lower case -> the names of their views.
+    """
     taken: dict[str, str] = {}
+    small: dict[str, str] = {}
     if catalog is None:
         catalog, tables = split_catalog(tables)
     for given in tables:
@@ -89,17 +95,21 @@ def _register(
             both = f"{taken[name.lower()]} and {given} are both {name!r}"
             raise ConfigError(f"{both}; name one with NAME=TABLE", path="TABLE")
         taken[name.lower()] = given
-        is_copied = len(tables) > 1 and is_small(table)
-        table.scan(counters=counters).to_duckdb(connection).create_view(view_of(name) if is_copied else name)
-        if is_copied:
-            copy_table(connection, name, query, "table")
+        table.scan(counters=counters).to_duckdb(connection).create_view(name)
+        names = [name]
         if namespace and catalog is not None:
             schema, view, plain = map(identifier, (namespace, own, name))
             connection.execute(f"create schema if not exists {schema}")
+            # While there is a copy, a temporary table, its main.NAME is that.
             connection.execute(f"create or replace view {schema}.{view} as from main.{plain}")
+            names.append(f"{namespace}.{own}")
+        if is_small(table):
+            small |= {each.lower(): name for each in names}
+    return small
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: ANN401 - a pyarrow.Table, which has no types
+def _answer(connection: duckdb.DuckDBPyConnection, query: str, small: Mapping[str, str]) -> Any:  # noqa: ANN401 - a pyarrow.Table, which has no types
+    """The rows of a select; small tables are copied where several are read, which may be joined."""
     try:
         statements = connection.extract_statements(query)
         if len(statements) != 1 or statements[0].type not in (
@@ -107,11 +117,21 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: 
             duckdb.StatementType.EXPLAIN,
         ):
             raise ConfigError("is not one select", path="QUERY")
-        return connection.execute(statements[0]).to_arrow_table()
+        read = _tables_read(query) if statements[0].type == duckdb.StatementType.SELECT else ()
+        copied = dict.fromkeys(small[name] for name in read if name in small) if len(read) > 1 else ()
+        return answer_over_copies(connection, query, copied, lambda answered: answered.to_arrow_table())
     except duckdb.CatalogException as error:
         raise ConfigError(f"{_message(error)} {_TABLES}", path="QUERY") from error
     except duckdb.Error as error:
         raise ConfigError(_message(error), path="QUERY") from error
+
+
+def _tables_read(query: str) -> tuple[str, ...]:
+    """Their names in lower case, as the query has them; none of a query that only DuckDB can parse."""
+    try:
+        return Query("QUERY", query).tables
+    except ConfigError:
+        return ()
 
 
 def _message(error: duckdb.Error) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from threading import Timer
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ from icebench.bench.engines.engine import TookTooLong
 MEMORY = 0.5
 """DuckDB's share of the machine's memory, beside a Java virtual machine and this process's own rows; it writes to disk
 what is beyond. By default it takes four fifths, and the system ends a run whose query fills them."""
+_AGAIN_SECONDS = 0.05
 
 
 def configure(connection: duckdb.DuckDBPyConnection) -> None:
@@ -37,13 +39,34 @@ class DuckDbQueries:
     def answer(
         self, tables: duckdb.DuckDBPyConnection, query: str, names: Sequence[str], seconds: float | None = None
     ) -> list[tuple[Any, ...]]:
-        if seconds is None:
+        with limited(tables, seconds):
             return fetched_rows(tables.execute(query))
-        patience = Timer(seconds, tables.interrupt)
-        patience.start()
-        try:
-            return fetched_rows(tables.execute(query))
-        except duckdb.InterruptException as error:
-            raise TookTooLong(seconds) from error
-        finally:
-            patience.cancel()
+
+
+@contextmanager
+def limited(connection: duckdb.DuckDBPyConnection, seconds: float | None) -> Iterator[None]:
+    """Interrupts whatever a connection executes from that time on, and raises TookTooLong."""
+    if seconds is None:
+        yield
+        return
+    is_done, is_over = Event(), Event()
+
+    def interrupt() -> None:
+        if not is_done.wait(seconds):
+            is_over.set()
+            connection.interrupt()
+        # Between two statements there is nothing to interrupt.
+        while not is_done.wait(_AGAIN_SECONDS):
+            connection.interrupt()
+
+    watch = Thread(target=interrupt, daemon=True)
+    watch.start()
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        if not is_over.is_set():
+            raise
+        raise TookTooLong(seconds) from error
+    finally:
+        is_done.set()
+        watch.join()

@@ -104,22 +104,22 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
         return counters.as_dict()
 
     def open_tables(self, locations: Mapping[str, str]) -> Any:  # noqa: ANN401 - with DuckDB's connection
-        """Views of `Scan.to_duckdb`, which are planned in every query; with the names of small tables."""
+        """Views of `Scan.to_duckdb`, which are planned in every query; with the small tables by their names in lower
+        case."""
         try:
             connection = import_module("duckdb").connect()
         except ImportError as error:
             raise EngineMissing("its scans are queried by DuckDB: pip install 'icebench[peers]'") from error
         # local import: as below
         from icebench.bench.engines.duckdb_queries import configure
-        from icebench.bench.engines.small_tables import allow_copies, is_small, view_of
+        from icebench.bench.engines.small_tables import allow_copies, is_small
 
         configure(connection)
         allow_copies(connection)
         tables = {name: self.open(location) for name, location in locations.items()}
-        small = frozenset(name for name, table in tables.items() if is_small(table))
         for name, table in tables.items():
-            table.scan().to_duckdb(connection).create_view(view_of(name) if name in small else name)
-        return connection, small
+            table.scan().to_duckdb(connection).create_view(name)
+        return connection, {name.lower(): name for name, table in tables.items() if is_small(table)}
 
     def new_session(self, tables: Any) -> Any:  # noqa: ANN401 - of `open_tables`
         """A cursor: the views, and what their tables keep of manifests, are those of all."""
@@ -137,14 +137,11 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
         seconds: float | None = None,
     ) -> list[tuple[Any, ...]]:
         # local import: a package that planning and scans need not have
-        from icebench.bench.engines.duckdb_queries import DuckDbQueries
-        from icebench.bench.engines.small_tables import copy_table
+        from icebench.bench.engines.duckdb_rows import fetched_rows
+        from icebench.bench.engines.small_tables import answer_over_copies
 
         connection, small = tables
-        for name in names:
-            if name in small:
-                copy_table(connection, name, query)
-        return DuckDbQueries().answer(connection, query, names, seconds)
+        return answer_over_copies(connection, query, [small[n] for n in names if n in small], fetched_rows, seconds)
 
     def take_files(self, files: Sequence[icebench.DataFile], metadata_location: str) -> pa.Table:
         """Files by column, as `Table.add_files` takes them."""

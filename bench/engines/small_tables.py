@@ -3,21 +3,30 @@ it knows no size of in an order that may never end (duckdb/duckdb#25631). Of tab
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from functools import lru_cache
-from typing import Any
+from typing import TypeVar
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 
 import icebench
+from icebench.bench.engines.duckdb_queries import limited
 from icebench.bench.engines.sql_text import identifier
+
+T = TypeVar("T")
 
 ROWS, BYTES = 2_000_000, 16 << 20
 """Of a small table at most; beyond, what a plan prunes is worth more than what an optimizer knows."""
 
 
 def is_small(table: icebench.Table) -> bool:
-    """Whether a table's snapshot says that it is small; False where it does not say."""
+    """Whether a table's snapshot says that it is small; False where it does not say, and for times of a zone in
+    nanoseconds, of which DuckDB's own tables keep microseconds."""
+    if any(str(field.type) == "timestamptz_ns" for field in table.schema().walk()):
+        return False
     snapshot = table.current_snapshot
     if snapshot is None:
         return True
@@ -28,33 +37,55 @@ def is_small(table: icebench.Table) -> bool:
     return rows <= ROWS and size <= BYTES
 
 
-def view_of(name: str) -> str:
-    """The view of a small table's scan, whose own name its copy has."""
-    return f"scan of {name}"
-
-
-def allow_copies(connection: Any) -> None:  # noqa: ANN401 - DuckDB's
+def allow_copies(connection: duckdb.DuckDBPyConnection) -> None:
     """Have DuckDB join copies with scans in Arrow, to which it would pass Bloom filters that it then refuses
     (duckdb/duckdb-python#463)."""
     connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
 
 
-def copy_table(connection: Any, name: str, query: str, kind: str = "temp table") -> None:  # noqa: ANN401 - DuckDB's
-    """Copy what a query may read of a small table, in place of an earlier copy.
+def answer_over_copies(
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    small: Collection[str],
+    fetch: Callable[[duckdb.DuckDBPyConnection], T],
+    seconds: float | None = None,
+) -> T:
+    """Answer a query over copies of small tables: temporary tables, which hide the views of their names until the
+    answer is there.
 
     Args:
-        connection: Of DuckDB, with the view of `view_of`.
-        name: The table's.
+        connection: Of DuckDB, with a view of each table.
         query: In DuckDB's SQL.
-        kind: What other connections do not see, or ``table``.
+        small: Those to copy, of the tables that it reads.
+        fetch: Gives the answer, of the connection that has executed the query.
+        seconds: How long copying and answering may take.
+
+    Raises:
+        TookTooLong: There was no answer by then.
+        duckdb.Error: As the query over the views raises it: copies have only the columns that its text names.
     """
-    view = identifier(view_of(name))
+    with ExitStack() as copies:
+        try:
+            with limited(connection, seconds):
+                for name in small:
+                    _copy(connection, name, query)
+                    copies.callback(connection.execute, f"drop table temp.{identifier(name)}")
+                return fetch(connection.execute(query))
+        except (duckdb.BinderException, duckdb.CatalogException):
+            if not small:
+                raise
+    with limited(connection, seconds):
+        return fetch(connection.execute(query))
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, name: str, query: str) -> None:
+    """Copy what a query may read of a table."""
+    view = f"memory.main.{identifier(name)}"  # of a database in memory, which no temporary table hides
     names = connection.sql(f"from {view}").columns
     read = columns_read(query)
     wanted = [column for column in names if read is None or column.lower() in read] or names[:1]
     columns = ", ".join(map(identifier, wanted))
-    copy = f"create or replace {kind} {identifier(name)} as select {columns} from {view}"  # noqa: S608 - quoted
-    connection.execute(copy)
+    connection.execute(f"create temp table {identifier(name)} as select {columns} from {view}")  # noqa: S608 - quoted
 
 
 @lru_cache(maxsize=256)

@@ -12,9 +12,11 @@ import pytest
 import icebench
 from icebench.bench.engines import small_tables
 from icebench.bench.engines.access import TableAccess
+from icebench.bench.engines.engine import TookTooLong
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.registry import EngineContext
-from icebench.bench.engines.small_tables import columns_read, is_small
+from icebench.bench.engines.small_tables import answer_over_copies, columns_read, is_small
+from icebench.bench.truth.queries import Query
 from tests.unit.bench.cli.test_main import exit_code
 from tests.unit.bench.execution.scripted import no_spark
 
@@ -98,22 +100,89 @@ def test_answers_do_not_depend_on_what_is_small(
         assert engine.answer(engine.new_session(opened), JOIN, ["a", "b"]) == [(5, 5)]
 
 
+def executed(query: str, small: list[str], connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    return answer_over_copies(connection, query, small, lambda answered: answered.fetchall())
+
+
 def test_duckdb_knows_how_many_rows_a_small_table_has(tables: dict[str, icebench.Table], engine: Icebench) -> None:
+    connection, small = engine.open_tables({name: table.metadata_location for name, table in tables.items()})
+    assert small == {"a": "a", "b": "b"}
+    ((_, plan),) = executed("explain select k from b", ["b"], connection)
+    assert "~2,000 rows" in str(plan)
+    ((_, plan),) = executed("explain select k from b", [], connection)
+    assert "~2,000 rows" not in str(plan)
+
+
+def test_a_query_leaves_no_copy_behind(tables: dict[str, icebench.Table], engine: Icebench) -> None:
     opened = engine.open_tables({name: table.metadata_location for name, table in tables.items()})
-    engine.answer(opened, JOIN, ["a", "b"])
-    plan = opened[0].execute("explain select k from b").fetchone()[1]
-    assert "~2,000 rows" in plan
+    for query in (JOIN, "select sum(a.w) from a join b using (k)"):
+        engine.answer(opened, query, ["a", "b"])
+        assert opened[0].execute("select count(*) from duckdb_tables()").fetchone() == (0,)
+    with pytest.raises(duckdb.Error):
+        engine.answer(opened, "select cast('x' || w as int) from a join b using (k)", ["a", "b"])
+    assert opened[0].execute("select count(*) from duckdb_tables()").fetchone() == (0,)
 
 
-def test_each_query_reads_small_tables_anew(tables: dict[str, icebench.Table], engine: Icebench) -> None:
-    """So that what they take is within its time."""
-    locations = {name: table.metadata_location for name, table in tables.items()}
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("with a as (select * from a where k < 3) select count(*) from a", 3),
+        ("with a as (select k from memory.main.a where k < 3) select count(*) from a join b using (k)", 3),
+        ("select count(*) from A join B on a.K = b.K where a.V = 1", 10),
+        ("select count(*) from query('select w as n from a') join b on b.k = n", 10),
+        ("select count(*) from a where exists (select 1 from b where b.k = a.k and b.w > 7)", 2),
+    ],
+)
+def test_names_mean_what_they_mean_over_views(
+    tables: dict[str, icebench.Table], engine: Icebench, query: str, expected: int
+) -> None:
+    locations = {name.upper(): table.metadata_location for name, table in tables.items()}
     opened = engine.open_tables(locations)
-    connection: duckdb.DuckDBPyConnection = opened[0]
-    engine.answer(opened, JOIN, ["a", "b"])
-    connection.execute("insert into a values (7, 1, 0)")
-    assert connection.execute("select count(*) from a").fetchone() == (11,)
-    assert engine.answer(opened, JOIN, ["a", "b"]) == [(5, 5)]
+    for _ in range(2):
+        assert engine.answer(opened, query, Query("q", query).tables) == [(expected,)]
+
+
+def test_streams_do_not_see_the_copies_of_each_other(tables: dict[str, icebench.Table], engine: Icebench) -> None:
+    opened = engine.open_tables({name: table.metadata_location for name, table in tables.items()})
+    session = engine.new_session(opened)
+
+    def fetch(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+        found = connection.fetchall()
+        assert engine.answer(session, "select count(*), sum(w) from a join b using (k, w)", ["a", "b"]) == [(10, 45)]
+        return found
+
+    assert answer_over_copies(opened[0], JOIN, ["a", "b"], fetch) == [(5, 5)]
+
+
+def test_copying_is_within_the_time_of_a_query(
+    tables: dict[str, icebench.Table], engine: Icebench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = engine.open_tables({name: table.metadata_location for name, table in tables.items()})
+    copy = small_tables._copy
+
+    def slow(*arguments: object) -> None:
+        copy(*arguments)  # type: ignore[arg-type]
+        opened[0].execute("select count(*) from range(100_000_000_000)")
+
+    monkeypatch.setattr(small_tables, "_copy", slow)
+    with pytest.raises(TookTooLong):
+        engine.answer(opened, JOIN, ["a", "b"], 0.2)
+    monkeypatch.undo()
+    assert engine.answer(opened, JOIN, ["a", "b"], 60) == [(5, 5)]
+
+
+def test_a_table_with_times_that_a_copy_would_round_is_not_copied(tmp_path: Path, engine: Icebench) -> None:
+    catalog = icebench.load_catalog(str(tmp_path / "wh"))
+    catalog.create_namespace("db")
+    locations = {}
+    for name, type_ in (("a", pa.timestamp("ns", "UTC")), ("b", pa.timestamp("ns")), ("c", pa.timestamp("us", "UTC"))):
+        rows = pa.table({"s": pa.array([{"t": 1}], pa.struct([("t", pa.timestamp("us"))])), "t": pa.array([1], type_)})
+        table = catalog.create_table(f"db.{name}", rows.schema, properties={"format-version": "3"})
+        table.append(rows)
+        locations[name] = table.metadata_location
+    opened = engine.open_tables(locations)
+    assert set(opened[1]) == {"b", "c"}
+    assert engine.answer(opened, "select count(*) from a where t > '1970-01-01'", ["a"]) == [(1,)]
 
 
 @pytest.mark.parametrize("rows", [0, 100, 10_000])
@@ -129,3 +198,23 @@ def test_the_command_joins_small_tables_and_large_ones(
     catalog = f"sqlite:///{tmp_path}/catalog.db"
     assert exit_code("sql", query, catalog, "db.a", "db.b", "--warehouse", tmp_path, "--format", "csv") == 0
     assert capsys.readouterr().out == "n,s\n5,5\n"
+
+
+def test_the_command_copies_what_it_joins_and_nothing_else(
+    tables: dict[str, icebench.Table], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Counters tell: a copy is of all rows. The help of a mistyped name is that of all columns."""
+    place = (f"sqlite:///{tmp_path}/catalog.db", "db.a", "db.b", "--warehouse", tmp_path, "--format", "csv")
+
+    def said(query: str, expected: int = 0) -> str:
+        assert exit_code("sql", query, *place) == expected
+        return capsys.readouterr().err
+
+    assert "rows_decoded" not in said("select 1 as x")
+    assert "rows_decoded 10;" in f"{said('select max(w) as x from a').replace(',', ';').strip()};"
+    assert "rows_decoded 2,010" in said("select count(*) as x from db.a join b using (k) where a.k = 1")
+    assert "Falling back" not in said("explain select k from a join b using (k)")
+    assert '"a.w"' in said("select wx from a join b on a.k = b.k", 2)
+    (next(tmp_path.rglob("db/a/data/*.parquet"))).unlink()
+    said("select count(w) as x from b")
+    assert "bug" not in said("select count(*) as x from a join b using (k)", 2)
