@@ -66,8 +66,15 @@ def study(
         return 0
     if any(again or not _has_ended_well(_latest(context, question)) for question in missing):
         confirm(context, total_of(needed), yes=yes)
-    failed = [question.name for question in missing if not _is_measured(context, question, again=again)]
-    _write_pages(context, output)
+    failed = []
+    for place, question in enumerate(missing):
+        try:
+            if not _is_measured(context, question, again=again):
+                failed.append(question.name)
+        except Stopped as reason:
+            rest = " ".join(each.name for each in missing[place:])
+            raise Stopped(f"{reason}; 'icebench study {rest}{' --again' if again else ''}' goes on with it") from None
+    _write_pages(context, output, only_pages=only_pages)
     if failed:
         _say(context, f"failed, and not kept: {', '.join(failed)}")
     return 1 if failed else 0
@@ -86,8 +93,9 @@ def _is_measured(context: Context, question: Question, *, again: bool) -> bool:
         _say(context, f"{question.name}: {question.text}")
         begun = latest is not None and not latest[1].complete
         # One that cannot go on, of another revision for example, has said so; it is measured from its beginning.
-        if not (begun and latest is not None and _run(context, "--resume", str(latest[0])) in ENDED):
-            _run(context, str(question.definition), "--yes")
+        resumed = begun and latest is not None and _run(context, "--resume", str(latest[0])) in ENDED
+        if not resumed and _run(context, str(question.definition), "--yes") not in ENDED:
+            return False
         latest = _latest(context, question)
     if latest is None or not _has_ended_well(latest):
         return False
@@ -110,7 +118,7 @@ def _run(context: Context, *arguments: str) -> int:
         interruption.processes.append(started)
         code = started.wait()
     if interruption.asked or code == STOPPED:
-        raise Stopped("stopped; the same command goes on with it")
+        raise Stopped("stopped")
     return code
 
 
@@ -131,14 +139,19 @@ def _latest(context: Context, question: Question) -> tuple[Path, Run] | None:
     return None
 
 
-def _write_pages(context: Context, output: Path) -> None:
+def _write_pages(context: Context, output: Path, *, only_pages: bool) -> None:
     # local import: SciPy and matplotlib, which a wrong argument need not wait for
     from icebench.bench.study.pages import files_of
 
     results = context.places.results
     runs = {question: kept_run(results, question) for question in QUESTIONS.values()}
+    kept = {question: run for question, run in runs.items() if run is not None}
+    if not kept and not only_pages:
+        return
+    if not kept:
+        raise ConfigError("no run is kept there, so there are no pages: 'icebench study' measures", path=str(results))
     try:
-        made = list(files_of({question: run for question, run in runs.items() if run is not None}))
+        made = list(files_of(kept))
     except LookupError as error:
         raise ConfigError(f"{error}; 'icebench study --again' measures what is kept", path=str(results)) from error
     for name, text in made:

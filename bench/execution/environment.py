@@ -107,10 +107,16 @@ def _java_version(command: Command) -> str | None:
     return text.splitlines()[0].strip() if text else None
 
 
+def _digest(text: str | None) -> str | None:
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _git(checkout: Path, command: Command) -> dict[str, Any]:
     revision = command(["git", "-C", str(checkout), "rev-parse", "HEAD"])
     changed = command(["git", "-C", str(checkout), "status", "--porcelain", "--untracked-files=no"])
     return {
         "revision": revision.strip() if revision else None,
         "dirty": None if changed is None else bool(changed.strip()),
+        # Two trees with changes are seldom the same: a run must not go on with others.
+        "changes": _digest(command(["git", "-C", str(checkout), "diff", "HEAD", "--"])) if changed else None,
     }

@@ -176,7 +176,7 @@ def _content(path: Path) -> bytes:
     try:
         return lzma.decompress(content)
     except (lzma.LZMAError, EOFError) as error:
-        raise CorruptRecords(f"not compressed by xz: {error}", location=str(path)) from error
+        raise CorruptRecords(f"cut off, damaged or not of xz: {error}", location=str(path)) from error
 
 
 @dataclass(kw_only=True)

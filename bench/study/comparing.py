@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from icebench.bench.execution.run_file import Run
 from icebench.bench.experiment import parse_values
@@ -26,6 +26,13 @@ def effect(cases: Sequence[tuple[Record, Record]]) -> Effect:
     if found is None:
         raise ValueError("nothing to compare")
     return found
+
+
+def least_of(names: Sequence[str], over: Callable[[str, str], Effect]) -> str:
+    """Which of several takes the least, where `over` gives how many times the first of two the second takes."""
+    first = names[0]
+    ratios = {name: 1.0 if name == first else over(first, name).ratio for name in names}
+    return min(ratios, key=lambda name: ratios[name])
 
 
 def within(found: Effect) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 from pathlib import Path
 
+from icebench.bench.errors import CorruptRecords
 from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.study.questions import Question
 
@@ -21,7 +22,13 @@ def kept_run(results: Path, question: Question) -> Run | None:
         CorruptRecords: The file is damaged.
     """
     path = kept_file(results, question)
-    return read_run(path) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return read_run(path)
+    except CorruptRecords as error:
+        advice = f"'icebench study {question.name} --again' measures it again"
+        raise CorruptRecords(f"{error.reason}; {advice}", location=error.location) from error
 
 
 def compressed(run: Path) -> bytes:

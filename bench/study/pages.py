@@ -76,7 +76,7 @@ def factor(choice: Choice) -> str:
 
 
 def machine_of(run: Run) -> str:
-    """The machine and the software of a run, in a sentence."""
+    """The machine, the software and the revision of a run, in a sentence."""
     hardware, software = (dict(run.environment.get(key) or {}) for key in ("hardware", "software"))
     engines = ", ".join(f"{name} {version}" for name, version in dict(run.environment.get("engines") or {}).items())
     memory = hardware.get("memory_bytes")
@@ -86,7 +86,10 @@ def machine_of(run: Run) -> str:
         f"{software.get('os', 'unknown system')}",
         f"Python {software.get('python', 'unknown')}",
     ]
-    return f"{', '.join(parts)}; {engines}"
+    git = dict(run.environment.get("git") or {})
+    changed = " with uncommitted changes" if git.get("dirty") else ""
+    revision = f"; revision {str(git['revision'])[:12]}{changed}" if git.get("revision") else ""
+    return f"{', '.join(parts)}; {engines}{revision}"
 
 
 def _template(name: str) -> Template:

@@ -17,12 +17,14 @@ from icebench.bench.study.page import Page
 METRIC = "scan_time_cold"
 WORKLOAD = "decimals"
 NO_NULLS = ", 0% null"
-PLAIN, DICTIONARY, FIXED, WIDE = (
+PLAIN, DICTIONARY, FIXED, LONG, LONG_FIXED, WIDE = (
     f"{storage}{NO_NULLS}"
     for storage in (
         "decimal(7,2) INT32, plain",
         "decimal(7,2) INT32, dictionary",
         "decimal(7,2) FIXED, plain",
+        "decimal(18,2) INT64, plain",
+        "decimal(18,2) FIXED, plain",
         "decimal(38,2) FIXED, plain",
     )
 )
@@ -35,9 +37,12 @@ def answer(run: Run) -> Page:
     stored = records.where(measurement="reading", workload=WORKLOAD, metric=METRIC).competing
     scans = records.where(measurement="decimals", metric=METRIC).competing
     engine, codecs = stored.engines[0], varied(run, CODEC)
-    integers, dictionary, fixed, wide = (only(stored, engine=engine, case=c) for c in (PLAIN, DICTIONARY, FIXED, WIDE))
+    integers, dictionary, fixed, long, long_fixed, wide = (
+        only(stored, engine=engine, case=case) for case in (PLAIN, DICTIONARY, FIXED, LONG, LONG_FIXED, WIDE)
+    )
     usual, slow = (only(scans, engine=engine, layout=codecs[codec]) for codec in (USUAL, SLOW))
     of = f"a scan here ({engine})"
+    stored_as = [(integers, fixed), (long, long_fixed)]
     return Page(
         answer=f"In {engine} decimals of 7 digits as bytes of a fixed length take "
         f"{within(effect([(integers, fixed)]))} the time of integers, of 38 digits "
@@ -47,8 +52,8 @@ def answer(run: Run) -> Page:
         chart=_chart(stored),
         tables=(_storages(stored), _codecs(records, scans, codecs)),
         choices=(
-            choice("integers for decimals of up to 18 digits", "bytes of a fixed length", of, [(integers, fixed)]),
-            choice("decimal(7,2)", "decimal(38,2)", of, [(integers, wide)]),
+            choice("integers for decimals of 7 and 18 digits", "bytes of a fixed length", of, stored_as),
+            choice("decimals that fit an integer (7 digits)", "decimals of 38 digits", of, [(integers, wide)]),
             choice(f"{USUAL} for decimals", SLOW, of, [(usual, slow)]),
         ),
     )

@@ -34,8 +34,8 @@ def answer(run: Run) -> Page:
     none, one, many = (only(own, workload=EQUALITY, case=case) for case in cases)
     of = f"a scan here ({engine})"
     return Page(
-        answer=f"With 1 % of the rows deleted all over the table, a scan takes, in times of one without deletes: "
-        f"{', '.join(said)}; the same equality deletes in {MANY} files "
+        answer=f"With 1 % of the rows deleted all over the table, a scan in {engine} takes, in times of one without "
+        f"deletes: {', '.join(said)}; the same equality deletes in {MANY} files "
         f"{within(_against_none(own, EQUALITY, _spread_over(ONE, MANY)))}.",
         chart=_chart(records),
         tables=(_by_share(records), _by_files(records)),

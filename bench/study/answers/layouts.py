@@ -12,7 +12,8 @@ from icebench.bench.report.compare import Records
 from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone, plain
 from icebench.bench.report.quantities import digits, listed, quantity, times
-from icebench.bench.study.comparing import choice, effect, only, rows_of, within
+from icebench.bench.statistics.claims import Effect
+from icebench.bench.study.comparing import choice, effect, least_of, only, rows_of, within
 from icebench.bench.study.page import Choice, Page
 
 BASE = "unpartitioned"
@@ -33,15 +34,19 @@ def answer(run: Run) -> Page:
     kept = _kept(run)
     time, read, store = by_key["time"], by_key["bytes"], by_key["s3"]
     timed = timed_records(records)
-    means = {name: _mean(time.of(name)) for name in time.layouts}
-    best = min(means, key=lambda name: means[name])
     filters = time.cases
-    over = effect([(only(timed, layout=best, case=f), only(timed, layout=BASE, case=f)) for f in filters])
+
+    def over(base: str, head: str) -> Effect:
+        return effect([(only(timed, layout=base, case=f), only(timed, layout=head, case=f)) for f in filters])
+
+    best = least_of(time.layouts, over)
+    alike = [name for name in time.layouts if name != best and not over(best, name).differs]
+    beside = f" ({listed(alike)} {'does' if len(alike) == 1 else 'do'} not differ from it for certain)" if alike else ""
     least = Counter(_least(read, name) for name in filters)
     said = listed([f"{number} on {name}" for name, number in least.most_common()])
     return Page(
         answer=f"None suits all: of {len(filters)} filters {said} read the fewest bytes; over all of them {best} is "
-        f"the fastest here, and arrival order without partitions takes {within(over)} its time.",
+        f"the fastest here{beside}, and arrival order without partitions takes {within(over(best, BASE))} its time.",
         chart=_chart(read, kept),
         tables=(_times(time, timed, kept), _modelled(store, kept)),
         limits=(*_losses(time, best), *_object_store(store, best)),
@@ -130,7 +135,7 @@ def _losses(time: Grid, best: str) -> list[str]:
         ratio = time.values[case, best] / time.values[case, least := _least(time, case)]
         if ratio > WORSE:
             lost.append(f"{case} ({least} is {times(ratio)} as fast)")
-    return [f"{best} is best over all filters, and not for {listed(lost)}."] if lost else []
+    return [f"{best} is the fastest over all filters, and not for {listed(lost)}."] if lost else []
 
 
 def _object_store(store: Grid, best: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import geometric_mean
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.execution.run_file import Run
@@ -12,7 +13,8 @@ from icebench.bench.report.compare import Records, median
 from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone
 from icebench.bench.report.quantities import listed, quantity, times
-from icebench.bench.study.comparing import choice, effect, only, varied, within
+from icebench.bench.statistics.claims import Effect
+from icebench.bench.study.comparing import choice, effect, least_of, only, varied, within
 from icebench.bench.study.page import Page
 
 MEGABYTE = 1 << 20
@@ -40,7 +42,7 @@ def answer(run: Run) -> Page:
         said.append(f"{near}, {small} take {within(effect(pairs))} the time of {good}")
         choices.append(choice(good, small, of, pairs))
     return Page(
-        answer=f"For {quantity(max(files.values()), 'bytes')} of sorted rows {'; '.join(said)}.",
+        answer=f"In {time.engine}, for {quantity(max(files.values()), 'bytes')} of sorted rows {'; '.join(said)}.",
         chart=_chart(time, store, files, groups),
         tables=(
             _filters(time, store, files, "Files"),
@@ -65,8 +67,7 @@ def _bytes_of(level: str) -> float:
 
 
 def _mean(grid: Grid, layout: str) -> float:
-    values = grid.of(layout)
-    return sum(values.values()) / len(values)
+    return geometric_mean(grid.of(layout).values())
 
 
 def _best(grid: Grid, layouts: Iterable[str]) -> str:
@@ -74,7 +75,7 @@ def _best(grid: Grid, layouts: Iterable[str]) -> str:
 
 
 def _range(grid: Grid, sizes: Sizes) -> str:
-    """The sizes whose mean over the filters is about the least."""
+    """The sizes whose geometric mean over the filters is about the least."""
     least = _mean(grid, _best(grid, sizes))
     near = sorted(size for layout, size in sizes.items() if _mean(grid, layout) <= NEAR * least)
     ends = [quantity(size, "bytes") for size in (near[0], near[-1])]
@@ -99,7 +100,7 @@ def _chart(time: Grid, store: Grid, files: Sizes, groups: Sizes) -> LineChart:
         return LinePanel(title=title, lines=lines)
 
     def apart(grid: Grid, sizes: Sizes) -> str:
-        """How many times the mean of the best size that of the worst is."""
+        """How many times the geometric mean of the best size that of the worst is."""
         means = [_mean(grid, layout) for layout in sizes]
         return times(max(means) / min(means))
 
@@ -150,10 +151,20 @@ def _engines(records: Records, sizes: Sizes, cases: Sequence[str], what: str) ->
     columns = []
     for engine in timed.engines:
         own = timed.where(engine=engine)
-        means = {name: sum(median(only(own, layout=name, case=case)) for case in cases) for name in ordered}
-        best = min(means, key=lambda name: means[name])
-        others = {name: within(effect(_pairs(own, best, name, cases))) for name in ordered if name != best}
-        columns.append([Cell(text=others[n]) if n in others else Cell(text="1", tone=Tone.BEST) for n in ordered])
+
+        def over(base: str, head: str, own: Records = own) -> Effect:
+            return effect(_pairs(own, base, head, cases))
+
+        best = least_of(ordered, over)
+        found = [None if name == best else over(best, name) for name in ordered]
+        columns.append(
+            [
+                Cell(text="1", tone=Tone.BEST)
+                if each is None
+                else Cell(text=within(each), tone=Tone.PLAIN if each.differs else Tone.BEST)
+                for each in found
+            ]
+        )
     return Table(
         title=f"{what}: each engine, in times of its own best size",
         columns=("Size", *timed.engines),
@@ -161,7 +172,8 @@ def _engines(records: Records, sizes: Sizes, cases: Sequence[str], what: str) ->
             (Cell(text=quantity(sizes[layout], "bytes")), *(own[place] for own in columns))
             for place, layout in enumerate(ordered)
         ),
-        note="Geometric mean over the filters, with its 95% interval.",
+        note="Geometric mean over the filters, with its 95% interval. The best size stands out, and what does not "
+        "differ from it for certain.",
     )
 
 

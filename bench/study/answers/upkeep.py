@@ -19,6 +19,7 @@ from icebench.bench.study.page import Page
 METRIC = "scan_time_cold"
 NEVER = "never compacted"
 POLICY = "kept by policy default"
+_EVERY = re.compile(r"^compacted every (\d+)$")
 _STATE = re.compile(r"^after (\d+) batches$")
 
 
@@ -31,10 +32,10 @@ def answer(run: Run) -> Page:
     last = max(_batches(own))
     ends = {how: _against_compacted(own.where(layout=layout), last) for how, layout in histories.items()}
     never, kept = (_pair(own.where(layout=histories[how]), last) for how in (NEVER, POLICY))
-    said = ", ".join(f"{how} {within(found)}" for how, found in ends.items())
+    said = ", ".join(f"{how} {within(found)}{_since_compaction(how, last)}" for how, found in ends.items())
     of = f"a scan here ({engine}) after {last} batches of changes"
     return Page(
-        answer=f"After {last} batches a scan takes, in times of the same rows compacted: {said}.",
+        answer=f"After {last} batches a scan in {engine} takes, in times of the same rows compacted: {said}.",
         chart=_chart(records, histories),
         tables=(_ratios(records, histories), _left_behind(own, histories, last)),
         choices=(
@@ -42,6 +43,12 @@ def answer(run: Run) -> Page:
             choice("the policy of `icebench maintain run`", "no upkeep", of, [(kept[1], never[1])]),
         ),
     )
+
+
+def _since_compaction(how: str, batch: int) -> str:
+    """How many batches came after the last compaction of a history that is compacted again and again."""
+    found = _EVERY.match(how)
+    return f" ({count(batch % int(found[1]), 'batch', 'batches')} after the last time)" if found else ""
 
 
 def _batches(records: Records) -> list[int]:

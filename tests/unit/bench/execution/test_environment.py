@@ -14,7 +14,12 @@ def answering(answers: Mapping[str, str | None]) -> Command:
     return command
 
 
-ANSWERS = {"-version": 'openjdk version "17.0.1"\nmore\n', "HEAD": "abc\n", "--untracked-files=no": " M a.py\n"}
+ANSWERS = {
+    "-version": 'openjdk version "17.0.1"\nmore\n',
+    "HEAD": "abc\n",
+    "--untracked-files=no": " M a.py\n",
+    "--": "abc",
+}
 
 
 def of(engines: dict[str, str], answers: Mapping[str, str | None]) -> dict[str, Any]:
@@ -23,7 +28,7 @@ def of(engines: dict[str, str], answers: Mapping[str, str | None]) -> dict[str, 
 
 def test_what_a_fingerprint_holds() -> None:
     found = fingerprint({"b": "2", "a": "1"}, spark={"z": "1", "y": "2"}, checkout=Path(), command=answering(ANSWERS))
-    assert found["git"] == {"revision": "abc", "dirty": True}
+    assert found["git"] == {"revision": "abc", "dirty": True, "changes": "ba7816bf8f01cfea"}
     assert found["software"]["java"] == 'openjdk version "17.0.1"'
     assert list(found["software"]["spark"]) == ["y", "z"]
     assert set(found["software"]["packages"]) <= set(PACKAGES)
@@ -42,7 +47,9 @@ def test_the_id_covers_everything() -> None:
 
 def test_without_git_and_java() -> None:
     found = of({}, {})
-    assert found["git"] == {"revision": None, "dirty": None}
+    assert found["git"] == {"revision": None, "dirty": None, "changes": None}
+    assert of({}, {**ANSWERS, "--untracked-files=no": ""})["git"]["changes"] is None
+    assert of({}, {**ANSWERS, "--": "abd"})["git"] != of({}, ANSWERS)["git"]
     assert found["software"]["java"] is None
 
 

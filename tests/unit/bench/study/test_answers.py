@@ -117,15 +117,48 @@ def test_an_engine_that_takes_twice_as_long_for_all_queries_is_said_to() -> None
 def test_another_layout_that_is_fastest_is_named() -> None:
     run = slowed(kept("layouts"), 0.01, {"layout": "bucketed", "measurement": "filtered"})
     page = QUESTIONS["layouts"].page(run)
-    assert "over all of them bucketed is the fastest here" in page.answer
+    assert "over all of them bucketed is the fastest here, and arrival order" in page.answer
     (times, _) = page.tables
     (row,) = (row for row in times.rows if row[0].text == "bucketed")
     assert all(cell.tone.value == "best" for cell in row[1:])
 
 
+def test_layouts_that_do_not_differ_from_the_fastest_are_named() -> None:
+    run, names = kept("layouts"), ("monthly", "hilbert", "zorder")
+    near = slowed(slowed(run, 1e-3, {"layout": "sorted", "measurement": "filtered"}), 1.0, {"layout": "monthly"})
+    assert "sorted is the fastest here, and" in answer_of("layouts", near)
+    assert all(name in answer_of("layouts", run).partition("for certain")[0] for name in names)
+
+
+def test_queries_are_counted_that_take_less_and_more_for_certain() -> None:
+    """Of 99 intervals of 95 % some leave out 1 where nothing differs."""
+    run = kept("queries")
+    counted = []
+    for factor in (0.01, 100.0):
+        chart = QUESTIONS["queries"].page(slowed(run, factor, {"engine": "icebench-spark"})).chart
+        found = re.search(r"icebench-spark (\d+) and (\d+) of 99", chart.caption)
+        assert found
+        counted.append((int(found[1]), int(found[2])))
+    (less, none), (no, more) = counted
+    assert none == no == 0
+    assert min(less, more) > 80
+
+
+def test_a_size_that_does_not_differ_from_the_best_stands_out() -> None:
+    page = QUESTIONS["sizes"].page(kept("sizes"))
+    table = next(each for each in page.tables if each.title.startswith("Files: each engine"))
+    for row in table.rows:
+        for cell in row[1:]:
+            ends = re.search(r"\[(\S+), (\S+)\]", cell.text)
+            is_best = ends is None or float(ends[1]) <= 1 <= float(ends[2])
+            assert (cell.tone.value == "best") == is_best, cell
+
+
 def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
     before = QUESTIONS["decimals"].page(kept("decimals")).choices
-    slow = slowed(kept("decimals"), 2.0, {**ALONE, "label": "decimal(7,2) FIXED, plain, 0% null"})
+    slow = kept("decimals")
+    for digits in (7, 18):
+        slow = slowed(slow, 2.0, {**ALONE, "label": f"decimal({digits},2) FIXED, plain, 0% null"})
     after = QUESTIONS["decimals"].page(slow).choices
     assert after[0].ratio == pytest.approx(2 * before[0].ratio)
     assert after[1:] == before[1:]

@@ -137,7 +137,8 @@ def test_rows_of_tables_are_not_wrapped() -> None:
 
 def test_the_machine_is_said_as_far_as_it_is_known() -> None:
     assert machine_of(sample_run()) == (
-        "2 cores of Example CPU @ 2.0GHz, 8 GiB of memory, Linux-6.1, Python 3.11.9; icebench 0.1.0, pyiceberg 0.12.0"
+        "2 cores of Example CPU @ 2.0GHz, 8 GiB of memory, Linux-6.1, Python 3.11.9; icebench 0.1.0, pyiceberg 0.12.0; "
+        "revision aaaaaaaaaaaa with uncommitted changes"
     )
     unknown = machine_of(sample_run(environment={"id": "e", "engines": {"icebench": "1"}}))
     assert "None" not in unknown

@@ -372,7 +372,9 @@ def test_all_of_a_long_study_is_confirmed_at_once(scripted: Study, monkeypatch: 
     assert len(asked) == 2
 
 
-def test_a_study_that_is_stopped_goes_on_at_the_next_call(scripted: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_that_is_stopped_goes_on_as_it_says(
+    scripted: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def stopped(context: Context, *arguments: str) -> int:
         if arguments[0] == str(OTHER.definition):
             scripted.write(OTHER.experiment(), ends=False)
@@ -380,12 +382,34 @@ def test_a_study_that_is_stopped_goes_on_at_the_next_call(scripted: Study, monke
         return scripted.start(context, *arguments)
 
     monkeypatch.setattr(command, "_run", stopped)
-    assert scripted.call() == 130
+    scripted.keep(TINY)
+    assert scripted.call("--again") == 130
+    assert "'icebench study other --again' goes on with it" in capsys.readouterr().err
     assert scripted.kept() is not None
     assert scripted.kept(OTHER) is None
-    assert scripted.call() == 0
+    assert scripted.call("other", "--again") == 0
     assert [call.partition(" ")[0] for call in scripted.calls] == ["run", "resume"]
     assert scripted.kept(OTHER) is not None
+
+
+def test_a_run_that_did_not_begin_is_a_failure_and_no_former_one_is_kept_in_its_place(
+    scripted: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Java is missing, for example, or the disk is full."""
+    assert scripted.call("tiny") == 0
+    kept = kept_file(scripted.results, TINY)
+    written = kept.stat().st_mtime_ns
+    monkeypatch.setattr(command, "_run", lambda *_: 2)
+    assert scripted.call("tiny", "--again") == 1
+    assert "failed, and not kept: tiny" in capsys.readouterr().err
+    assert kept.stat().st_mtime_ns == written
+
+
+def test_pages_of_nothing_are_refused(scripted: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    """An index without questions would replace the one that is there."""
+    assert scripted.call("--pages") == 2
+    assert "no run is kept" in capsys.readouterr().err
+    assert scripted.files() == set()
 
 
 def test_an_unknown_question_is_one_line_with_the_known_ones(
@@ -407,6 +431,7 @@ def test_a_damaged_kept_run_is_one_line_and_again_replaces_it(
     assert scripted.call("tiny") == 2
     said = capsys.readouterr().err
     assert said.startswith(f"icebench: {path}: ")
+    assert "'icebench study tiny --again' measures it again" in said
     assert said.count("\n") == 1
     assert scripted.call("tiny", "--again") == 0
     assert scripted.kept() is not None
@@ -442,7 +467,7 @@ def test_ctrl_c_stops_the_process_that_measures_after_its_sample(study: Study) -
         started.send_signal(signal.SIGINT)
         said = started.communicate(timeout=120)[1]
     assert started.returncode == STOPPED, said
-    assert "stopped; the same command goes on with it" in said
+    assert "stopped; 'icebench study tiny' goes on with it" in said
     (path,) = runs.iterdir()
     found = read_run(path)
     assert not found.complete
