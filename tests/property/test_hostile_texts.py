@@ -40,6 +40,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "icebench.engine.plan.location_hashes._LOCATION": ("s3a://bucket/key", "file:/a//b"),
     "icebench.engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
     "icebench.engine.spark.file_chunks._PLAIN_NAME": ("a=1.b",),
+    "icebench.engine.spark.partition_directories._NAME": ("a_1",),
     "icebench.engine.spec.locations._CURRENT": (".///./",),
     "icebench.engine.spec.locations._LOCATION": ("s3a://bucket/key", "file:/a//b"),
     "icebench.engine.spec.locations._SCHEME": ("s3a:/",),

@@ -14,12 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import icebench
-from icebench.engine.deletes.files import FileRead
-from icebench.engine.spark.partition_directories import PartitionDirectories
-from icebench.engine.spark.read_schema import ReadColumn
-from icebench.engine.spec.partitioning import PartitionSpec, partition_spec
-from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.types import BOOLEAN, DATE, DOUBLE, INT, LONG, STRING, DecimalType, NestedField, Type
 from icebench.engine.table import Table
 from tests.spark.deleted_tables import open_catalog
 
@@ -150,55 +144,3 @@ def test_directories_elsewhere(spark: SparkSession, make_table: MakeTable) -> No
     table = make_table(rows, [("p", "identity")], properties={"write.object-storage.enabled": "true"})
     frame = checked(table, spark)
     assert [row.v for row in frame.where("p = 3").collect()] == [3]
-
-
-def roots_of(spec: PartitionSpec, type_: Type, files: Sequence[tuple[tuple[object, ...], str]]) -> list[str | None]:
-    field = NestedField(field_id=1, name="p", type=type_)
-    directories = PartitionDirectories([ReadColumn(field, "p")], {0: spec}, Schema((field,)))
-    reads = [FileRead(file_path=path, record_count=1, partition=partition) for partition, path in files]  # type: ignore[arg-type]
-    return [root and root.directory for root in directories.roots(reads, [path for _, path in files])]
-
-
-@pytest.mark.parametrize(
-    ("type_", "value", "directory"),
-    [
-        (INT, 1, "p=2"),
-        (INT, 1, "p=01"),
-        (INT, 1, "P=1"),
-        (INT, 1, "q=1"),
-        (INT, 1, "1"),
-        (INT, 1, "p=1/x"),
-        (INT, 1, "xp=1"),
-        (LONG, None, "p=0"),
-        (LONG, None, "p=__HIVE_DEFAULT_PARTITION__"),
-        (STRING, None, "p=null"),
-        (STRING, "null", "p=null"),
-        (STRING, "", "p="),
-        (STRING, "a b", "p=a+b"),
-        (STRING, "__HIVE_DEFAULT_PARTITION__", "p=__HIVE_DEFAULT_PARTITION__"),
-        (BOOLEAN, True, "p=1"),
-        (DATE, -800_000, "p=-0221-09-01"),
-        (DOUBLE, 1.0, "p=1.0"),
-        (DecimalType(9, 2), 1, "p=1"),
-    ],
-)
-def test_a_path_that_is_not_the_value_is_no_source_of_it(type_: Type, value: object, directory: str) -> None:
-    schema = Schema((NestedField(field_id=1, name="p", type=type_),))
-    spec = partition_spec(schema, [("p", "identity")])
-    assert roots_of(spec, type_, [((value,), f"file:/t/data/{directory}/f.parquet")]) == [None]
-
-
-def test_roots() -> None:
-    schema = Schema((NestedField(field_id=1, name="p", type=INT),))
-    spec = partition_spec(schema, [("p", "identity")])
-    files: list[tuple[tuple[object, ...], str]] = [
-        ((1,), "file:/t/data/p=1/f.parquet"),
-        ((None,), "file:/t/data/p=null/f.parquet"),
-        ((2,), "s3://b/x/p=2/f.parquet"),
-        ((2,), "s3://b/x/f.parquet"),
-    ]
-    assert roots_of(spec, INT, files) == ["file:/t/data", "file:/t/data", "s3://b/x", None]
-    hashed: list[tuple[tuple[object, ...], str]] = [((1,), f"file:/t/{n}/p=1/f.parquet") for n in range(9)]
-    assert roots_of(spec, INT, hashed) == [None] * 9
-    bucketed = partition_spec(schema, [("p", "bucket[4]")])
-    assert roots_of(bucketed, INT, [((1,), "file:/t/data/p_bucket=1/f.parquet")]) == [None]
