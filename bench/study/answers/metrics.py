@@ -31,11 +31,11 @@ def answer(run: Run) -> Page:
     sizes = {mode: _bytes_of_an_entry(own.where(workload=wide, layout=modes[mode])) for mode in (NONE, USUAL, ALONE)}
     planned = effect([_pair(own, wide, modes, PLAN, ALL)])
     reads = {workload: _pair(own, workload, modes, READ, FILTER) for workload in (narrow, wide)}
-    said = " and ".join(f"{within(effect([pair]))} of {columns[own]} columns" for own, pair in reads.items())
+    said = " and ".join(f"{within(effect([pair]))} of {columns[own]:,} columns" for own, pair in reads.items())
     gains = choice(
         f"bounds of columns ({USUAL})",
         "no metrics",
-        f"a cold read of 1 % of the rows, of {columns[narrow]} columns ({engine})",
+        f"a cold read of 1 % of the rows, of {columns[narrow]:,} columns ({engine})",
         [reads[narrow][::-1]],
     )
     return Page(

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import psutil
 import pyarrow as pa
 import pytest
 
 import icebench
 from icebench.bench.engines import small_tables
 from icebench.bench.engines.access import TableAccess
+from icebench.bench.engines.duckdb_queries import configure
 from icebench.bench.engines.engine import TookTooLong
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.registry import EngineContext
@@ -218,3 +220,14 @@ def test_the_command_copies_what_it_joins_and_nothing_else(
     (next(tmp_path.rglob("db/a/data/*.parquet"))).unlink()
     said("select count(w) as x from b")
     assert "bug" not in said("select count(*) as x from a join b using (k)", 2)
+
+
+def test_duckdb_leaves_half_of_the_memory_to_others() -> None:
+    """By default it takes four fifths, and the system ends a run whose query fills them."""
+    with duckdb.connect() as connection:
+        configure(connection)
+        text = connection.execute("select current_setting('memory_limit')").fetchone()
+    assert text is not None
+    number, unit = text[0].split()
+    share = float(number) * 1024 ** "KMGT".index(unit[0]) * 1024 / psutil.virtual_memory().total
+    assert 0.45 < share < 0.55

@@ -164,6 +164,51 @@ def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
     assert after[1:] == before[1:]
 
 
+def test_a_policy_that_costs_twice_as_much_gains_half() -> None:
+    """Scans of the table that is kept are what is chosen, and those of the one that is not the alternative."""
+    wanted = {**ALONE, "layout": "deletion vectors, kept by policy default", "label": "after 22 batches"}
+    before, after = (QUESTIONS["upkeep"].page(slowed(kept("upkeep"), factor, wanted)).choices for factor in (1.0, 2.0))
+    assert after[1].ratio == pytest.approx(before[1].ratio / 2)
+    assert after[0] == before[0]
+
+
+def test_the_queries_that_an_engine_gains_and_loses_most_in() -> None:
+    """One that is a thousand times as fast as all others is the first, one that is as slow the last."""
+    run = slowed(kept("queries"), 1e-3, {"engine": "icebench", "label": "q31"})
+    run = slowed(run, 1e3, {"engine": "icebench", "label": "q62"})
+    page = QUESTIONS["queries"].page(run)
+    (table,) = (each for each in page.tables if each.title.startswith("icebench: queries that it gains"))
+    shown = [row[0].text for row in table.rows]
+    assert (shown[0], shown[-1], len(shown)) == ("q31", "q62", 10)
+    ratios = [float(row[3].text.partition("x")[0].replace(",", "")) for row in table.rows]
+    assert ratios == sorted(ratios)
+
+
+def test_filters_for_which_the_best_layout_takes_far_more_are_named() -> None:
+    """From half as much again on."""
+    run, case = kept("layouts"), {"layout": "sorted", "measurement": "filtered"}
+    best = slowed(run, 1e-4, case)
+    assert not any("over all filters, and not for" in limit for limit in QUESTIONS["layouts"].page(best).limits)
+    page = QUESTIONS["layouts"].page(run)
+    (limit,) = (each for each in page.limits if "over all filters, and not for" in each)
+    factors = [float(found) for found in re.findall(r"is (\S+)x as fast", limit)]
+    assert factors
+    assert min(factors) >= 1.5
+    (times, _) = page.tables
+    named = limit.partition(" ")[0]
+    (own,) = (row for row in times.rows if row[0].text == named)
+    slow = 0
+    for place in range(1, len(own)):
+        seconds = [_seconds(row[place].text) for row in times.rows]
+        slow += _seconds(own[place].text) / min(seconds) > 1.5
+    assert slow == len(factors)
+
+
+def _seconds(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"s": 1.0, "ms": 1e-3, "µs": 1e-6}[unit]
+
+
 def test_charts_have_every_engine_and_level() -> None:
     chart = QUESTIONS["sizes"].page(kept("sizes")).chart
     assert isinstance(chart, LineChart)

@@ -15,6 +15,7 @@ import pytest
 
 from icebench.bench.cli import study as command
 from icebench.bench.cli.context import Context
+from icebench.bench.cli.places import Places
 from icebench.bench.execution.interruption import STOPPED, Stopped
 from icebench.bench.execution.run_file import Run, RunWriter, read_run
 from icebench.bench.experiment import Experiment, load_experiment
@@ -452,6 +453,26 @@ def test_a_kept_run_that_lacks_what_its_page_needs_is_one_line(
     (said,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("icebench: "))
     assert "tiny" in said
     assert "the run has no record of planning" in said
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, STOPPED])
+def test_what_measures_is_in_a_group_of_its_own_and_says_how_it_ended(
+    study: Study, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """A terminal sends Ctrl-C to a whole group: to the process that measures it would be the second one, which stops
+    within a sample. One that was stopped by itself has stopped the study."""
+    program = study.folder / "python"
+    script = f"#!{sys.executable}\nimport os\nopen('group', 'w').write(str(os.getpgid(0)))\nraise SystemExit({code})\n"
+    program.write_text(script, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    context = Context(Places(study.results))
+    if code == STOPPED:
+        with pytest.raises(Stopped):
+            command._run(context, "a.toml")
+    else:
+        assert command._run(context, "a.toml") == code
+    assert int((study.folder / "group").read_text(encoding="utf-8")) != os.getpgid(0)
 
 
 def test_ctrl_c_stops_the_process_that_measures_after_its_sample(study: Study) -> None:
