@@ -105,10 +105,18 @@ def test_what_takes_twice_as_long_is_said_to(name: str, wanted: dict[str, str], 
     assert said[1] == pytest.approx(2 * said[0], rel=0.02, abs=0.015)
 
 
-def test_an_engine_that_takes_twice_as_long_for_all_queries_is_said_to() -> None:
+@pytest.mark.parametrize(
+    ("name", "wanted", "ratio"),
+    [
+        ("queries", {"engine": "duckdb"}, r"duckdb (\S+)x"),
+        ("clustering", {"engine": "icebench", "layout": "sorted by day"}, r"sorted by day icebench (\S+)x"),
+        ("clustering", {"engine": "duckdb", "layout": "sorted by day"}, r"sorted by day .* duckdb (\S+)x"),
+    ],
+)
+def test_queries_that_take_twice_as_long_are_said_to(name: str, wanted: dict[str, str], ratio: str) -> None:
     said = []
     for factor in (1.0, 2.0):
-        found = re.search(r"duckdb (\S+)x", answer_of("queries", slowed(kept("queries"), factor, {"engine": "duckdb"})))
+        found = re.search(ratio, answer_of(name, slowed(kept(name), factor, wanted)))
         assert found
         said.append(float(found[1]))
     assert said[1] == pytest.approx(2 * said[0], rel=0.02, abs=0.015)
