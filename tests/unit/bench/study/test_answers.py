@@ -122,6 +122,16 @@ def test_queries_that_take_twice_as_long_are_said_to(name: str, wanted: dict[str
     assert said[1] == pytest.approx(2 * said[0], rel=0.02, abs=0.015)
 
 
+def test_queries_without_an_answer_are_named() -> None:
+    run = kept("clustering")
+    gone = {"engine": "duckdb", "layout": "sorted by day", "label": "q31"}
+    left = [each for each in run.measured if any(getattr(each.case, name) != gone[name] for name in gone)]
+    assert len(left) == len(run.measured) - 1
+    page = QUESTIONS["clustering"].page(replace(run, measured=tuple(left)))
+    assert "duckdb gave no answer in time to q31 over sorted by day, so they are not compared." in page.limits
+    assert not any("q31" in limit for limit in QUESTIONS["clustering"].page(run).limits)
+
+
 def test_another_layout_that_is_fastest_is_named() -> None:
     run = slowed(kept("layouts"), 0.01, {"layout": "bucketed", "measurement": "filtered"})
     page = QUESTIONS["layouts"].page(run)
