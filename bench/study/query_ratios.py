@@ -55,9 +55,8 @@ def panel(title: str, ratios: Mapping[str, Ratios]) -> LinePanel:
     return LinePanel(title=title, lines=tuple(map(line, ratios)))
 
 
-def extremes(title: str, base: str, head: str, pairs: Pairs) -> Table:
+def extremes(title: str, base: str, head: str, pairs: Pairs, ratios: Ratios) -> Table:
     """The queries that gain and lose most, with `base` and `head` above their seconds."""
-    ratios = ratios_of(pairs)
     queries = list(ratios)
     shown = queries if len(queries) <= 2 * SHOWN else [*queries[:SHOWN], *queries[-SHOWN:]]
     return Table(

@@ -37,7 +37,7 @@ def answer(run: Run) -> Page:
         tables=(
             *power_tables(Records(run.records)),
             *(
-                extremes(f"{engine}: queries that it gains and loses most in", REFERENCE, engine, own)
+                extremes(f"{engine}: queries that it gains and loses most in", REFERENCE, engine, own, ratios[engine])
                 for engine, own in pairs.items()
             ),
         ),

@@ -9,16 +9,11 @@ import pytest
 from icebench.bench.records.record import Record
 from icebench.bench.report.compare import between, pooled
 from icebench.bench.study.comparing import effect, least_of
+from tests.unit.bench.report.sample_run import sample_run
 
-BASE = Record(
+BASE = replace(
+    sample_run().records[0],
     workload="one",
-    layout="sorted",
-    engine="icebench",
-    engine_version="1",
-    measurement="filtered",
-    case="one_item",
-    metric="time",
-    unit="s",
     samples=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
     places=tuple((0, number) for number in range(6)),
 )
