@@ -13,7 +13,7 @@ from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, split_catalog, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
-from icebench.bench.engines.small_tables import allow_copies, answer_over_copies, is_small
+from icebench.bench.engines.duckdb_views import allow_joins, answer_over_copies, create_view
 from icebench.bench.engines.sql_text import identifier
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.quantities import count
@@ -54,7 +54,7 @@ def sql(
     counters = icebench.Counters()
     with duckdb.connect(config=_CLOSED) as connection:
         connection.execute("set python_enable_replacements = false")
-        allow_copies(connection)
+        allow_joins(connection)
         small = _register(connection, tables, catalog=catalog, warehouse=warehouse, counters=counters)
         connection.execute("set lock_configuration = true")
         rows = _answer(connection, query, small)
@@ -95,7 +95,7 @@ def _register(
             both = f"{taken[name.lower()]} and {given} are both {name!r}"
             raise ConfigError(f"{both}; name one with NAME=TABLE", path="TABLE")
         taken[name.lower()] = given
-        table.scan(counters=counters).to_duckdb(connection).create_view(name)
+        is_small = create_view(connection, name, table, counters)
         names = [name]
         if namespace and catalog is not None:
             schema, view, plain = map(identifier, (namespace, own, name))
@@ -103,7 +103,7 @@ def _register(
             # While there is a copy, a temporary table, its main.NAME is that.
             connection.execute(f"create or replace view {schema}.{view} as from main.{plain}")
             names.append(f"{namespace}.{own}")
-        if is_small(table):
+        if is_small:
             small |= {each.lower(): name for each in names}
     return small
 

@@ -112,14 +112,12 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
             raise EngineMissing("its scans are queried by DuckDB: pip install 'icebench[peers]'") from error
         # local import: as below
         from icebench.bench.engines.duckdb_queries import configure
-        from icebench.bench.engines.small_tables import allow_copies, is_small
+        from icebench.bench.engines.duckdb_views import allow_joins, create_view
 
         configure(connection)
-        allow_copies(connection)
-        tables = {name: self.open(location) for name, location in locations.items()}
-        for name, table in tables.items():
-            table.scan().to_duckdb(connection).create_view(name)
-        return connection, {name.lower(): name for name, table in tables.items() if is_small(table)}
+        allow_joins(connection)
+        small = [name for name, location in locations.items() if create_view(connection, name, self.open(location))]
+        return connection, {name.lower(): name for name in small}
 
     def new_session(self, tables: Any) -> Any:  # noqa: ANN401 - of `open_tables`
         """A cursor: the views, and what their tables keep of manifests, are those of all."""
@@ -138,7 +136,7 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
     ) -> list[tuple[Any, ...]]:
         # local import: a package that planning and scans need not have
         from icebench.bench.engines.duckdb_rows import fetched_rows
-        from icebench.bench.engines.small_tables import answer_over_copies
+        from icebench.bench.engines.duckdb_views import answer_over_copies
 
         connection, small = tables
         return answer_over_copies(connection, query, [small[n] for n in names if n in small], fetched_rows, seconds)

@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from icebench.bench.engines.duckdb_rows import fetched_rows
-from icebench.bench.engines.small_tables import columns_read
+from icebench.bench.engines.duckdb_views import columns_read
 from icebench.bench.engines.sql_text import identifier, quoted
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.truth.query_answers import RankedRows

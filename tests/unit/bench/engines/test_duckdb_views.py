@@ -1,7 +1,10 @@
-"""Small tables, which DuckDB reads whole before it joins them."""
+"""Tables in DuckDB: small ones are copied before it joins them, large ones state how many rows they have."""
 
 from __future__ import annotations
 
+import gc
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +14,15 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.bench.engines import small_tables
+from icebench.bench.engines import duckdb_views
 from icebench.bench.engines.access import TableAccess
 from icebench.bench.engines.duckdb_queries import configure
+from icebench.bench.engines.duckdb_views import allow_joins, answer_over_copies, columns_read, create_view
 from icebench.bench.engines.engine import TookTooLong
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.registry import EngineContext
-from icebench.bench.engines.small_tables import answer_over_copies, columns_read, is_small
 from icebench.bench.truth.queries import Query
+from tests.property.empty_tables import COLUMNS, Case
 from tests.unit.bench.cli.test_main import exit_code
 from tests.unit.bench.execution.scripted import no_spark
 
@@ -71,30 +75,101 @@ def test_columns_that_a_query_may_read(query: str, columns: set[str] | None) -> 
     assert columns_read(query) == (None if columns is None else frozenset(columns))
 
 
+def small(tables: Mapping[str, icebench.Table], connection: duckdb.DuckDBPyConnection | None = None) -> list[str]:
+    connection = connection or duckdb.connect()
+    return [name for name, table in tables.items() if create_view(connection, name, table)]
+
+
 def test_a_table_is_small_by_its_rows_and_bytes(
     tables: dict[str, icebench.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert all(map(is_small, tables.values()))
-    monkeypatch.setattr(small_tables, "ROWS", 100)
-    assert [is_small(tables[name]) for name in "ab"] == [True, False]
-    monkeypatch.setattr(small_tables, "BYTES", 10)
-    assert not is_small(tables["a"])
+    assert small(tables) == ["a", "b"]
+    monkeypatch.setattr(duckdb_views, "ROWS", 100)
+    assert small(tables) == ["a"]
+    monkeypatch.setattr(duckdb_views, "BYTES", 10)
+    assert small(tables) == []
 
 
-def test_a_table_of_which_nothing_is_said_is_not_small(
-    tables: dict[str, icebench.Table], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "summary",
+    [
+        {},
+        {"total-records": "10"},
+        {"total-files-size": "10"},
+        {"total-records": "-1", "total-files-size": "10"},
+        {"total-records": "1e3", "total-files-size": "10"},
+        {"total-records": "9" * 30, "total-files-size": "10"},
+    ],
+)
+def test_a_table_of_which_nothing_credible_is_said_is_not_small(
+    tables: dict[str, icebench.Table], monkeypatch: pytest.MonkeyPatch, summary: dict[str, str]
 ) -> None:
     snapshot = tables["a"].current_snapshot
     assert snapshot is not None
-    monkeypatch.setattr(icebench.Table, "current_snapshot", replace(snapshot, summary={}))
-    assert not is_small(tables["a"])
+    monkeypatch.setattr(icebench.Table, "current_snapshot", replace(snapshot, summary=summary))
+    connection = duckdb.connect()
+    assert small({"a": tables["a"]}, connection) == []
+    assert connection.execute("select count(*), sum(w) from a where k > 2").fetchall() == [(7, 42)]
+
+
+def plan_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    ((_, plan),) = connection.execute(f"explain {query}").fetchall()
+    return str(plan)
+
+
+def test_duckdb_knows_how_many_rows_a_large_table_has(
+    tables: dict[str, icebench.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a join the smaller one is the second, whichever comes first in the query: a table in memory."""
+    monkeypatch.setattr(duckdb_views, "ROWS", 1)
+    connection = duckdb.connect()
+    allow_joins(connection)
+    assert small(tables, connection) == []
+    gc.collect()
+    assert "~2,000 rows" in plan_of(connection, "select k from b where w < 7")
+    assert "~10 rows" in plan_of(connection, "select k from a")
+    for text in ("a join b", "b join a"):
+        (_, plan), *_ = connection.execute(f"explain (format json) select a.w, b.v from {text} using (k)").fetchall()
+        (join,) = json.loads(plan)
+        while join["name"] != "HASH_JOIN":
+            (join,) = join["children"]
+        assert [str(side).count("'2000'") > 0 for side in join["children"]] == [True, False]
+    assert connection.execute(JOIN).fetchall() == [(5, 5)]
+
+
+def test_rows_of_all_types_are_those_of_the_scan() -> None:
+    """Also where they state how many they are."""
+    for version in (2, 3):
+        columns = [column for column in COLUMNS if version == 3 or column.type_name in ("uuid", "fixed", "decimal38")]
+        table = Case(columns, "no match", version=version).table
+        connection = duckdb.connect()
+        relation = table.scan().to_duckdb(connection)
+        assert relation.to_arrow_table().num_rows > 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(duckdb_views, "ROWS", 0)
+            assert not create_view(connection, "t", table)
+        view = connection.sql("from t")
+        assert (view.columns, view.types) == (relation.columns, relation.types)
+        assert view.to_arrow_table().equals(relation.to_arrow_table())
+
+
+def test_the_filter_of_a_large_table_reaches_its_plan(
+    tables: dict[str, icebench.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_views, "ROWS", 1)
+    tables["b"].append(pa.table({"k": [5000], "v": [1], "w": [5000]}))
+    connection, counters = duckdb.connect(), icebench.Counters()
+    assert not create_view(connection, "b", tables["b"], counters)
+    assert connection.execute("select v from b where k > 4000 and w > 0").fetchall() == [(1,)]
+    assert counters.as_dict()["rows_decoded"] == 1
+    assert counters.as_dict()["files_planned"] == 1
 
 
 @pytest.mark.parametrize("rows", [0, 100, 10_000])
 def test_answers_do_not_depend_on_what_is_small(
     tables: dict[str, icebench.Table], engine: Icebench, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr(small_tables, "ROWS", rows)
+    monkeypatch.setattr(duckdb_views, "ROWS", rows)
     opened = engine.open_tables({name: table.metadata_location for name, table in tables.items()})
     for _ in range(2):
         assert engine.answer(opened, JOIN, ["a", "b"]) == [(5, 5)]
@@ -160,13 +235,13 @@ def test_copying_is_within_the_time_of_a_query(
     tables: dict[str, icebench.Table], engine: Icebench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = engine.open_tables({name: table.metadata_location for name, table in tables.items()})
-    copy = small_tables._copy
+    copy = duckdb_views._copy
 
     def slow(*arguments: object) -> None:
         copy(*arguments)  # type: ignore[arg-type]
         opened[0].execute("select count(*) from range(100_000_000_000)")
 
-    monkeypatch.setattr(small_tables, "_copy", slow)
+    monkeypatch.setattr(duckdb_views, "_copy", slow)
     with pytest.raises(TookTooLong):
         engine.answer(opened, JOIN, ["a", "b"], 0.2)
     monkeypatch.undo()
@@ -195,7 +270,7 @@ def test_the_command_joins_small_tables_and_large_ones(
     tmp_path: Path,
     rows: int,
 ) -> None:
-    monkeypatch.setattr(small_tables, "ROWS", rows)
+    monkeypatch.setattr(duckdb_views, "ROWS", rows)
     query = "select count(*) as n, sum(y.v) as s from db.a x join b y on x.k = y.k where x.w < 5"
     catalog = f"sqlite:///{tmp_path}/catalog.db"
     assert exit_code("sql", query, catalog, "db.a", "db.b", "--warehouse", tmp_path, "--format", "csv") == 0

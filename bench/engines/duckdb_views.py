@@ -1,5 +1,7 @@
-"""Small tables, which DuckDB reads whole before it joins them: it takes each scan in Arrow for one row, and joins what
-it knows no size of in an order that may never end (duckdb/duckdb#25631). Of tables of its own it knows more."""
+"""Views of this project's scans in DuckDB, which takes each scan in Arrow for one row, and joins what it knows no size
+of in an order that may never end (duckdb/duckdb#25631). So large tables state how many rows they have, and small ones
+are copied for a query: of tables of its own DuckDB knows the values, too.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +22,54 @@ T = TypeVar("T")
 
 ROWS, BYTES = 2_000_000, 16 << 20
 """Of a small table at most; beyond, what a plan prunes is worth more than what an optimizer knows."""
+_MOST = 2**63 - 1
+"""DuckDB counts no further."""
 
 
-def is_small(table: icebench.Table) -> bool:
-    """Whether a table's snapshot says that it is small; False where it does not say, and for times of a zone in
-    nanoseconds, of which DuckDB's own tables keep microseconds."""
-    if any(str(field.type) == "timestamptz_ns" for field in table.schema().walk()):
-        return False
-    snapshot = table.current_snapshot
-    if snapshot is None:
-        return True
+def create_view(
+    connection: duckdb.DuckDBPyConnection, name: str, table: icebench.Table, counters: icebench.Counters | None = None
+) -> bool:
+    """Create or replace a view of a table's scan, which is planned in every query.
+
+    Args:
+        connection: Whose view it is.
+        name: Of the view.
+        table: To scan.
+        counters: Take the work of all its scans.
+
+    Returns:
+        Whether the table is small: a query that joins it should copy it.
+    """
+    rows, size = _total(table, "records"), _total(table, "files-size")
+    scan = table.scan(counters=counters).to_duckdb(connection)
+    is_small = 0 <= rows <= ROWS and 0 <= size <= BYTES and not _has_rounded_times(table)
+    if not is_small:
+        # No row, as the limit is 0: DuckDB does not know that before it executes the query.
+        nulls = ", ".join(["null"] * len(scan.columns))
+        empty = f"select {nulls} from range({rows}) limit cast(0 * random() as bigint)"  # noqa: S608 - numbers alone
+        scan = scan.union(connection.sql(empty))
+    scan.create_view(name)
+    return is_small
+
+
+def _total(table: icebench.Table, name: str) -> int:
+    """A total of the current snapshot's summary; -1 where it does not say."""
+    if table.current_snapshot is None:
+        return 0
     try:
-        rows, size = (int(snapshot.summary[f"total-{name}"]) for name in ("records", "files-size"))
+        return min(int(table.current_snapshot.summary[f"total-{name}"]), _MOST)
     except (KeyError, ValueError):
-        return False
-    return rows <= ROWS and size <= BYTES
+        return -1
 
 
-def allow_copies(connection: duckdb.DuckDBPyConnection) -> None:
-    """Have DuckDB join copies with scans in Arrow, to which it would pass Bloom filters that it then refuses
-    (duckdb/duckdb-python#463)."""
+def _has_rounded_times(table: icebench.Table) -> bool:
+    """Whether it has times of a zone in nanoseconds, of which DuckDB's own tables keep microseconds."""
+    return any(str(field.type) == "timestamptz_ns" for field in table.schema().walk())
+
+
+def allow_joins(connection: duckdb.DuckDBPyConnection) -> None:
+    """Have DuckDB join what it knows the size of with scans in Arrow, to which it would pass Bloom filters that it then
+    refuses (duckdb/duckdb-python#463)."""
     connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
 
 
