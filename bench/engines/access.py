@@ -114,6 +114,10 @@ class TableAccess:
         self._ask[location] = lambda: Access(scheme, opened.storage_options(name))
         return location
 
+    def add(self, metadata_location: str, access: Access) -> None:
+        """A table that `access` opens."""
+        self._ask[metadata_location] = lambda: access
+
     def copied(self, metadata_location: str, copy: str) -> str:
         """Gives `copy`, another metadata file of the same table's files."""
         if metadata_location in self._ask:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from icebench.bench.engines.access import Access, TableAccess
 from icebench.bench.engines.engine import AnyEngine
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.progress import Progress
+
+NO_DELAY = "no-delay"
+"""The bucket that answers at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +30,9 @@ class Context:
         spark: The run's session.
         progress: Reports every step.
         resources: Holds what is needed until the end of the run.
+        access: Learns what opens the files of tables that are no local ones.
+        store: Starts the run's S3 server, once, and gives what opens files there. It has a bucket for each of
+            `icebench.bench.costs.object_store.PROFILES`, with its delays, and `NO_DELAY`. Raises EngineMissing.
     """
 
     options: Any
@@ -36,3 +43,5 @@ class Context:
     spark: SparkUse
     progress: Progress
     resources: ExitStack
+    access: TableAccess
+    store: Callable[[], Access]

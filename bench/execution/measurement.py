@@ -262,6 +262,7 @@ MEASUREMENTS: Registry[MeasurementKind] = Registry(
         "decimals": f"{_OWN}.decimals:KIND",
         "deletes": f"{_OWN}.deletes:KIND",
         "filtered": f"{_OWN}.filtered:KIND",
+        "remote": f"{_OWN}.remote:KIND",
         "writing": f"{_OWN}.writing:KIND",
         "commits": f"{_OWN}.commits:KIND",
         "maintenance": f"{_OWN}.maintenance:KIND",

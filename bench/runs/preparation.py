@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from icebench.bench.engines.access import TableAccess
+from icebench.bench.costs.object_store import PROFILES
+from icebench.bench.engines.access import Access, TableAccess
 from icebench.bench.engines.engine import AnyEngine
 from icebench.bench.engines.registry import readers_of
 from icebench.bench.errors import ConfigError
-from icebench.bench.execution.context import Context
+from icebench.bench.execution.context import NO_DELAY, Context
 from icebench.bench.execution.measurement import BUILD, MEASUREMENTS
 from icebench.bench.execution.spark_use import SparkUse
 from icebench.bench.execution.trial import Measurement
 from icebench.bench.experiment import Experiment
+from icebench.bench.processes.delayed_s3 import Delay, delayed_s3
 from icebench.bench.progress import Progress
 from icebench.bench.records.case import Case
 from icebench.bench.runs.own_tables import own_database, own_tables
@@ -109,8 +112,20 @@ class Preparation:
                 spark=self.spark,
                 progress=self.progress,
                 resources=self.resources,
+                access=self.access,
+                store=lambda: self._store,
             )
             yield from kind.measurements(subject, context)
+
+    @cached_property
+    def _store(self) -> Access:
+        """What opens the files of an S3 server, which runs until the end of the run."""
+        delays = {
+            profile.name: Delay(seconds=profile.latency_seconds, bytes_per_second=profile.connection_bytes_per_second)
+            for profile in PROFILES.values()
+        }
+        no_delay = Delay(seconds=0.0, bytes_per_second=math.inf)
+        return self.resources.enter_context(delayed_s3({NO_DELAY: no_delay, **delays}))
 
     def _arranged(self, workload: RowsWorkload) -> Iterator[Subject]:
         """The workload's rows in every layout."""

@@ -178,7 +178,10 @@ class _Attempt:
             files=files,
             on_s3=lambda: (
                 any(ENGINES[name].needs_spark for name in experiment.engines)
-                and any(is_on_s3(each, self._access) for each in experiment.workloads)
+                and (
+                    "remote" in experiment.measurements
+                    or any(is_on_s3(each, self._access) for each in experiment.workloads)
+                )
             ),
         )
 

@@ -16,8 +16,10 @@ from typing import Any, Literal
 
 from moto.core.exceptions import JsonRESTError
 from moto.glue.responses import GlueResponse
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
+
+from icebench.bench.processes.delayed_s3 import moto_application
 
 KEY, SECRET, REGION = "AKIDEXAMPLE", "hidden-secret", "us-east-1"
 
@@ -83,9 +85,7 @@ def s3_server() -> Iterator[S3Server]:
     for name, original in originals.items():
         setattr(GlueResponse, name, _at_its_version(original))
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    inner = DomainDispatcherApplication(create_backend_app)
-    # For each request it lists the directories of its package.
-    inner.get_backend_for_host = cache(inner.get_backend_for_host)  # type: ignore[method-assign]
+    inner = moto_application()
     made = S3Server("")
 
     def application(environment: dict[str, Any], start: Any) -> Iterable[bytes]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.bench.engines.access import Access
+from icebench.bench.engines.access import LOCAL, Access, TableAccess
 from icebench.bench.engines.duckdb_engine import DuckDb
 from icebench.bench.engines.duckdb_queries import DuckDbQueries
 from icebench.bench.engines.engine import Ability, EngineMissing, TookTooLong
@@ -112,6 +112,8 @@ def test_each_layout_has_its_own_tables_of_facts(folder: Path) -> None:
             spark=SparkUse(SparkDefinition(master="local[1]"), folder),
             progress=silent,
             resources=resources,
+            access=TableAccess(),
+            store=lambda: LOCAL,
         )
         found = [
             each
@@ -191,7 +193,7 @@ def test_a_deleted_row_that_comes_back_is_noticed(
 ) -> None:
     first = icebench.load_table(str(warehouse / "people")).metadata.snapshots[0].snapshot_id
     scan = icebench.Table.scan
-    monkeypatch.setattr(icebench.Table, "scan", lambda self: scan(self, snapshot_id=first))
+    monkeypatch.setattr(icebench.Table, "scan", lambda self, counters=None: scan(self, snapshot_id=first))
     found = run_of(
         tmp_path, {"sql": {"q": "select id from people"}}, workload=own(warehouse, "people"), engines=["icebench"]
     )

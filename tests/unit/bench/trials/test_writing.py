@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.bench.engines.access import LOCAL, TableAccess
 from icebench.bench.engines.duckdb_engine import DuckDb
 from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.icebench import Icebench
@@ -246,6 +247,8 @@ def asked(location: str, options: WrittenRows, folder: Path) -> list[Measurement
         spark=SparkUse(SparkDefinition(master="local[1]"), folder),
         progress=silent,
         resources=ExitStack(),
+        access=TableAccess(),
+        store=lambda: LOCAL,
     )
     return list(measurements(subject, context))
 
