@@ -14,7 +14,7 @@ from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partition_paths import partition_path
 from icebench.engine.spec.partitioning import Partition, PartitionKey, partition_key
-from icebench.engine.spec.properties import PARTITION_SUMMARY_LIMIT
+from icebench.engine.spec.properties import PARTITION_SUMMARY_LIMIT, as_texts
 from icebench.engine.spec.snapshots import Snapshot, count_of
 
 _TOTALS = {
@@ -137,7 +137,7 @@ def summarize(
         for part in parts:
             counts.update(part.entries(verb))
             partitions |= part.partitions
-    summary = dict(properties or {})
+    summary = as_texts(properties or {})
     summary.update({name: str(n) for name, n in sorted(counts.items()) if n})
     summary["changed-partition-count"] = str(len(partitions))
     if base is not None and 0 < len(partitions) <= PARTITION_SUMMARY_LIMIT.of(base.properties):

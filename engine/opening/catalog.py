@@ -23,7 +23,7 @@ from icebench.engine.operations.argument_names import also_named
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
-from icebench.engine.spec.properties import FORMAT_VERSION
+from icebench.engine.spec.properties import FORMAT_VERSION, as_texts
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import UNSORTED, SortOrder, sort_order_of
 from icebench.engine.spec.transforms import Transform
@@ -180,7 +180,7 @@ class Catalog:
 
     def _split(self, properties: Mapping[str, str] | None) -> tuple[dict[str, str], int | None]:
         """Table properties with the catalog's, and the format version if they name one."""
-        given = {**self._defaults, **(properties or {}), **self._overrides}
+        given = {**self._defaults, **as_texts(properties or {}), **self._overrides}
         version = FORMAT_VERSION.of(given) if FORMAT_VERSION.name in given else None
         given.pop(FORMAT_VERSION.name, None)
         return given, version
@@ -362,7 +362,8 @@ class Catalog:
         place = normalise_location(location) if location else None
         identifier = table_identifier(name)
         columns = _schema(schema)
-        return self._views.create_view(identifier, definition, columns, location=place, properties=properties).metadata
+        own = as_texts(properties or {})
+        return self._views.create_view(identifier, definition, columns, location=place, properties=own).metadata
 
     def replace_view(
         self,
@@ -404,7 +405,7 @@ class Catalog:
 
     def create_namespace(self, namespace: Name, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace; raises AlreadyExists."""
-        self._inner.create_namespace(namespace_identifier(namespace), properties)
+        self._inner.create_namespace(namespace_identifier(namespace), as_texts(properties or {}))
 
     def namespace_exists(self, namespace: Name) -> bool:
         """Whether the namespace was created or is not empty."""
@@ -430,7 +431,7 @@ class Catalog:
         self, namespace: Name, updates: Mapping[str, str], removals: Collection[str] = ()
     ) -> None:
         """Set and remove namespace properties; raises NotFound, Invalid."""
-        self._inner.update_namespace_properties(namespace_identifier(namespace), updates, removals)
+        self._inner.update_namespace_properties(namespace_identifier(namespace), as_texts(updates), removals)
 
     def close(self) -> None:
         """Close connections."""

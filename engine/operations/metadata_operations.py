@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from icebench.engine.errors import Invalid
 from icebench.engine.lazy_module import LazyModule
-from icebench.engine.spec.properties import RESERVED
+from icebench.engine.spec.properties import RESERVED, as_texts
 from icebench.engine.spec.schema import list_of_names
 from icebench.engine.spec.snapshots import MAIN
 from icebench.engine.spec.sorting import SortOrder
@@ -75,7 +75,7 @@ class MetadataOperations(ABC):
         reserved = sorted(RESERVED & properties.keys())
         if reserved:
             raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
-        self._change(evolution.UpdateProperties(dict(properties)))
+        self._change(evolution.UpdateProperties(as_texts(properties)))
         return self
 
     def remove_properties(self, *names: str) -> Self:

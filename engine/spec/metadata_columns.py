@@ -65,6 +65,8 @@ def check_column_names(names: Iterable[str], reserved: Collection[str] = RESERVE
     by ``_File`` find no row and report success.
     """
     for name in names:
+        if not isinstance(name, str):
+            raise Invalid(f"a column can not be called {name!r}, which is no text")
         if name.lower() in reserved:
             raise Invalid(f"a column can not be called {name!r}, the name of a metadata column; give it another name")
 

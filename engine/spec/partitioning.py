@@ -101,9 +101,11 @@ class PartitionSpec:
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
 
     def check_names(self, schema: Schema) -> None:
-        """Raise Invalid where a field has the name of a column, unless it is the column itself, as Iceberg Java does
-        for new specs. Void fields keep the names that they had."""
+        """Raise Invalid where a field has no text for a name, or that of a column, unless it is the column itself, as
+        Iceberg Java does for new specs. Void fields keep the names that they had."""
         for f in self.fields:
+            if not isinstance(f.name, str):
+                raise Invalid(f"a partition field can not be called {f.name!r}, which is no text")
             same_named = schema.id_of.get(f.name)
             is_own = isinstance(f.transform, Identity) and same_named == f.source_id
             if same_named is not None and not is_own and not isinstance(f.transform, Void):

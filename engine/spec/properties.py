@@ -52,6 +52,23 @@ class ColumnProperty(Generic[T]):
         return {column: self.of(properties, column) for column in columns}
 
 
+def as_texts(properties: Mapping[str, object]) -> dict[str, str]:
+    """Properties whose values are texts, as metadata has them: a number is written out, and so are ``true`` and
+    ``false``.
+
+    Raises:
+        Invalid: A name is no text, or a value is something else.
+    """
+    found = {}
+    for name, value in properties.items():
+        if not isinstance(name, str):
+            raise Invalid(f"the name of a property is a text, not {name!r}")
+        if not isinstance(value, str | bool | int | float):
+            raise Invalid(f"the value of property {name!r} is a text, not {value!r}")
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)

@@ -6,6 +6,7 @@ and the highest column id ever assigned. Ids are never used again. Nothing here 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -25,7 +26,7 @@ from icebench.engine.spec.types import (
     children,
     with_children,
 )
-from icebench.engine.spec.values import Value
+from icebench.engine.spec.values import Value, as_value
 
 _TOP = 0
 """Stands for the schema itself where a parent's field id is asked for; field ids begin at 1."""
@@ -79,6 +80,7 @@ class SchemaUpdate:
         self._check_name(parent_id, name)
         if default is not None and self.format_version < 3:
             raise Invalid(f"a default for {name!r} needs format version 3; the table has {self.format_version}")
+        default = _default(name, type_, default)
         if required and default is None:
             raise Invalid(f"cannot add required column {name!r} without a default: existing rows have no value for it")
         field_id = self._next_id()
@@ -140,7 +142,8 @@ class SchemaUpdate:
         """Set the default of future rows (v3), in the internal representation of `icebench.engine.spec.values`."""
         if self.format_version < 3:
             raise Invalid(f"a default for {name!r} needs format version 3; the table has {self.format_version}")
-        return self._change(replace(self._current(name), write_default=value))
+        found = self._current(name)
+        return self._change(replace(found, write_default=_default(name, found.type, value)))
 
     def set_identifier_fields(self, *names: str) -> SchemaUpdate:
         """Set the columns that identify a row: required, not floating point, not inside a list or map."""
@@ -336,6 +339,19 @@ class SchemaUpdate:
                 at = next(i for i, f in enumerate(fields) if f.field_id == move.sibling_id)
                 fields.insert(at + (move.where == "after"), moved)
         return fields
+
+
+def _default(name: str, type_: Type, value: Value | None) -> Value | None:
+    """A default in the internal representation; raises Invalid."""
+    if value is None or not isinstance(type_, PrimitiveType):
+        return value
+    try:
+        found = as_value(type_, value)
+    except ValueError as error:
+        raise Invalid(f"the default of column {name!r}: {error}") from error
+    if isinstance(found, float) and not math.isfinite(found):
+        raise Invalid(f"the default of column {name!r}: JSON has no number {found}")
+    return found
 
 
 def assign_fresh_ids(schema: Schema) -> tuple[Schema, Mapping[int, int]]:

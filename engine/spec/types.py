@@ -9,10 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from icebench.engine.errors import Invalid
+
 MAX_DECIMAL_PRECISION = 38
 DEFAULT_CRS = "OGC:CRS84"
 MAX_DEPTH = 64
 """Deepest nesting of a type; what walks types recurses, and no table was ever seen that needs ten levels."""
+
+
+_SIMPLE = (
+    "boolean",
+    "int",
+    "long",
+    "float",
+    "double",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timestamp_ns",
+    "timestamptz_ns",
+    "string",
+    "uuid",
+    "binary",
+    "variant",
+    "unknown",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +44,16 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType(Type):
-    """A type without children. `name` is the spec's name without parameters, e.g. ``"decimal"``."""
+    """A type without children. `name` is the spec's name without parameters, e.g. ``"decimal"``.
+
+    Raises ValueError for a name that the spec does not have, or has with parameters.
+    """
 
     name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in _SIMPLE:
+            raise ValueError(f"{self.name!r} is not a type, or one with parameters; there are: {', '.join(_SIMPLE)}")
 
     def __str__(self) -> str:
         return self.name
@@ -106,13 +135,8 @@ BINARY = PrimitiveType("binary")
 VARIANT = PrimitiveType("variant")
 UNKNOWN = PrimitiveType("unknown")
 
-SIMPLE_PRIMITIVES: dict[str, PrimitiveType] = {
-    t.name: t
-    for t in (
-        BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS,
-        STRING, UUID, BINARY, VARIANT, UNKNOWN,
-    )
-}  # fmt: skip
+SIMPLE_PRIMITIVES = {name: PrimitiveType(name) for name in _SIMPLE}
+"""The primitive types without parameters, by name."""
 
 V3_ONLY = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
 """Names of the primitive types that need format version 3."""
@@ -126,6 +150,7 @@ class NestedField:
     """A named, numbered child of a struct, or the element, key or value of a list or map.
 
     Defaults (v3) are in the internal representation of `icebench.engine.spec.values`; None means null or absent.
+    Raises Invalid for a type that is no `Type`, such as a text, which metadata would have and nobody could read.
     """
 
     field_id: int
@@ -135,6 +160,10 @@ class NestedField:
     doc: str | None = None
     initial_default: Any = None
     write_default: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type, Type):
+            raise Invalid(f"column {self.name!r}: {self.type!r} is no type, such as icebench.LONG")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from icebench.engine.errors import CommitConflict, Invalid, Unsupported
 from icebench.engine.spec.metadata import LATEST_FORMAT_VERSION, TableMetadata
@@ -19,7 +20,8 @@ from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from icebench.engine.spec.sorting import UNSORTED, SortOrder
 from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from icebench.engine.spec.types import INCOMPARABLE, V3_ONLY, PrimitiveType
+from icebench.engine.spec.types import INCOMPARABLE, V3_ONLY, NestedField, PrimitiveType
+from icebench.engine.spec.values import as_value
 
 LAST_ADDED = -1
 """Stands for the id of the schema, spec or sort order that the batch added last."""
@@ -466,14 +468,12 @@ def apply_updates(
 
 
 def check_types(schema: Schema, format_version: int) -> None:
-    """Raise Invalid where a column's type or default needs a later format version, its type has no default, or two
-    columns have one full name."""
+    """Raise Invalid where a column's type or default needs a later format version, its type has no such default, its
+    documentation is no text, or two columns have one full name."""
     if schema.shared_names:
         raise Invalid(f"several columns would be called {min(schema.shared_names)!r}")
     for nested in schema.walk():
-        has_default = nested.initial_default is not None or nested.write_default is not None
-        if has_default and isinstance(nested.type, PrimitiveType) and nested.type.name in INCOMPARABLE:
-            raise Invalid(f"column {schema.name_of[nested.field_id]!r} of type {nested.type} has no default but null")
+        _check_values(nested, schema.name_of[nested.field_id])
     if format_version >= 3:
         return
     for nested in schema.walk():
@@ -485,6 +485,24 @@ def check_types(schema: Schema, format_version: int) -> None:
         if nested.initial_default is not None or nested.write_default is not None:
             name = schema.name_of[nested.field_id]
             raise Invalid(f"the default of column {name!r} needs format version 3, the table has {format_version}")
+
+
+def _check_values(nested: NestedField, name: str) -> None:
+    if not isinstance(nested.doc, str | None):
+        raise Invalid(f"the documentation of column {name!r} is {nested.doc!r}, and no text")
+    if not isinstance(nested.required, bool):
+        raise Invalid(f"column {name!r} is required or not, and not {nested.required!r}")
+    for default in (nested.initial_default, nested.write_default):
+        if default is None or not isinstance(nested.type, PrimitiveType):
+            continue
+        if nested.type.name in INCOMPARABLE:
+            raise Invalid(f"column {name!r} of type {nested.type} has no default but null")
+        try:
+            made = as_value(nested.type, default)
+            if isinstance(default, Decimal) and str(made) != str(default):
+                raise ValueError(f"{default} has another scale than {nested.type}")
+        except ValueError as error:
+            raise Invalid(f"the default of column {name!r}: {error}") from error
 
 
 def _resolve(wanted: int, last_added: int | None, known: Mapping[int, object], what: str) -> int:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 import uuid
 from decimal import Context, Decimal
+from typing import Any, cast
 
 from icebench.engine.errors import CorruptTable
 from icebench.engine.spec.calendar import UNITS_PER_DAY
@@ -77,6 +78,31 @@ def encode_value(type_: PrimitiveType, value: Value) -> bytes:
         case name, (int() | float()) if name in _FORMATS and not isinstance(value, bool):
             return struct.pack(_FORMATS[name], value)
     raise TypeError(f"{value!r} is not a value of type {type_}")
+
+
+def as_value(type_: PrimitiveType, value: object) -> Value:
+    """What a user gives as a value of a type, in the internal representation: whole numbers may stand for others, and a
+    decimal has as many digits after the point as its type.
+
+    Raises:
+        ValueError: It is no value of the type.
+    """
+    found: Any = value
+    try:
+        if isinstance(type_, DecimalType) and isinstance(found, Decimal):
+            found = decimal_of(unscaled(found, type_.scale), type_.scale)
+            if len(found.as_tuple().digits) > type_.precision:
+                raise ValueError(f"more than {type_.precision} digits")
+        elif type_.name in ("float", "double") and isinstance(found, int | float) and not isinstance(found, bool):
+            found = float(found)
+        encode_value(type_, found)
+        if isinstance(type_, FixedType) and len(found) != type_.length:
+            raise ValueError(f"{len(found)} bytes")
+    except TypeError:
+        raise ValueError(f"{value!r} is not a value of type {type_}") from None
+    except (ValueError, ArithmeticError, struct.error) as error:
+        raise ValueError(f"{value!r} is not a value of type {type_}: {error}") from error
+    return cast("Value", found)
 
 
 def decode_value(type_: PrimitiveType, data: bytes) -> Value:

@@ -38,9 +38,11 @@ class CreateRef:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise Invalid(f"the name of a {self.type} is a text, not {self.name!r}")
         for limit in (self.min_snapshots_to_keep, self.max_snapshot_age_ms, self.max_ref_age_ms):
-            if limit is not None and limit <= 0:
-                raise Invalid(f"retention of {self.name!r} must be positive, not {limit}")
+            if limit is not None and not (type(limit) is int and limit > 0):
+                raise Invalid(f"retention of {self.name!r} must be a positive whole number, not {limit!r}")
         if self.type == "tag" and (self.min_snapshots_to_keep or self.max_snapshot_age_ms):
             raise Invalid(f"{self.name!r} is a tag: only branches keep a number of snapshots or limit their age")
 
