@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from icebench.engine.formats.parquet.footer_bytes import footer_file
 from icebench.engine.formats.parquet.narrow_footer import narrow_footer
 
-_BUFFER_BYTES = 24 << 20
+BUFFER_BYTES = 24 << 20
 """Buffered compressed bytes of all columns of a large row group."""
 _LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 64 << 10, 2 << 20
 """Limits of the buffer of each column; the lower one keeps requests few."""
@@ -75,7 +75,7 @@ class ParquetReaders:
             at_once: Fetch their bytes before the first batch, by few requests; otherwise as they are decoded.
             threads: Decode columns on several threads.
         """
-        share = _BUFFER_BYTES // len(leaves)
+        share = BUFFER_BYTES // len(leaves)
         size = min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES) if not (at_once or self._in_memory) else 0
         with self._reader(narrow=narrow, buffer_bytes=size) as file:
             yield from file.reader.iter_batches(

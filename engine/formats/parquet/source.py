@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -18,7 +20,7 @@ from icebench.engine.formats.parquet.content_end import end_of_content
 from icebench.engine.formats.parquet.footer import check_footer, slim_footer
 from icebench.engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes
 from icebench.engine.formats.parquet.footer_chunks import FooterChunks
-from icebench.engine.formats.parquet.readers import ParquetReaders
+from icebench.engine.formats.parquet.readers import BUFFER_BYTES, ParquetReaders
 from icebench.engine.formats.source import (
     RowGroup,
     Source,
@@ -40,7 +42,10 @@ _WHOLE_FILE_BYTES = 1 << 20
 """Smaller files are fetched by one request, as further requests would take longer than they save."""
 _AT_ONCE_BYTES = 64 << 20
 """The column chunks of smaller row groups are fetched before decoding, by few requests; those of larger ones while they
-are decoded, so that memory does not depend on the size of row groups."""
+are decoded, so that memory does not depend on the size of row groups, unless the wanted ones take no more than the
+buffers would."""
+_MOST_LISTED = 1000
+"""Column chunks of a file, at most, whose sizes are looked up for that."""
 _BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError)
 """Errors of pyarrow for a damaged file, including a length that needs too much memory."""
 
@@ -152,15 +157,30 @@ class ParquetSource(Source):
             return
         narrow = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
         is_small = self.row_groups[row_group].size_bytes <= _AT_ONCE_BYTES
+        at_once = is_small or self._compressed_bytes(row_group, leaves) <= BUFFER_BYTES
         if is_small and 0 < self.row_groups[row_group].num_rows <= rows:
             yield self._whole(row_group, leaves, narrow=narrow, threads=threads)
             return
-        found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, at_once=is_small, threads=threads)
+        found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, at_once=at_once, threads=threads)
         count = 0
         for table in rechunk(self._tables(found, row_group), rows):
             count += table.num_rows
             yield self._with_field_ids(table)
         self._check_rows(count, row_group)
+
+    def _compressed_bytes(self, row_group: int, leaves: Sequence[int]) -> float:
+        """What column chunks take in the file; infinite where that is not known, or takes long to find out."""
+        return sum(self._sizes.get((row_group, leaf), math.inf) for leaf in leaves)
+
+    @cached_property
+    def _sizes(self) -> Mapping[tuple[int, int], int]:
+        """The compressed bytes of each column chunk, by row group and leaf."""
+        if len(self.row_groups) * self.footer.num_columns > _MOST_LISTED:
+            return {}
+        try:
+            return {(chunk.row_group, chunk.leaf): chunk.compressed_bytes for chunk in self.chunks.storages()}
+        except (IndexError, ValueError):
+            return {}
 
     def _whole(self, row_group: int, leaves: Sequence[int], *, narrow: bool, threads: bool) -> pa.Table:
         with self._decoding(row_group):

@@ -1,14 +1,18 @@
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from icebench.engine.columnar.projection import MissingValues, Projector
+from icebench.engine.formats.parquet import source
 from icebench.engine.formats.parquet.source import ParquetSource
+from icebench.engine.runtime.counters import STORAGE_REQUESTS_RANGE_READ, Counters
 from icebench.engine.spec.name_mapping import parse_name_mapping
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import INT, LONG, STRING, NestedField, StructType, list_type, map_type
+from icebench.engine.storage.counting import CountingStore
 from icebench.engine.storage.memory import MemoryStore
 from icebench.errors import CorruptTable, FileNotFound, Unsupported
 
@@ -139,3 +143,31 @@ def test_the_footer_accounts_for_all_bytes_of_a_whole_file(options: dict[str, An
 
 def test_what_libraries_say_is_one_printable_line() -> None:
     assert str(CorruptTable("two\nlines \x0f", location="f")) == "f: two; lines ?"
+
+
+@pytest.mark.parametrize(
+    ("limits", "at_once"),
+    [
+        ({}, True),
+        ({"_AT_ONCE_BYTES": 0}, True),
+        ({"_AT_ONCE_BYTES": 0, "BUFFER_BYTES": 1000}, False),
+        ({"_AT_ONCE_BYTES": 0, "_MOST_LISTED": 3}, False),
+    ],
+)
+def test_what_is_read_of_a_large_row_group_is_fetched_at_once(
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], at_once: bool
+) -> None:
+    """Where it takes no more than the buffers would: other columns do not count."""
+    random = np.random.default_rng(1)
+    rows = pa.table({name: random.integers(0, 1 << 60, 300_000) for name in "abcd"})
+    store = stored(rows, use_dictionary=False, compression="none", row_group_size=1 << 20)
+    for name, value in limits.items():
+        monkeypatch.setattr(source, name, value)
+    wanted = Schema((NestedField(field_id=1, name="a", type=LONG), NestedField(field_id=3, name="c", type=LONG)))
+    mapping = parse_name_mapping('[{"field-id": 1, "names": ["a"]}, {"field-id": 3, "names": ["c"]}]')
+    counters = Counters()
+    with ParquetSource(CountingStore(store, counters), PATH, name_mapping=mapping) as opened:
+        before = counters[STORAGE_REQUESTS_RANGE_READ]
+        found = pa.concat_tables(opened.batches(0, wanted, rows=50_000))
+    assert found.rename_columns(["a", "c"]).equals(rows.select(["a", "c"]))
+    assert (counters[STORAGE_REQUESTS_RANGE_READ] - before == 2) == at_once
