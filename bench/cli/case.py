@@ -94,7 +94,7 @@ def program_of(run: Run, measured: Measured) -> str:
     is_plan = case.measurement == "planning"
     scripts: Mapping[str, Script] = resolve_name(entry.scripts) if entry is not None and entry.scripts else {}
     script = scripts.get("plan" if is_plan else "scan")
-    if script is None or entry is None:
+    if script is None or entry is None or not evidence.table:
         raise ConfigError(
             f"no program of {case.measurement} is known, only the query: {evidence.query}", path=case.engine
         )

@@ -58,7 +58,7 @@ class Evidence:
         base: The case that it is compared with in the same round; None without one.
         query: What the engine was asked in its own words (`icebench.bench.engines.engine.Quotable`); empty where that
             is not known.
-        table: The metadata file that was asked; empty where the query is.
+        table: The metadata file that was asked; empty where the query is, and where the file is gone after the run.
     """
 
     counters: Mapping[str, int] = field(default_factory=dict)

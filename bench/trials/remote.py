@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from icebench.bench.engines.access import scheme_of
 from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.execution.context import NO_DELAY, Context
-from icebench.bench.execution.trial import Measurement
-from icebench.bench.records.case import EVERYTHING, NONE
+from icebench.bench.execution.trial import Bench, Measurement, Trial
+from icebench.bench.records.case import EVERYTHING, NONE, Case
 from icebench.bench.tables.store_copies import copied_to
 from icebench.bench.trials.scanning import Scanning
 from icebench.bench.trials.subject import Subject, Unmeasured
@@ -38,12 +39,29 @@ def remote(subject: object, context: Context) -> Iterator[Measurement]:
     filters = {**({EVERYTHING: None} if options.everything else {}), **subject.filters}
     truth = subject.truth
     for name, text in filters.items():
-        yield Scanning(
-            case=case,
-            tables={f"{bucket}, {name}": location for bucket, location in copies.items()},
-            columns=columns,
-            filters={name: text},
-            base=f"{NO_DELAY}, {name}",
-            counts_work=True,
-            truth=None if truth is None else lambda _: truth(NONE),
+        yield _Passing(
+            Scanning(
+                case=case,
+                tables={f"{bucket}, {name}": location for bucket, location in copies.items()},
+                columns=columns,
+                filters={name: text},
+                base=f"{NO_DELAY}, {name}",
+                counts_work=True,
+                truth=None if truth is None else lambda _: truth(NONE),
+            )
         )
+
+
+@dataclass(frozen=True)
+class _Passing:
+    """Scans of tables that end with the run: no program can read them afterwards."""
+
+    scans: Scanning
+
+    @property
+    def case(self) -> Case:
+        return self.scans.case
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        for trial in self.scans.trials(bench):
+            yield replace(trial, evidence=replace(trial.evidence, table=""))

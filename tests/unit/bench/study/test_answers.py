@@ -242,6 +242,57 @@ def test_charts_have_every_engine_and_level() -> None:
     assert [len(line.points) for line in chart.panels[2].lines] == [5] * 4
 
 
+FILTERS = ("one_item", "one_month")
+
+
+def farther(run: Run, engine: str, factor: float, store: str = "same-region") -> Run:
+    """The run in which an engine's reads from a store took so many times as long."""
+    for name in FILTERS:
+        run = slowed(run, factor, {"engine": engine, "label": f"{store}, {name}"})
+    return run
+
+
+@pytest.mark.parametrize("engine", ["icebench", "duckdb", "pyiceberg"])
+def test_what_a_distance_costs_an_engine_is_said(engine: str) -> None:
+    said = []
+    for factor in (1.0, 2.0):
+        found = re.search(rf"{engine} (\S+)x", answer_of("remote", farther(kept("remote"), engine, factor)))
+        assert found
+        said.append(float(found[1]))
+    assert said[1] == pytest.approx(2 * said[0], rel=0.02)
+
+
+def test_how_far_the_model_is_off_is_said() -> None:
+    """Measured in half of the time, it foretells twice as much."""
+    errors = []
+    for factor in (1.0, 0.5):
+        run = slowed(
+            kept("remote"), factor, {"engine": "icebench", "layout": "sorted", "label": "same-region, one_item"}
+        )
+        page = QUESTIONS["remote"].page(run)
+        (*_, model) = page.tables
+        (row,) = (row for row in model.rows if [cell.text for cell in row[:2]] == ["sorted", "one_item"])
+        found = re.search(r"\(([-+]\d+)%\)", row[3].text)
+        assert found
+        errors.append(int(found[1]))
+    assert errors[1] == pytest.approx(2 * (100 + errors[0]) - 100, abs=2)
+    assert f"foretells icebench within {errors[1]}%" in page.answer
+
+
+def test_another_engine_that_is_first_from_afar_is_named() -> None:
+    run = farther(kept("remote"), "polars", 1e-3, "cross-region")
+    (limit,) = (each for each in QUESTIONS["remote"].page(run).limits if "depends on the store" in each)
+    assert "polars (another region)" in limit
+    assert "polars (same region)" not in limit
+
+
+def test_large_files_are_a_choice_by_reads_from_the_same_region() -> None:
+    run = slowed(kept("remote"), 2.0, {"engine": "icebench", "layout": "large-files", "label": "same-region, one_item"})
+    before, after = (QUESTIONS["remote"].page(each).choices for each in (kept("remote"), run))
+    assert after[0].ratio == pytest.approx(before[0].ratio / 2**0.5)
+    assert after[1] == before[1]
+
+
 def test_the_readme_has_the_choices_that_move_the_cost_most() -> None:
     index, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/study/index.md", "README.md"))
     rows = [line for line in index.partition("Then:")[0].splitlines() if line.startswith("| [")]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.bench.cli.case import program_of
 from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.errors import ConfigError
@@ -59,6 +60,9 @@ def test_each_store_is_read_and_reported(tmp_path: Path, table: icebench.Table) 
     assert {own[case].counters["storage_requests_read"] for case in cases} == {3}
     # metadata.json, the list, manifests at once, a file: two requests each, one after the other.
     assert min(own[cases[1]].samples) > 8 * 0.030
+    measured = next(each for each in found.run.measured if each.case.engine == "icebench")
+    with pytest.raises(ConfigError, match=r"only the query: table\.scan"):
+        program_of(found.run, measured)
     report = build_report(found.run, results_file="x")
     (section,) = [section for section in report.sections if section.key == "remote"]
     assert [each.title for each in section.tables][:2] == [
