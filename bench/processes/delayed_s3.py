@@ -51,10 +51,10 @@ def delayed_s3(delays: Mapping[str, Delay]) -> Iterator[Access]:
     Raises:
         EngineMissing: moto is not installed.
     """
-    told = json.dumps({name: asdict(delay) for name, delay in delays.items()})
+    described = json.dumps({name: asdict(delay) for name, delay in delays.items()})
     # In a group of its own it does not see Ctrl-C: a run stops after the sample, and then closes its input.
     process = subprocess.Popen(
-        [sys.executable, "-m", "icebench.bench.processes.delayed_s3", told],
+        [sys.executable, "-m", "icebench.bench.processes.delayed_s3", described],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import parse_values
+from icebench.bench.processes.delayed_s3 import Delay
 from icebench.bench.report.build import build_report
 from icebench.bench.runs import preparation
 from icebench.bench.runs.run import Finished, run_experiment, surroundings_of
@@ -116,13 +117,21 @@ def test_deletes_are_read_from_there_too(tmp_path: Path) -> None:
 
 
 def test_without_a_server_it_is_skipped(tmp_path: Path, table: icebench.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*_: object) -> None:
+    asked: list[Mapping[str, Delay]] = []
+
+    def missing(delays: Mapping[str, Delay]) -> None:
+        asked.append(delays)
         raise EngineMissing("no moto")
 
     monkeypatch.setattr(preparation, "delayed_s3", missing)
     found = run_of(tmp_path, table)
     assert not found.run.measured
     assert {each.reason for each in found.run.skipped} == {"no moto"}
+    (delays,) = asked
+    assert delays.keys() == {"no-delay", "local", "same-region", "cross-region"}
+    assert delays["no-delay"].of(1 << 40) == 0
+    assert delays["same-region"].of(90_000_000) == pytest.approx(0.030 + 1)
+    assert delays["cross-region"].of(0) == pytest.approx(0.110)
 
 
 def test_stores_are_profiles(tmp_path: Path, table: icebench.Table) -> None:
