@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.texts import check_text
 from icebench.engine.spec.types import BOOLEAN, INT, LONG, STRING, NestedField, StructType
 
 FILE_ID = 2147483646
@@ -65,8 +66,7 @@ def check_column_names(names: Iterable[str], reserved: Collection[str] = RESERVE
     by ``_File`` find no row and report success.
     """
     for name in names:
-        if not isinstance(name, str):
-            raise Invalid(f"a column can not be called {name!r}, which is no text")
+        check_text("the name of a column", name)
         if name.lower() in reserved:
             raise Invalid(f"a column can not be called {name!r}, the name of a metadata column; give it another name")
 

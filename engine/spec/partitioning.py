@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from icebench.engine.display import html_table, printable
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.texts import check_text
 from icebench.engine.spec.transforms import Identity, Transform, UnknownTransform, Void, parse_transform
 from icebench.engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
 from icebench.engine.spec.values import Value
@@ -101,11 +102,12 @@ class PartitionSpec:
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
 
     def check_names(self, schema: Schema) -> None:
-        """Raise Invalid where a field has no text for a name, or that of a column, unless it is the column itself, as
+        """Raise Invalid where a field has no name, or that of a column, unless it is the column itself, as
         Iceberg Java does for new specs. Void fields keep the names that they had."""
         for f in self.fields:
-            if not isinstance(f.name, str):
-                raise Invalid(f"a partition field can not be called {f.name!r}, which is no text")
+            check_text("the name of a partition field", f.name)
+            if not f.name:
+                raise Invalid("a partition field needs a name: Iceberg Java opens no table with an empty one")
             same_named = schema.id_of.get(f.name)
             is_own = isinstance(f.transform, Identity) and same_named == f.source_id
             if same_named is not None and not is_own and not isinstance(f.transform, Void):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from icebench.engine.errors import Invalid
+from icebench.engine.spec.texts import check_text
 
 T = TypeVar("T")
 
@@ -61,11 +62,11 @@ def as_texts(properties: Mapping[str, object]) -> dict[str, str]:
     """
     found = {}
     for name, value in properties.items():
-        if not isinstance(name, str):
-            raise Invalid(f"the name of a property is a text, not {name!r}")
-        if not isinstance(value, str | bool | int | float):
-            raise Invalid(f"the value of property {name!r} is a text, not {value!r}")
-        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        check_text("the name of a property", name)
+        text = str(value).lower() if isinstance(value, bool) else value
+        text = str(text) if isinstance(text, int | float) else text
+        check_text(f"the value of property {name!r}", text)
+        found[name] = cast("str", text)
     return found
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from icebench.engine.errors import Invalid
-
 MAX_DECIMAL_PRECISION = 38
 DEFAULT_CRS = "OGC:CRS84"
 MAX_DEPTH = 64
@@ -150,7 +148,6 @@ class NestedField:
     """A named, numbered child of a struct, or the element, key or value of a list or map.
 
     Defaults (v3) are in the internal representation of `icebench.engine.spec.values`; None means null or absent.
-    Raises Invalid for a type that is no `Type`, such as a text, which metadata would have and nobody could read.
     """
 
     field_id: int
@@ -160,10 +157,6 @@ class NestedField:
     doc: str | None = None
     initial_default: Any = None
     write_default: Any = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.type, Type):
-            raise Invalid(f"column {self.name!r}: {self.type!r} is no type, such as icebench.LONG")
 
 
 @dataclass(frozen=True, slots=True)

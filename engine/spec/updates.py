@@ -20,7 +20,8 @@ from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from icebench.engine.spec.sorting import UNSORTED, SortOrder
 from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from icebench.engine.spec.types import INCOMPARABLE, V3_ONLY, NestedField, PrimitiveType
+from icebench.engine.spec.texts import check_text
+from icebench.engine.spec.types import INCOMPARABLE, V3_ONLY, NestedField, PrimitiveType, Type
 from icebench.engine.spec.values import as_value
 
 LAST_ADDED = -1
@@ -240,6 +241,7 @@ class SetSnapshotRef(TableUpdate):
     ref: SnapshotRef
 
     def apply(self, draft: Draft) -> Draft:
+        check_text(f"the name of a {self.ref.type}", self.name)
         metadata, old = draft.metadata, draft.metadata.refs.get(self.name)
         snapshot = metadata.snapshot_by_id.get(self.ref.snapshot_id)
         if snapshot is None:
@@ -488,8 +490,11 @@ def check_types(schema: Schema, format_version: int) -> None:
 
 
 def _check_values(nested: NestedField, name: str) -> None:
-    if not isinstance(nested.doc, str | None):
-        raise Invalid(f"the documentation of column {name!r} is {nested.doc!r}, and no text")
+    check_text("the name of a column", nested.name)
+    if not isinstance(nested.type, Type):
+        raise Invalid(f"column {name!r}: {nested.type!r} is no type, such as icebench.LONG")
+    if nested.doc is not None:
+        check_text(f"the documentation of column {name!r}", nested.doc)
     if not isinstance(nested.required, bool):
         raise Invalid(f"column {name!r} is required or not, and not {nested.required!r}")
     for default in (nested.initial_default, nested.write_default):

@@ -18,7 +18,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 import icebench
-from icebench import DATE, DOUBLE, LONG, STRING, DecimalType, FixedType, NestedField, PrimitiveType, Schema
+from icebench import DATE, DOUBLE, LONG, STRING, DecimalType, FixedType, ListType, NestedField, PrimitiveType, Schema
 
 ROWS = pa.table({"x": [1, 2]})
 Change = Callable[[icebench.Table], Any]
@@ -66,6 +66,17 @@ WRONG: dict[str, Change] = {
     "an age as text": lambda table: table.create_tag("a", max_ref_age_ms="5"),
     "an age with a fraction": lambda table: table.create_tag("a", max_ref_age_ms=5.5),
     "a flag as a number of snapshots": lambda table: table.create_branch("a", min_snapshots_to_keep=True),
+    "a branch of an append": lambda table: table.append(ROWS, branch=5),
+    "more snapshots than Java counts": lambda table: table.create_branch("a", min_snapshots_to_keep=2**31),
+    "an age beyond a long": lambda table: table.create_tag("a", max_ref_age_ms=2**63),
+    "an element that is no type": added(ListType(NestedField(field_id=1, name="element", type="int"))),
+    "half a character as a column": added(LONG, name="a\ud800"),
+    "half a character in a struct": added(icebench.StructType((NestedField(field_id=1, name="\ud800", type=LONG),))),
+    "half a character as documentation": added(LONG, doc="\udfff"),
+    "half a character as a property": lambda table: table.set_properties({"a": "\ud800"}),
+    "half a character as a property's name": lambda table: table.set_properties({"\ud800": "a"}),
+    "half a character as a tag": lambda table: table.create_tag("\ud800"),
+    "half a character of a snapshot": lambda table: table.append(ROWS, snapshot_properties={"a": "\ud800"}),
     "a partition field": lambda table: table.update_spec(lambda spec: spec.add_field("x", "identity", name=5)),
 }
 
@@ -82,8 +93,6 @@ def test_types_that_are_none_cannot_be_made() -> None:
     for name in ("integer", "decimal", "DOUBLE", "list"):
         with pytest.raises(ValueError, match=f"'{name}' is not a type"):
             PrimitiveType(name)
-    with pytest.raises(icebench.errors.Invalid, match="'int' is no type"):
-        NestedField(field_id=1, name="element", type="int")
 
 
 NEW: dict[str, tuple[Schema, dict[str, Any]]] = {
@@ -137,6 +146,8 @@ def test_numbers_and_flags_become_texts(tmp_path: Path) -> None:
     made = catalog.create_table("db.t", ROWS.schema, properties={"write.target-file-size-bytes": 1_000_000})
     made.append(ROWS, snapshot_properties={"attempt": 2})
     made.set_properties({"write.object-storage.enabled": False, "ratio": 0.5})
+    made.create_branch("b", min_snapshots_to_keep=2**31 - 1, max_ref_age_ms=2**63 - 1)
+    made.update_schema(lambda schema: schema.document_column("x", "\U0001f9ca"))
     expected = {"write.target-file-size-bytes": "1000000", "write.object-storage.enabled": "false", "ratio": "0.5"}
     assert expected.items() <= made.properties.items()
     values = json.loads(Path(made.metadata_location.removeprefix("file://")).read_text())

@@ -13,6 +13,9 @@ from icebench.engine.spec.requirements import AssertTableUuid
 from icebench.engine.spec.snapshots import MAIN, SnapshotRef
 from icebench.engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
 
+_MOST_SNAPSHOTS, _MOST_MS = 2**31 - 1, 2**63 - 1
+"""What Iceberg Java can read; it opens no table with more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CreateRef:
@@ -38,11 +41,13 @@ class CreateRef:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise Invalid(f"the name of a {self.type} is a text, not {self.name!r}")
-        for limit in (self.min_snapshots_to_keep, self.max_snapshot_age_ms, self.max_ref_age_ms):
-            if limit is not None and not (type(limit) is int and limit > 0):
-                raise Invalid(f"retention of {self.name!r} must be a positive whole number, not {limit!r}")
+        for limit, most in (
+            (self.min_snapshots_to_keep, _MOST_SNAPSHOTS),
+            (self.max_snapshot_age_ms, _MOST_MS),
+            (self.max_ref_age_ms, _MOST_MS),
+        ):
+            if limit is not None and not (type(limit) is int and 0 < limit <= most):
+                raise Invalid(f"retention of {self.name!r} is a whole number from 1 to {most}, not {limit!r}")
         if self.type == "tag" and (self.min_snapshots_to_keep or self.max_snapshot_age_ms):
             raise Invalid(f"{self.name!r} is a tag: only branches keep a number of snapshots or limit their age")
 
