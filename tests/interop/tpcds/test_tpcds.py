@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import icebench
+from icebench.bench.engines.duckdb_queries import configure
 from icebench.bench.truth.queries import Query
 from icebench.bench.truth.query_answers import Row
 from tests.interop.tpcds.histories import FORMATS, HISTORIES, write_table
@@ -44,6 +45,8 @@ def ask_duckdb(tables: Iterable[icebench.Table]) -> Ask:
     """
     by_name = {table.name.rpartition(".")[2]: table for table in tables}
     views, copies = duckdb.connect(), duckdb.connect()
+    configure(views)
+    configure(copies)
     for name, table in by_name.items():
         table.scan().to_duckdb(views).create_view(name)
 
