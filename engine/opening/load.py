@@ -24,6 +24,7 @@ from icebench.engine.opening.catalog import Catalog
 from icebench.engine.plan.cache import ManifestCache
 from icebench.engine.spec.locations import is_relative
 from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import as_texts
 from icebench.engine.storage.contradictions import Verify
 from icebench.engine.storage.object_stores import flag
 from icebench.engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
@@ -148,10 +149,7 @@ def _joined(properties: Mapping[str, str], options: Mapping[str, str | None]) ->
             raise Invalid(f"property {name} is given twice")
         if value is not None:
             found[name] = value
-    for name, value in found.items():
-        if not isinstance(value, str):
-            raise Invalid(f"property {name} is not a text")
-    return found
+    return as_texts(found)
 
 
 def _reporting(properties: Mapping[str, str], catalog_name: str | None) -> Reporting | None:
@@ -206,8 +204,9 @@ def load_table(
         Invalid: The directory does not identify the current metadata file.
         CorruptTable: The metadata contradicts the specification.
     """
-    check_properties(properties or {}, {METRICS_REPORTER}, subject="a table without a catalog")
-    stores = Stores(properties)
+    given = as_texts(properties or {})
+    check_properties(given, {METRICS_REPORTER}, subject="a table without a catalog")
+    stores = Stores(given)
     found = absolute_location(location)
     metadata_location = current_metadata_file(found, stores(found))
     metadata = decode_metadata(stores(metadata_location).read(metadata_location), location=metadata_location)
@@ -222,7 +221,7 @@ def load_table(
     root = None if home is None else root_of_relative_locations(stated, home)
     store = RelocatedStore(stores, prefixes, root)
     state = TableState(metadata=metadata, metadata_location=metadata_location)
-    name, reporting = stated.rstrip("/").rpartition("/")[2], _reporting(properties or {}, None)
+    name, reporting = stated.rstrip("/").rpartition("/")[2], _reporting(given, None)
     return Table((name,), state, store, None, cache, verify=verify, reporting=reporting)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 from icebench.engine.errors import Invalid
-from icebench.engine.spec.texts import check_text
+from icebench.engine.spec.texts import check_text, is_text
 
 T = TypeVar("T")
 
@@ -58,15 +58,16 @@ def as_texts(properties: Mapping[str, object]) -> dict[str, str]:
     ``false``.
 
     Raises:
-        Invalid: A name is no text, or a value is something else.
+        Invalid: A name is no text, or a value is something else, which the error does not show: it may be a secret.
     """
     found = {}
     for name, value in properties.items():
         check_text("the name of a property", name)
         text = str(value).lower() if isinstance(value, bool) else value
         text = str(text) if isinstance(text, int | float) else text
-        check_text(f"the value of property {name!r}", text)
-        found[name] = cast("str", text)
+        if not is_text(text):
+            raise Invalid(f"property {name} is not a text")
+        found[name] = text
     return found
 
 

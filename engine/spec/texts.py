@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from icebench.engine.errors import Invalid
 
 
+def is_text(value: object) -> TypeGuard[str]:
+    """Whether it is a text that UTF-8 has: no half of a surrogate pair, which JSON can write and nobody read."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_text(what: str, value: object) -> None:
-    """Refuse what is no text, and a text that UTF-8 does not have: half of a surrogate pair, which JSON can write and
-    nobody read.
+    """Refuse what is no text.
 
     Args:
         what: It is, for the error: ``the name of a branch``.
@@ -16,9 +28,5 @@ def check_text(what: str, value: object) -> None:
     Raises:
         Invalid: It is none.
     """
-    if not isinstance(value, str):
+    if not is_text(value):
         raise Invalid(f"{what} is a text, not {value!r}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise Invalid(f"{what}, {value!r}, is no text of Unicode: {error.reason}") from None

@@ -67,5 +67,15 @@ def test_what_is_given_twice_or_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match=r"s3\.region is given twice"):
         opened(str(tmp_path), properties={"s3.region": "a"}, **{"s3.region": "b"})
     with pytest.raises(Invalid, match=r"s3\.secret-access-key is not a text") as caught:
-        opened(str(tmp_path), **{"s3.secret-access-key": 12345678})
+        opened(str(tmp_path), **{"s3.secret-access-key": b"12345678"})
     assert "12345678" not in str(caught.value)
+    with pytest.raises(Invalid, match="table-default"):
+        opened(str(tmp_path), properties={"table-default.a": ["b"]})
+
+
+def test_numbers_and_flags_become_texts(tmp_path: Path) -> None:
+    given = {"table-default.write.target-file-size-bytes": 1_000_000, "s3.path-style-access": True}
+    table = opened(str(tmp_path), properties=given).create_table("db.t", icebench.Schema(()))
+    assert table.properties["write.target-file-size-bytes"] == "1000000"
+    seconds: dict[str, Any] = {"s3.connect-timeout": 5}
+    assert icebench.load_table(table.location, properties=seconds).name.endswith("t")
