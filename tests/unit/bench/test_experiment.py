@@ -86,7 +86,15 @@ def test_what_is_not_said_has_a_default() -> None:
 
 def test_a_measurement_may_run_more_often_than_the_others() -> None:
     pace = parse_experiment(text(root="repetitions = 3\nwarmups = 0", tables="[planning]\nrepetitions = 20")).pace
-    assert pace.repetitions == {"planning": 20, "decimals": 3, "deletes": 3, "filtered": 3, "writing": 3, "build": 3}
+    assert pace.repetitions == {
+        "planning": 20,
+        "decimals": 3,
+        "deletes": 3,
+        "filtered": 3,
+        "remote": 3,
+        "writing": 3,
+        "build": 3,
+    }
     assert set(pace.warmups.values()) == {0}
 
 
