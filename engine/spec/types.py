@@ -14,25 +14,10 @@ DEFAULT_CRS = "OGC:CRS84"
 MAX_DEPTH = 64
 """Deepest nesting of a type; what walks types recurses, and no table was ever seen that needs ten levels."""
 
-
 _SIMPLE = (
-    "boolean",
-    "int",
-    "long",
-    "float",
-    "double",
-    "date",
-    "time",
-    "timestamp",
-    "timestamptz",
-    "timestamp_ns",
-    "timestamptz_ns",
-    "string",
-    "uuid",
-    "binary",
-    "variant",
-    "unknown",
-)
+    "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns",
+    "timestamptz_ns", "string", "uuid", "binary", "variant", "unknown",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,25 +101,25 @@ class GeospatialType(PrimitiveType):
         return GeospatialType(self.name, self.crs or DEFAULT_CRS, edges)
 
 
-BOOLEAN = PrimitiveType("boolean")
-INT = PrimitiveType("int")
-LONG = PrimitiveType("long")
-FLOAT = PrimitiveType("float")
-DOUBLE = PrimitiveType("double")
-DATE = PrimitiveType("date")
-TIME = PrimitiveType("time")
-TIMESTAMP = PrimitiveType("timestamp")
-TIMESTAMPTZ = PrimitiveType("timestamptz")
-TIMESTAMP_NS = PrimitiveType("timestamp_ns")
-TIMESTAMPTZ_NS = PrimitiveType("timestamptz_ns")
-STRING = PrimitiveType("string")
-UUID = PrimitiveType("uuid")
-BINARY = PrimitiveType("binary")
-VARIANT = PrimitiveType("variant")
-UNKNOWN = PrimitiveType("unknown")
-
 SIMPLE_PRIMITIVES = {name: PrimitiveType(name) for name in _SIMPLE}
 """The primitive types without parameters, by name."""
+
+BOOLEAN = SIMPLE_PRIMITIVES["boolean"]
+INT = SIMPLE_PRIMITIVES["int"]
+LONG = SIMPLE_PRIMITIVES["long"]
+FLOAT = SIMPLE_PRIMITIVES["float"]
+DOUBLE = SIMPLE_PRIMITIVES["double"]
+DATE = SIMPLE_PRIMITIVES["date"]
+TIME = SIMPLE_PRIMITIVES["time"]
+TIMESTAMP = SIMPLE_PRIMITIVES["timestamp"]
+TIMESTAMPTZ = SIMPLE_PRIMITIVES["timestamptz"]
+TIMESTAMP_NS = SIMPLE_PRIMITIVES["timestamp_ns"]
+TIMESTAMPTZ_NS = SIMPLE_PRIMITIVES["timestamptz_ns"]
+STRING = SIMPLE_PRIMITIVES["string"]
+UUID = SIMPLE_PRIMITIVES["uuid"]
+BINARY = SIMPLE_PRIMITIVES["binary"]
+VARIANT = SIMPLE_PRIMITIVES["variant"]
+UNKNOWN = SIMPLE_PRIMITIVES["unknown"]
 
 V3_ONLY = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
 """Names of the primitive types that need format version 3."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,9 @@ import pytest
 
 import icebench
 from icebench.bench.costs.object_store import CROSS_REGION, SAME_REGION, THREADS, Profile, icebench_work, seconds_on
+from icebench.bench.processes.delayed_s3 import Delay, delayed_s3
+from icebench.engine.formats.parquet import source
+from icebench.engine.read import row_group_stream
 from icebench.engine.runtime.local import LocalRunner
 from tests.services.s3_server import S3Server
 
@@ -106,6 +111,51 @@ def test_threads_by_default_wait_less_than_two(
         print(f"| {case.name} | {np.median(two):.3f} | {np.median(default):.3f} |")  # noqa: T201 - the figures of record
         if case.name in {"scan", "filtered scan"}:
             assert np.median(default) < np.median(two)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("values", [1000, 1 << 60])
+def test_large_row_groups_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch, values: int) -> None:
+    """Three files of a row group each, three of twelve columns, of 1 MB and 6 MB each: as they are read, without the
+    next ones begun ahead, and without the wanted chunks at once either. Interleaved, with equal rows; the server is in
+    a process of its own."""
+    random = np.random.default_rng(1)
+    names = [f"n{ordinal}" for ordinal in range(12)]
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    ways: dict[str, dict[tuple[ModuleType, str], Any]] = {
+        "as it is": {},
+        "not ahead": {(row_group_stream, "is_remote"): lambda *_: False},
+        "nor at once": {(row_group_stream, "is_remote"): lambda *_: False, (source, "BUFFER_BYTES"): 0},
+    }
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    reads: dict[str, int] = {}
+    rows = set()
+    delay = Delay(seconds=SAME_REGION.latency_seconds, bytes_per_second=SAME_REGION.connection_bytes_per_second)
+    with delayed_s3({"far-away": delay}) as access:
+        properties = dict(access.options)
+        catalog = icebench.load_catalog("s3://far-away/wh", properties=properties)
+        table = catalog.create_table("db.t", schema, properties={"write.parquet.row-group-size-bytes": str(1 << 30)})
+        for _ in range(3):
+            table.append(pa.table({name: random.integers(0, values, 750_000) for name in names}, schema=schema))
+        for _ in range(RUNS):
+            for way, patches in ways.items():
+                with monkeypatch.context() as patch:
+                    for (module, name), value in patches.items():
+                        patch.setattr(module, name, value)
+                    begun, counters = time.perf_counter(), icebench.Counters()
+                    opened = icebench.load_table(table.metadata_location, properties=properties)
+                    few = f"n1 < {values // 1000}"
+                    found = opened.scan(filter=few, columns=["n0", "n2"], counters=counters).to_arrow()
+                seconds[way].append(time.perf_counter() - begun)
+                reads[way] = counters["storage_requests_range_read"]
+                rows.add(tuple(found["n0"].to_pylist()))
+    for way, taken in seconds.items():
+        print(f"| {values} | {way} | {reads[way]} | {np.median(taken):.3f} |")  # noqa: T201 - the figures of record
+    assert len(rows) == 1
+    assert reads["as it is"] == reads["not ahead"] <= reads["nor at once"]
+    if values > 1000:
+        assert reads["as it is"] < reads["nor at once"]
 
 
 @pytest.mark.soak
