@@ -31,7 +31,8 @@ from icebench.engine.deletes.files import DeleteFile, FileRead
 from icebench.engine.plan.scan import ScanPlan
 from icebench.engine.read.plans import planned_files
 from icebench.engine.read.request import ReadRequest
-from icebench.engine.spark.session import JavaFrame, JavaObject, ScanSession, has_comet, least_tasks, scan_session
+from icebench.engine.spark.java_functions import JavaObject
+from icebench.engine.spark.session import JavaFrame, ScanSession, has_comet, least_tasks, scan_session
 from icebench.engine.spark.types import quoted
 from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.schema import FIRST_METADATA_COLUMN_ID
@@ -140,7 +141,7 @@ def hand_over(
             frame = task_frame(iceberg, spark, plan, members, offsets)
             if members[0].residual is not None:
                 frame = frame.where(condition())
-            frame = frame.select([f"coalesce({quoted(f.name)}) AS {quoted(f.name)}" for f in request.projection.fields])
+            frame = frame.select([quoted(f.name) for f in request.projection.fields])
             if _NATIVE not in frame.dataset.queryExecution().executedPlan().toString():
                 # Iceberg's own reader is slower than Spark's with this engine's deletes.
                 reason = comet_reasons(spark, frame.dataset) or "Comet leaves it to Spark"

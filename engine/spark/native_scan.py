@@ -116,16 +116,9 @@ def plan_to_dataframe(
     columns = read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata)
     if files and not are_found_by_name(columns, plan.metadata, all_columns=has_comet(spark)):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
-    session = scan_session(spark, row_groups=_row_groups(plan), expansion=_expansion(files, columns))
     refuse_unknown_schemes(spark, (spark_location(store.physical(file.file_path)) for file in files))
-    scan = _Scan(
-        plan=plan,
-        request=request,
-        user=spark,
-        session=session,
-        deletes=deletes,
-        columns=columns,
-    )
+    session = scan_session(spark, row_groups=_row_groups(plan), expansion=_expansion(files, columns))
+    scan = _Scan(plan=plan, request=request, user=spark, session=session, deletes=deletes, columns=columns)
     frames = [] if handed.frame is None else [handed.frame]
     frames += [
         _group_frame(group, root, shape, scan)
@@ -220,23 +213,29 @@ def _grouped(
 
 def _group_frame(files: Sequence[LocatedFile], root: Root | None, shape: Shape, scan: _Scan) -> JavaFrame:
     """The rows of one group under the names of the scan."""
-    deleted = DeletedGroup(
-        files,
-        scan.request,
-        is_flat=all(isinstance(c.field.type, PrimitiveType) for c in scan.columns),
-    )
+    is_flat = all(isinstance(c.field.type, PrimitiveType) for c in scan.columns)
+    deleted = DeletedGroup(files, scan.request, is_flat=is_flat)
     places = deleted.read_fields()
     if places and any(ROW in {f.name for f in schema.fields} for schema in scan.plan.metadata.schemas):
         raise Unsupported(f"the column {ROW!r}, a name that Spark's reader has for the positions of rows; use to_arrow")
     read = st.StructType([*shape.read_fields(scan.columns), *places])
-    source = scan.session.parquet(read, [file.location for file in files], partitions_below=root and root.directory)
+    source = scan.session.parquet(
+        read,
+        [file.location for file in files],
+        partitions_below=root and root.directory,
+    )
     columns = shape.completed(scan.columns)
     frame = source if columns is None else source.select([*columns, *(f.name for f in places)])
     column_of = _column_finder(scan.columns)
     if files[0].file.residual is not None:
         frame = frame.where(spark_filter(scan.plan.predicate, column_of))
     frame = deleted.applied(source, frame, scan.user, column_of)
-    return frame.select([_output(f, scan.columns, deleted) for f in scan.request.projection.fields])
+    outputs = [(f, _output(f, scan.columns, deleted)) for f in scan.request.projection.fields]
+    if is_flat:
+        return frame.select([text if text == quoted(f.name) else f"{text} AS {quoted(f.name)}" for f, text in outputs])
+    # Where Spark prunes fields of a nested column, it reads by the ids that a query's columns have, which those of a
+    # scan that was handed over have lost. So they are others, which the optimizer takes for the relation's.
+    return frame.select([f"coalesce({text}) AS {quoted(f.name)}" for f, text in outputs])
 
 
 def _column_finder(columns: Sequence[ReadColumn]) -> ColumnOf:
@@ -254,19 +253,16 @@ def _column_finder(columns: Sequence[ReadColumn]) -> ColumnOf:
 
 
 def _output(field: NestedField, columns: Sequence[ReadColumn], deleted: DeletedGroup) -> str:
-    """A column of the projection under its own name."""
+    """A column of the projection, as SQL."""
     read = next((c for c in columns if c.field.field_id == field.field_id), None)
     if field.field_id == POS_ID:
-        text = ROW
-    elif field.field_id == DELETED_ID:
-        text = deleted.deleted()
-    elif field.field_id in OF_FILES:
-        text = fact_of_file(field, None if read is None else read.name)
-    else:
-        assert read is not None
-        text = shown(pruned(quoted(read.name), read.field.type, field.type), field.type)
-    # A column that is only renamed keeps the metadata that made Spark find it; what an expression gives has none.
-    return f"coalesce({text}) AS {quoted(field.name)}"
+        return ROW
+    if field.field_id == DELETED_ID:
+        return deleted.deleted()
+    if field.field_id in OF_FILES:
+        return fact_of_file(field, None if read is None else read.name)
+    assert read is not None
+    return shown(pruned(quoted(read.name), read.field.type, field.type), field.type)
 
 
 def spark_location(location: str) -> str:

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from icebench.engine.errors import Unsupported
+from icebench.engine.spark.java_functions import JavaObject, java_functions
 
 SCAN_SETTINGS: Mapping[str, str] = {
     # Columns are found by field id, wherever the read schema has one.
@@ -88,9 +88,6 @@ _KEPT = 128
 _SEPARATOR = "\0"
 """No SQL text and no path has it."""
 
-JavaObject: TypeAlias = Any
-"""An object in the JVM, as py4j shows it."""
-
 
 @dataclass(frozen=True, eq=False)
 class ScanSession:
@@ -103,6 +100,8 @@ class ScanSession:
         splitter: Splits a string into an array in the JVM.
         functions: The JVM's class ``org.apache.spark.sql.functions``.
         datasets: The JVM's class that creates a DataFrame from a logical plan.
+        projections: The JVM's class of logical projections.
+        plain: A function of the JVM that gives an attribute without metadata.
     """
 
     session: JavaObject
@@ -111,9 +110,15 @@ class ScanSession:
     splitter: JavaObject
     functions: JavaObject
     datasets: JavaObject
+    projections: JavaObject
+    plain: JavaObject
 
     def parquet(
-        self, schema: st.StructType, locations: Sequence[str], *, partitions_below: str | None = None
+        self,
+        schema: st.StructType,
+        locations: Sequence[str],
+        *,
+        partitions_below: str | None = None,
     ) -> JavaFrame:
         """A DataFrame of these files by Spark's Parquet reader.
 
@@ -182,10 +187,15 @@ class JavaFrame:
         return Counter((status.getPath().getName(), status.getLen()) for status in statuses)
 
     def handed_over(self, spark: SparkSession) -> DataFrame:
-        """The same rows as a DataFrame of the user's session, so that queries over it are the user's."""
-        session = spark._jsparkSession  # noqa: SLF001
-        made = self.scan.datasets.ofRows(session, self.dataset.queryExecution().analyzed())
-        return DataFrame(made, spark)
+        """The same rows as a DataFrame of the user's session, so that queries over it are the user's, and without the
+        field ids by which Spark finds the columns.
+
+        The columns stay the relation's own attributes. Aliases in their place would keep Spark from seeing that two
+        parts of a UNION are alike, as it leaves those of the first part.
+        """
+        plan = self.dataset.queryExecution().analyzed()
+        plain = self.scan.projections(plan.output().map(self.scan.plain), plan)
+        return DataFrame(self.scan.datasets.ofRows(spark._jsparkSession, plain), spark)  # noqa: SLF001
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,4 +305,6 @@ def _derived(spark: SparkSession, settings: JavaObject, tasks: int, expansion: f
         splitter=jvm.java.util.regex.Pattern.compile(_SEPARATOR),
         functions=getattr(jvm, "org.apache.spark.sql.functions"),
         datasets=getattr(jvm, "org.apache.spark.sql.classic.Dataset"),
+        projections=getattr(jvm, "org.apache.spark.sql.catalyst.plans.logical.Project"),
+        plain=java_functions(spark).without_metadata,
     )

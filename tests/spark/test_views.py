@@ -71,3 +71,18 @@ def test_what_cannot_be_a_view_leaves_all_as_they_were(session: SparkSession, ca
     with pytest.raises(icebench.errors.Unsupported, match="orc"):
         icebench.spark.register_views(session, catalog, "db", tables=["events", "stripes"])
     assert not session.catalog.tableExists("events")
+
+
+def test_parts_of_a_union_that_are_alike_are_computed_once(session: SparkSession, catalog: icebench.Catalog) -> None:
+    icebench.spark.register_views(session, catalog, "db")
+    sums = "(select user_id, name, sum(price) as total from events join users using (user_id) group by user_id, name)"
+    text = f"select name, total from {sums} union all select 'all', sum(total) from {sums}"
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        frame = session.sql(text)
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        assert plan.count("FileScan") == 2
+        assert plan.count("ReusedExchange") == 1
+        assert sorted(tuple(row) for row in frame.collect()) == [("all", 4.0), ("ann", 1.5), ("bob", 2.5)]
+    finally:
+        session.conf.unset("spark.sql.adaptive.enabled")

@@ -1,0 +1,74 @@
+"""Functions inside the JVM, made from methods that are there, for methods of Spark that take one.
+
+py4j passes a Python function only as a callback over its socket, a round trip for each call. A method handle that
+Java shows as an object of Scala's function stays in the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+JavaObject: TypeAlias = Any
+"""An object in the JVM, as py4j shows it."""
+
+_OBJECT, _CLASS = "java.lang.Object", "java.lang.Class"
+_HANDLES, _PROXIES = "java.lang.invoke.MethodHandles", "java.lang.invoke.MethodHandleProxies"
+
+
+def java_functions(spark: SparkSession) -> JavaFunctions:
+    """Those of a session, made once."""
+    return _KNOWN.setdefault(spark, JavaFunctions(spark))
+
+
+class JavaFunctions:
+    """Makes them.
+
+    Args:
+        spark: A session, whose JVM is used.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm, self._gateway = spark._jvm, spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way
+        self._found: dict[str, JavaObject] = {}
+
+    def java(self, name: str) -> JavaObject:
+        """A class of the JVM by its full name, as py4j calls its constructors and static methods."""
+        if name not in self._found:  # to look one up takes calls
+            self._found[name] = getattr(self._jvm, name)
+        return self._found[name]
+
+    @cached_property
+    def without_metadata(self) -> JavaObject:
+        """From an attribute of a plan to the same attribute without metadata."""
+        empty = self.java("org.apache.spark.sql.types.Metadata").empty()
+        owner = "org.apache.spark.sql.catalyst.expressions.Attribute"
+        method = self._method(owner, "withMetadata", [empty.getClass()])
+        return self._function(self.java(_HANDLES).insertArguments(method, 1, self._array(_OBJECT, [empty])))
+
+    @cached_property
+    def _function_class(self) -> JavaObject:
+        return self._class("scala.Function1")
+
+    def _method(self, owner: str, name: str, parameters: Sequence[JavaObject]) -> JavaObject:
+        method = self._class(owner).getMethod(name, self._array(_CLASS, parameters))
+        return self.java(_HANDLES).publicLookup().unreflect(method)
+
+    def _function(self, handle: JavaObject) -> JavaObject:
+        return self.java(_PROXIES).asInterfaceInstance(self._function_class, handle)
+
+    def _array(self, of: str, values: Sequence[JavaObject]) -> JavaObject:
+        array = self._gateway.new_array(self.java(of), len(values))  # type: ignore[union-attr]
+        for place, value in enumerate(values):
+            array[place] = value
+        return array
+
+    def _class(self, name: str) -> JavaObject:
+        return self.java(_CLASS).forName(name)
+
+
+_KNOWN: MutableMapping[SparkSession, JavaFunctions] = WeakKeyDictionary()
