@@ -50,6 +50,29 @@ class JavaFunctions:
         method = self._method(owner, "withMetadata", [empty.getClass()])
         return self._function(self.java(_HANDLES).insertArguments(method, 1, self._array(_OBJECT, [empty])))
 
+    def nodes(self, tree: JavaObject) -> JavaObject:
+        """The nodes of a tree of Spark's in pre-order, as a list of Java's."""
+        found = self.java("java.util.ArrayList")()
+        tree.foreach(self._function(self._add.bindTo(found)))
+        return found
+
+    def replacing(self, others: JavaObject) -> JavaObject:
+        """The partial function that a map of Java's is: defined for its keys."""
+        found = self._function(self.java(_HANDLES).filterReturnValue(self._get.bindTo(others), self._optional))
+        return self.java("scala.Function").unlift(found)
+
+    @cached_property
+    def _add(self) -> JavaObject:
+        return self._method("java.util.List", "add", [self._class(_OBJECT)])
+
+    @cached_property
+    def _get(self) -> JavaObject:
+        return self._method("java.util.Map", "get", [self._class(_OBJECT)])
+
+    @cached_property
+    def _optional(self) -> JavaObject:
+        return self._method("scala.Option", "apply", [self._class(_OBJECT)])
+
     @cached_property
     def _function_class(self) -> JavaObject:
         return self._class("scala.Function1")

@@ -55,6 +55,9 @@ READ_OPTIONS: Mapping[str, str] = {
     "mergeSchema": "false",
 }
 
+VIEW = "icebench.view"
+"""The option of a relation that says which view it is of; Spark knows no such option and ignores it."""
+
 _S3 = (
     "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION and "
     "spark.hadoop.fs.SCHEME.impl=org.apache.hadoop.fs.s3a.S3AFileSystem, and, where the environment does not say, "
@@ -119,6 +122,7 @@ class ScanSession:
         locations: Sequence[str],
         *,
         partitions_below: str | None = None,
+        view: str | None = None,
     ) -> JavaFrame:
         """A DataFrame of these files by Spark's Parquet reader.
 
@@ -128,10 +132,13 @@ class ScanSession:
             partitions_below: All directories between this one and the files are ``name=value``. A column of the schema
                 that has one of the names is taken from there, a partition column of the relation; for other names there
                 are columns more.
+            view: What the relation has as the option `VIEW`.
         """
         reader = self.session.read().schema(self.session.parseDataType(schema.json())).options(self.options)
         if partitions_below is not None:
             reader = reader.option("basePath", partitions_below).option("recursiveFileLookup", "false")
+        if view is not None:
+            reader = reader.option(VIEW, view)
         return JavaFrame(self, reader.parquet(self.array(locations)))
 
     def array(self, texts: Sequence[str]) -> JavaObject:

@@ -1,0 +1,129 @@
+"""Plans of Spark's queries without the files that the queries' own filters exclude.
+
+Spark's optimizer does not know hidden partitions, nor the bounds of manifests. So a query over a view is optimized
+once to see what it asks of the view's rows (`icebench.engine.spark.query_filters`), the view's scan is planned with
+that, and the relations of the query are exchanged for ones of fewer files. The query keeps all of its conditions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+
+from icebench.engine.expressions.predicate import Predicate, all_of, any_of
+from icebench.engine.spark.java_functions import JavaFunctions, JavaObject, java_functions
+from icebench.engine.spark.native_scan import spark_location
+from icebench.engine.spark.query_filters import RELATION, implied_filter, relations_of
+from icebench.engine.spark.session import VIEW
+from icebench.engine.spec.types import NestedField
+
+_SEPARATOR = "\0"
+_FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+Columns = Mapping[str, Mapping[str, NestedField]]
+"""View -> the table's columns by the names that relations have them under."""
+
+
+def filters_of_views(frame: DataFrame, columns: Columns) -> dict[str, Predicate]:
+    """What a query asks of the rows of each view: a row of the view that does not match changes nothing of its answer.
+
+    Args:
+        frame: The query; it is optimized, and not run.
+        columns: The views that are wanted.
+
+    Returns:
+        View -> filter; `TRUE` where all rows matter. Views that the query does not read are absent.
+    """
+    functions = java_functions(frame.sparkSession)
+    optimized = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+    asked: dict[str, list[Predicate]] = {}
+    for plan in (optimized, *_each(optimized.subqueriesAll())):
+        nodes, known = json.loads(plan.toJSON()), functions.nodes(plan)
+        for relation in relations_of(nodes):
+            view = _view_of(known.get(relation.place))
+            if view is not None and view in columns:
+                found = [
+                    implied_filter(condition, columns[view], _RawValues(functions, known.get(place)))
+                    for place, condition in relation.conditions
+                ]
+                asked.setdefault(view, []).append(all_of(found))
+    return {view: any_of(filters) for view, filters in asked.items()}
+
+
+def without_files(frame: DataFrame, excluded: Mapping[str, Iterable[str]]) -> DataFrame:
+    """A query that does not read some files.
+
+    Args:
+        frame: The query.
+        excluded: View -> the physical locations of the files that it is to be without.
+    """
+    spark = frame.sparkSession
+    functions = java_functions(spark)
+    analyzed = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    others = functions.java("java.util.IdentityHashMap")()
+    names = {view: {_name(spark_location(each)) for each in locations} for view, locations in excluded.items()}
+    for plan in (analyzed, *_each(analyzed.subqueriesAll())):
+        for leaf in _each(plan.collectLeaves()):
+            view = _view_of(leaf) if leaf.getClass().getName() == RELATION else None
+            if view is not None and view in names:
+                others.put(leaf, _of_fewer_files(functions, leaf, names[view]))
+    replaced = analyzed.transformDownWithSubqueries(functions.replacing(others))
+    made = functions.java("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, replaced)  # noqa: SLF001
+    return DataFrame(made, spark)
+
+
+def _view_of(relation: JavaObject) -> str | None:
+    """The view that a logical relation is of, as it was given to `ScanSession.parquet`; None for other relations."""
+    of = relation.relation()
+    if of.getClass().getName() != _FILES:
+        return None
+    found: str = of.options().getOrElse(VIEW, None)
+    return found
+
+
+def _of_fewer_files(functions: JavaFunctions, leaf: JavaObject, excluded: Collection[str]) -> JavaObject:
+    """A relation with the same columns, without these files; without rows if none are left."""
+    relation = leaf.relation()
+    listed = str(relation.location().rootPaths().mkString(_SEPARATOR)).split(_SEPARATOR)
+    left = [name for name in listed if _name(name) not in excluded]
+    if not left:
+        empty = functions.java("org.apache.spark.sql.catalyst.plans.logical.LocalRelation")
+        return empty(leaf.output(), leaf.output().take(0), False, functions.java("scala.Option").empty())
+    reader = relation.sparkSession().read().schema(relation.schema()).options(relation.options())
+    paths = functions.java("java.util.regex.Pattern").compile(_SEPARATOR).split(_SEPARATOR.join(left))
+    fewer = reader.parquet(paths).queryExecution().analyzed().relation()
+    return leaf.copy(fewer, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
+
+
+def _name(location: str) -> str:
+    """A location as Hadoop's `Path` spells it."""
+    scheme, _, rest = location.partition(":")
+    return f"{scheme}:{re.sub('/+', '/', rest)}" if "//" in rest else location
+
+
+def _each(of: JavaObject) -> list[JavaObject]:
+    """The elements of a sequence of Scala's."""
+    return [of.apply(place) for place in range(of.size())]
+
+
+class _RawValues:
+    """`icebench.engine.spark.query_filters.RawValues` of the condition of a filter."""
+
+    def __init__(self, functions: JavaFunctions, above: JavaObject) -> None:
+        self._functions, self._above = functions, above
+
+    @cached_property
+    def _nodes(self) -> JavaObject:
+        return self._functions.nodes(self._above.condition())
+
+    def __call__(self, place: int) -> Sequence[object]:
+        node = self._nodes.get(place)
+        if node.getClass().getSimpleName() == "Literal":
+            return [node.value()]
+        values = node.hset()
+        texts: list[str] = str(values.mkString(_SEPARATOR)).split(_SEPARATOR)
+        # Nothing is equal to null, and a text with the separator in it is two here.
+        return [] if values.contains(None) or len(texts) != values.size() else texts

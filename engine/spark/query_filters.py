@@ -1,0 +1,241 @@
+"""What the optimized plan of a Spark query asks of the rows of its relations, as filters of the engine.
+
+A plan is read from its JSON (`TreeNode.toJSON`): the nodes of a tree in pre-order, each with the number of its
+children; an expression within a node is a list of the same form. The optimizer has brought the conditions of a query
+to the `Filter` nodes right above a relation, has turned ``cast(ts as date) = date '2024-02-01'`` and
+``date_trunc`` into ranges of the column, and has added what follows from joins.
+
+A filter that is found here is implied by the query's: every row that the query keeps matches it. What cannot be
+translated is left out of a conjunction, and ends everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from icebench.engine.expressions.predicate import (
+    MIRRORED,
+    TRUE,
+    Operator,
+    Predicate,
+    all_of,
+    any_of,
+    compare,
+    is_in,
+    is_nan,
+    is_null,
+    not_null,
+    starts_with,
+)
+from icebench.engine.expressions.scalar import Argument
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
+from icebench.engine.spark.types import spark_type
+from icebench.engine.spec.types import NestedField, PrimitiveType
+
+Json: TypeAlias = Mapping[str, Any]
+
+_FILTER = "org.apache.spark.sql.catalyst.plans.logical.Filter"
+RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
+
+_COMPARISONS: Mapping[str, Operator] = {
+    "EqualTo": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_WHOLE = ("integer", "long")
+_FLOATING = ("float", "double")
+_DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
+_NANOS_PER_MICRO = 1000
+
+RawValues: TypeAlias = Callable[[int], Sequence[object]]
+"""The values of the literal, or of the set of literals, that is the nth node of a condition, as Spark holds them, but
+texts and decimals as text. They are asked for only where the JSON does not have them exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationNode:
+    """A relation of a plan, and the conditions of the filters right above it.
+
+    Args:
+        place: Its place among the nodes of the plan, in pre-order.
+        conditions: The place of each filter, and its condition.
+    """
+
+    place: int
+    conditions: tuple[tuple[int, Sequence[Json]], ...]
+
+
+def relations_of(nodes: Sequence[Json]) -> list[RelationNode]:
+    """The relations of a plan.
+
+    Args:
+        nodes: The plan, as `TreeNode.toJSON` gives it.
+    """
+    parents = _parents(nodes)
+    found = []
+    for place, node in enumerate(nodes):
+        if node["class"] == RELATION:
+            above, conditions = parents[place], []
+            while above is not None and nodes[above]["class"] == _FILTER:
+                conditions.append((above, nodes[above]["condition"]))
+                above = parents[above]
+            found.append(RelationNode(place, tuple(conditions)))
+    return found
+
+
+def implied_filter(condition: Sequence[Json], columns: Mapping[str, NestedField], raw: RawValues) -> Predicate:
+    """A filter that is true of every row for which a condition is; `TRUE` where nothing can be said.
+
+    Args:
+        condition: The condition, as `TreeNode.toJSON` gives it.
+        columns: The table's columns by the names that the relation has them under.
+        raw: Values that the JSON does not have exactly.
+    """
+    return _Translation(condition, columns, raw).implied(0)
+
+
+class _Translation:
+    def __init__(self, nodes: Sequence[Json], columns: Mapping[str, NestedField], raw: RawValues) -> None:
+        self._nodes = nodes
+        self._columns = columns
+        self._raw = raw
+        self._children: list[list[int]] = [[] for _ in nodes]
+        for place, parent in enumerate(_parents(nodes)):
+            if parent is not None:
+                self._children[parent].append(place)
+
+    def implied(self, place: int) -> Predicate:
+        """What follows from the expression being true."""
+        children = self._children[place]
+        match self._kind(place):
+            case "And":
+                return all_of(self.implied(child) for child in children)
+            case "Or":
+                return any_of(self.implied(child) for child in children)
+        found = self._exact(place)
+        return TRUE if found is None else found
+
+    def _exact(self, place: int) -> Predicate | None:
+        """What is true, false and null where an expression without AND and OR is; None where it cannot be said."""
+        children, kind = self._children[place], self._kind(place)
+        if kind == "Not":  # Spark brings it to the leaves
+            child = self._exact(children[0])
+            return None if child is None else ~child
+        if kind in _COMPARISONS:
+            return self._comparison(children, _COMPARISONS[kind])
+        column = self._column(children[0] if children else place)
+        return None if column is None else self._test(kind, column, place)
+
+    def _test(self, kind: str, column: NestedField, place: int) -> Predicate | None:
+        """`_exact` of an expression whose first operand is a column, or that is one."""
+        children = self._children[place]
+        match kind:
+            case "AttributeReference":
+                return compare(column.name, "=", True) if self._type(column) == "boolean" else None
+            case "IsNull":
+                return is_null(column.name)
+            case "IsNotNull":
+                return not_null(column.name)
+            case "IsNaN":
+                return is_nan(column.name)
+            case "EqualNullSafe":
+                equal = self._comparison(children, "=")
+                return None if equal is None else equal & not_null(column.name)
+            case "StartsWith" if self._type(column) == "string":
+                prefix = self._values(children[1], column)
+                return starts_with(column.name, str(prefix[0])) if prefix else None
+            case "In":
+                lists = [self._values(child, column) for child in children[1:]]
+                return None if None in lists else is_in(column.name, [v for each in lists for v in each or ()])
+            case "InSet":
+                values = self._given(self._type(column), self._raw(place))
+                return None if values is None else is_in(column.name, values)
+        return None
+
+    def _comparison(self, children: Sequence[int], operator: Operator) -> Predicate | None:
+        left, right = children
+        column = self._column(left)
+        if column is None:
+            column, right, operator = self._column(right), left, MIRRORED[operator]
+        values = None if column is None else self._values(right, column)
+        return None if column is None or not values else compare(column.name, operator, values[0])
+
+    def _column(self, place: int) -> NestedField | None:
+        """The column that an expression is; None for any other expression."""
+        node, children = self._nodes[place], self._children[place]
+        if self._kind(place) == "NaNvl":  # of a column and itself, as scans give floating-point columns
+            both = [self._column(child) for child in children]
+            return both[0] if both[0] == both[1] else None
+        if self._kind(place) != "AttributeReference":
+            return None
+        column = self._columns.get(node["name"])
+        return column if column is not None and node["dataType"] == self._type(column) else None
+
+    def _values(self, place: int, column: NestedField) -> Sequence[Argument] | None:
+        """The value of a literal of a column's type; None for null, and for everything else."""
+        node, of = self._nodes[place], self._type(column)
+        if self._kind(place) != "Literal" or node["value"] is None or of is None or node["dataType"] != of:
+            return None
+        if of in ("timestamp", "timestamp_ntz"):  # the JSON has it in the time zone of a session
+            return self._given(of, self._raw(place))
+        if of == "date":
+            return [parse_temporal(node["value"])]
+        return self._given(of, [node["value"]])
+
+    def _given(self, of: str | None, values: Sequence[object]) -> Sequence[Argument] | None:
+        """Values of one of Spark's types, of the JSON or as Spark holds them; None if none are given, or NaN is."""
+        texts = [str(value) for value in values]
+        if of is None or not texts or any(text == "NaN" for text in texts):
+            return None
+        if of in _WHOLE:
+            return [int(text) for text in texts]
+        if of in _FLOATING:  # a Decimal is compared exactly
+            return [Decimal(float(np.float32(text) if of == "float" else text)) for text in texts]
+        if of == "boolean":
+            return [text == "true" for text in texts]
+        if of == "date":
+            return [TemporalLiteral("date", int(text) * NANOS_PER_DAY) for text in texts]
+        if of == "timestamp":
+            return [TemporalLiteral("timestamptz", int(text) * _NANOS_PER_MICRO) for text in texts]
+        if of == "timestamp_ntz":
+            return [TemporalLiteral("timestamp", int(text) * _NANOS_PER_MICRO) for text in texts]
+        if of == "string":  # the last is what Java makes of bytes that are no text
+            return None if any("\ufffd" in text for text in texts) else texts
+        return [Decimal(text) for text in texts] if _DECIMAL.fullmatch(of) else None
+
+    def _kind(self, place: int) -> str:
+        name: str = self._nodes[place]["class"]
+        return name.rpartition(".")[2]
+
+    @staticmethod
+    def _type(column: NestedField) -> str | None:
+        """The type that Spark reads a column as, as its JSON has it; None for types whose values are not compared."""
+        of = column.type
+        if not isinstance(of, PrimitiveType) or of.name in ("uuid", "fixed", "binary", "unknown"):
+            return None
+        found = spark_type(of, column=column.name).jsonValue()
+        assert isinstance(found, str)
+        return found
+
+
+def _parents(nodes: Sequence[Json]) -> list[int | None]:
+    """The place of each node's parent, in a tree in pre-order."""
+    found: list[int | None] = []
+    waiting: list[list[int]] = []  # places and how many children are to come
+    for place, node in enumerate(nodes):
+        found.append(waiting[-1][0] if waiting else None)
+        if waiting:
+            waiting[-1][1] -= 1
+        while waiting and not waiting[-1][1]:
+            waiting.pop()
+        if node["num-children"]:
+            waiting.append([place, node["num-children"]])
+    return found
