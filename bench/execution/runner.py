@@ -162,11 +162,12 @@ class Runner:
         if len({trial.case for trial in trials}) != len(trials):
             raise ValueError("two trials are of one case")
         random = Random(f"{self.seed} {self.process} {workload}")
-        there = {
-            case: {s.round for s in self.taken.get(case, ()) if (s.process - self.process) % self.processes == 0}
+        earlier = {
+            case: [s for s in self.taken.get(case, ()) if (s.process - self.process) % self.processes == 0]
             for case in alive
         }
-        work = Work(pace=self.pace, least={case: trial.seconds for case, trial in alive.items()})
+        there = {case: {s.round for s in samples} for case, samples in earlier.items()}
+        work = Work(pace=self.pace, least={case: _least_seconds(trial, earlier[case]) for case, trial in alive.items()})
         work.rounds = {case: len(known) for case, known in there.items()}
         self._warm(workload, alive, there, random, work)
         rounds = {case: self.pace.rounds(case.measurement, work.least[case] or 0.0) for case in alive}
@@ -197,7 +198,9 @@ class Runner:
         work: Work,
     ) -> None:
         """Run each until its processor time falls no more."""
-        runs: dict[Case, list[Cost]] = {case: [] for case in alive if not self._is_over(case, there[case])}
+        runs: dict[Case, list[Cost]] = {
+            case: [] for case in alive if not self._is_over(case, there[case], work.least[case])
+        }
         waiting = [case for case in runs if not self._is_warm(alive[case], runs[case])]
         shown = -1
         while waiting:
@@ -215,9 +218,9 @@ class Runner:
                     self.recorder.check()
             waiting = [case for case in waiting if case in alive and not self._is_warm(alive[case], runs[case])]
 
-    def _is_over(self, case: Case, there: Collection[int]) -> bool:
-        """Whether all rounds of a case were run by an earlier attempt."""
-        return len(there) >= self.pace.repetitions[case.measurement]
+    def _is_over(self, case: Case, there: Collection[int], seconds: float | None) -> bool:
+        """Whether all rounds of a case, of which one takes so long, were run by an earlier attempt."""
+        return len(there) >= self.pace.rounds(case.measurement, seconds or 0.0)
 
     def _is_warm(self, trial: Trial, runs: Sequence[Cost]) -> bool:
         least = self.pace.warmups[trial.case.measurement]
@@ -237,6 +240,14 @@ class Runner:
             self.recorder.drop(case)
             del alive[case]
             return None
+
+
+def _least_seconds(trial: Trial, earlier: Collection[Sample]) -> float | None:
+    """What is known of the least seconds of a run before there is one."""
+    known = [sample.cost.wall for sample in earlier]
+    if trial.seconds is not None:
+        known.append(trial.seconds)
+    return min(known, default=None)
 
 
 def is_steady(runs: Sequence[Cost]) -> bool:

@@ -232,6 +232,20 @@ def test_samples_that_are_there_are_not_taken_again(writer: RunWriter) -> None:
     assert [s.round for s in found["3"]] == [0, 1, 2]
 
 
+def test_a_case_with_fewer_rounds_than_asked_is_over_too(writer: RunWriter) -> None:
+    """Of "4", a run takes four seconds: within ten there are two rounds."""
+    executor = Listening()
+    taken = {
+        case("4"): [Sample(process=0, round=r, cost=Cost(wall=4 + r, cpu=1)) for r in (0, 1)],
+        case("3"): [Sample(process=0, round=r, cost=Cost(wall=3, cpu=1)) for r in (0, 1)],
+    }
+    made = Made(writer, executor, pace(5, case_seconds=10), taken=taken, process=1)
+    found = made.run(trial("4"), trial("3"))
+    assert "4" not in executor.order
+    assert not found["4"]
+    assert [s.place for s in found["3"]] == [(1, 2)]
+
+
 def test_the_machine_is_observed_in_every_round(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with RunWriter(path, run_id="r", environment={"id": "e"}) as writer:
