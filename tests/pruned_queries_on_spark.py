@@ -35,7 +35,13 @@ def rows_of(days: int) -> pa.Table:
     moments = pa.array(np.arange(count) * step + int(BEGIN.timestamp()) * 1_000_000, pa.int64())
     moments = moments.cast(pa.timestamp("us", tz="UTC"))
     random = np.random.default_rng(1)
-    return pa.table({"at": moments, "id": np.arange(count), "user_id": random.integers(0, 10_000, count)})
+    user_ids = random.integers(0, 10_000, count)
+    return pa.table({"at": moments, "day": moments.cast(pa.date32()), "id": np.arange(count), "user_id": user_ids})
+
+
+def calendar_of(days: int) -> pa.Table:
+    dates = [(BEGIN + dt.timedelta(days=day)).date() for day in range(days)]
+    return pa.table({"day": dates, "month": [f"{date:%Y-%m}" for date in dates]})
 
 
 def queries(days: int) -> dict[str, str]:
@@ -45,6 +51,8 @@ def queries(days: int) -> dict[str, str]:
         "a day": f"select count(*), sum(user_id) from events where cast(at as date) = date '{day}'",
         "a month, of a join": "select name, count(*) from events join users using (user_id) where "
         f"at >= timestamp '{day} 00:00:00' and at < timestamp '{day}' + interval 30 days group by name order by name",
+        "a month of a calendar, of a join": "select count(*), sum(user_id) from events join calendar using (day) "
+        f"where month = '{day:%Y-%m}'",
         "ten numbers": f"select * from events where id between {number} and {number + 9} order by id",
         "one user, whom nothing arranges": "select count(*), max(id) from events where user_id = 77",
         "all rows": "select count(*), sum(user_id) from events",
@@ -63,9 +71,12 @@ def main() -> None:
         names = pa.table({"user_id": range(10_000), "name": [f"group {n % 5}" for n in range(10_000)]})
         users = catalog.create_table("db.users", names.schema)
         users.append(names)
+        dates = calendar_of(days)
+        calendar = catalog.create_table("db.calendar", dates.schema)
+        calendar.append(dates)
         spark = spark_session(SparkSettings(iceberg_warehouse=str(warehouse)))
         ours, java = spark.newSession(), spark.newSession()
-        for name, table in (("events", events), ("users", users)):
+        for name, table in (("events", events), ("users", users), ("calendar", calendar)):
             register_view(ours, name, table.scan())
             java.read.format("iceberg").load(table.metadata_location).createOrReplaceTempView(name)
         for what, text in queries(days).items():

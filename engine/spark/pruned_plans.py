@@ -3,21 +3,25 @@
 Spark's optimizer does not know hidden partitions, nor the bounds of manifests. So a query over a view is optimized
 once to see what it asks of the view's rows (`icebench.engine.spark.query_filters`), the view's scan is planned with
 that, and the relations of the query are exchanged for ones of fewer files. The query keeps all of its conditions.
+
+Where views are joined, the rows of one matter only if they have keys that the filter of the other leaves. These are
+read here, where they are few, and become a filter, too.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from icebench.engine.expressions.predicate import Predicate, all_of, any_of
+from icebench.engine.expressions.predicate import TRUE, Predicate, all_of, any_of
 from icebench.engine.spark.java_functions import JavaFunctions, JavaObject, java_functions
 from icebench.engine.spark.native_scan import spark_location
-from icebench.engine.spark.query_filters import RELATION, implied_filter, relations_of
+from icebench.engine.spark.query_filters import RELATION, implied_filter, joined_columns, relations_of
 from icebench.engine.spark.session import VIEW
 from icebench.engine.spec.types import NestedField
 
@@ -27,12 +31,18 @@ Columns = Mapping[str, Mapping[str, NestedField]]
 """View -> the table's columns by the names that relations have them under."""
 
 
-def filters_of_views(frame: DataFrame, columns: Columns) -> dict[str, Predicate]:
+Keys: TypeAlias = Callable[[str, Predicate, NestedField, str], Predicate]
+"""A filter of a column, whose name comes last, for the values that another one has in the rows of a view that match;
+`TRUE` where they are not to be asked for."""
+
+
+def filters_of_views(frame: DataFrame, columns: Columns, keys: Keys) -> dict[str, Predicate]:
     """What a query asks of the rows of each view: a row of the view that does not match changes nothing of its answer.
 
     Args:
         frame: The query; it is optimized, and not run.
         columns: The views that are wanted.
+        keys: Gives what a view's rows are joined with.
 
     Returns:
         View -> filter; `TRUE` where all rows matter. Views that the query does not read are absent.
@@ -41,16 +51,34 @@ def filters_of_views(frame: DataFrame, columns: Columns) -> dict[str, Predicate]
     optimized = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
     asked: dict[str, list[Predicate]] = {}
     for plan in (optimized, *_each(optimized.subqueriesAll())):
-        nodes, known = json.loads(plan.toJSON()), functions.nodes(plan)
-        for relation in relations_of(nodes):
-            view = _view_of(known.get(relation.place))
-            if view is not None and view in columns:
-                found = [
-                    implied_filter(condition, columns[view], _RawValues(functions, known.get(place)))
-                    for place, condition in relation.conditions
-                ]
-                asked.setdefault(view, []).append(all_of(found))
+        for view, predicate in _readings(functions, plan, columns, keys):
+            asked.setdefault(view, []).append(predicate)
     return {view: any_of(filters) for view, filters in asked.items()}
+
+
+def _readings(
+    functions: JavaFunctions, plan: JavaObject, columns: Columns, keys: Keys
+) -> Iterator[tuple[str, Predicate]]:
+    """The view of each relation of a plan, and what is asked of its rows."""
+    nodes, known = json.loads(plan.toJSON()), functions.nodes(plan)
+    views: dict[int, str] = {}
+    filters: dict[int, Predicate] = {}
+    for relation in relations_of(nodes):
+        view = _view_of(known.get(relation.place))
+        if view is not None and view in columns:
+            views[relation.place] = view
+            filters[relation.place] = all_of(
+                implied_filter(condition, columns[view], _RawValues(functions, known.get(place)))
+                for place, condition in relation.conditions
+            )
+    joined = dict(filters)
+    for each in joined_columns(nodes):
+        if each.place in views and each.other in views and filters[each.other] != TRUE:
+            column = columns[views[each.place]].get(each.name)
+            other = columns[views[each.other]].get(each.other_name)
+            if column is not None and other is not None and column.type == other.type:
+                joined[each.place] &= keys(views[each.other], filters[each.other], other, column.name)
+    return ((view, joined[place]) for place, view in views.items())
 
 
 def without_files(frame: DataFrame, excluded: Mapping[str, Iterable[str]]) -> DataFrame:

@@ -7,6 +7,8 @@ to the `Filter` nodes right above a relation, has turned ``cast(ts as date) = da
 
 A filter that is found here is implied by the query's: every row that the query keeps matches it. What cannot be
 translated is left out of a conjunction, and ends everything else.
+
+Rows of one relation may matter only where they have keys of another's: `joined_columns`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from icebench.engine.spec.types import NestedField, PrimitiveType
 
 Json: TypeAlias = Mapping[str, Any]
 
-_FILTER = "org.apache.spark.sql.catalyst.plans.logical.Filter"
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+_FILTER, _PROJECT, _JOIN = f"{_LOGICAL}Filter", f"{_LOGICAL}Project", f"{_LOGICAL}Join"
 RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
 
 _COMPARISONS: Mapping[str, Operator] = {
@@ -50,6 +53,8 @@ _COMPARISONS: Mapping[str, Operator] = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
+_KEYED_JOINS = ("Inner", "LeftSemi")
+"""Joins that need rows of neither side without a partner."""
 _WHOLE = ("integer", "long")
 _FLOATING = ("float", "double")
 _DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
@@ -91,6 +96,86 @@ def relations_of(nodes: Sequence[Json]) -> list[RelationNode]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class JoinedColumn:
+    """A column of a relation whose rows matter only if it has a value that a column of another relation has, in the
+    rows that its own conditions leave.
+
+    Args:
+        place: The place of the relation.
+        name: Its column's name there.
+        other: The place of the other relation.
+        other_name: The other column's name.
+    """
+
+    place: int
+    name: str
+    other: int
+    other_name: str
+
+
+def joined_columns(nodes: Sequence[Json]) -> list[JoinedColumn]:
+    """The columns of relations that a plan joins by equality, both ways.
+
+    Between a relation and the join are filters, projections and joins alone: what else may be there (LIMIT, windows,
+    UNION) gives other rows where some are missing, or has rows of others under the same attribute.
+
+    Args:
+        nodes: The plan, as `TreeNode.toJSON` gives it.
+    """
+    parents, owners = _parents(nodes), _owners(nodes)
+    found = []
+    for place, node in enumerate(nodes):
+        if node["class"] != _JOIN or _join_type(node) not in _KEYED_JOINS or not node["condition"]:
+            continue
+        for one, two in _equal_attributes(node["condition"]):
+            known = [owners[each["exprId"]["id"]] for each in (one, two) if each["exprId"]["id"] in owners]
+            if len(known) == 2 and all(_reaches(owner, place, nodes, parents) for owner, _ in known):
+                (left, left_name), (right, right_name) = known
+                found.append(JoinedColumn(left, left_name, right, right_name))
+                found.append(JoinedColumn(right, right_name, left, left_name))
+    return found
+
+
+def _owners(nodes: Sequence[Json]) -> dict[int, tuple[int, str]]:
+    """Id of an attribute -> the place of the only relation that has it, and its name there."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for place, node in enumerate(nodes):
+        if node["class"] == RELATION:
+            for (attribute,) in node["output"]:
+                found.setdefault(attribute["exprId"]["id"], []).append((place, attribute["name"]))
+    return {attribute: owners[0] for attribute, owners in found.items() if len(owners) == 1}
+
+
+def _equal_attributes(condition: Sequence[Json]) -> list[tuple[Json, Json]]:
+    """The pairs of attributes that a condition, a conjunction, has equal."""
+    children, waiting, found = _children(condition), [0], []
+    while waiting:
+        place = waiting.pop()
+        match _kind(condition[place]), children[place]:
+            case "And", parts:
+                waiting.extend(parts)
+            case "EqualTo", [left, right]:
+                pair = condition[left], condition[right]
+                if all(_kind(node) == "AttributeReference" for node in pair):
+                    found.append(pair)
+    return found
+
+
+def _join_type(node: Json) -> str:
+    of: str = node["joinType"].get("object", "")
+    return of.rpartition(".")[2].removesuffix("$")
+
+
+def _reaches(place: int, join: int, nodes: Sequence[Json], parents: Sequence[int | None]) -> bool:
+    above = parents[place]
+    while above is not None and above != join:
+        if nodes[above]["class"] not in (_FILTER, _PROJECT, _JOIN):
+            return False
+        above = parents[above]
+    return above == join
+
+
 def implied_filter(condition: Sequence[Json], columns: Mapping[str, NestedField], raw: RawValues) -> Predicate:
     """A filter that is true of every row for which a condition is; `TRUE` where nothing can be said.
 
@@ -107,10 +192,7 @@ class _Translation:
         self._nodes = nodes
         self._columns = columns
         self._raw = raw
-        self._children: list[list[int]] = [[] for _ in nodes]
-        for place, parent in enumerate(_parents(nodes)):
-            if parent is not None:
-                self._children[parent].append(place)
+        self._children = _children(nodes)
 
     def implied(self, place: int) -> Predicate:
         """What follows from the expression being true."""
@@ -212,8 +294,7 @@ class _Translation:
         return [Decimal(text) for text in texts] if _DECIMAL.fullmatch(of) else None
 
     def _kind(self, place: int) -> str:
-        name: str = self._nodes[place]["class"]
-        return name.rpartition(".")[2]
+        return _kind(self._nodes[place])
 
     @staticmethod
     def _type(column: NestedField) -> str | None:
@@ -224,6 +305,20 @@ class _Translation:
         found = spark_type(of, column=column.name).jsonValue()
         assert isinstance(found, str)
         return found
+
+
+def _kind(node: Json) -> str:
+    name: str = node["class"]
+    return name.rpartition(".")[2]
+
+
+def _children(nodes: Sequence[Json]) -> list[list[int]]:
+    """The places of each node's children."""
+    found: list[list[int]] = [[] for _ in nodes]
+    for place, parent in enumerate(_parents(nodes)):
+        if parent is not None:
+            found[parent].append(place)
+    return found
 
 
 def _parents(nodes: Sequence[Json]) -> list[int | None]:

@@ -95,8 +95,10 @@ def prune_files(frame: DataFrame) -> DataFrame:
     second analysis of the query by Spark, and no job; where no file is left out, the frame itself is returned.
 
     Used are comparisons of columns with constants, ``in``, ``is null``, ``like 'prefix%'``, and what Spark's optimizer
-    turns into those (``cast(ts as date) = ...``, ``date_trunc``, ``year``); not those on fields of structs, nor on
-    columns of files without field ids. A view that a query reads several times is read with the files of all of them.
+    turns into those (``cast(ts as date) = ...``); not those on fields of structs, nor on columns of files without field
+    ids. Where registered views are joined by equality, a filter on one of them (a calendar, say) leaves out files of
+    the others, too: its keys are read here, if they are in files of less than 16 MB. A view that a query reads several
+    times is read with the files of all of them.
 
     Args:
         frame: A query over views of `register_views` or `register_view` in its session.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from icebench.engine.errors import Invalid
-from icebench.engine.expressions.predicate import TRUE, Predicate
+from icebench.engine.expressions.predicate import TRUE, Predicate, greater_equal, is_in, less_equal
 from icebench.engine.spark.pruned_plans import filters_of_views, without_files
 from icebench.engine.spark.read_schema import read_columns
 from icebench.engine.spark.types import quoted
-from icebench.engine.spec.types import NestedField
+from icebench.engine.spec.types import NestedField, PrimitiveType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +35,12 @@ class _View:
 _VIEWS: MutableMapping[SparkSession, dict[str, _View]] = WeakKeyDictionary()
 """Session -> name in lower case -> the view that was registered last."""
 _KEYS = count()
+
+_KEY_TYPES = ("int", "long", "date", "string")
+_LARGEST_BYTES = 16_000_000
+"""Of the files with the keys of a join: more take longer to read than files are likely to be spared."""
+_MOST_KEYS = 2000
+"""More of them are the range from the least to the greatest."""
 
 
 def register_views(spark: SparkSession, catalog: Catalog, namespace: Name, tables: Sequence[str] | None) -> list[str]:
@@ -61,10 +67,28 @@ def prune_files(frame: DataFrame) -> DataFrame:
     views = {view.key: view for view in _VIEWS.get(frame.sparkSession, {}).values()}
     if not views:
         return frame
-    asked = filters_of_views(frame, {key: view.columns for key, view in views.items()})
+    asked = filters_of_views(
+        frame,
+        {key: view.columns for key, view in views.items()},
+        lambda key, *keys: _with_keys(views[key].scan, *keys),
+    )
     excluded = {key: _excluded(views[key].scan, predicate) for key, predicate in asked.items() if predicate != TRUE}
     fewer = {key: locations for key, locations in excluded.items() if locations}
     return without_files(frame, fewer) if fewer else frame
+
+
+def _with_keys(scan: Scan, predicate: Predicate, column: NestedField, name: str) -> Predicate:
+    """A filter that a column of this name is one of the values of `column` in the rows that match; `TRUE` where they
+    are of a type that has no keys, or are too many to be read for that."""
+    if not isinstance(column.type, PrimitiveType) or column.type.name not in _KEY_TYPES:
+        return TRUE
+    matching = scan.narrowed(predicate, [column.name])
+    if matching.plan().size_in_bytes > _LARGEST_BYTES:
+        return TRUE
+    keys = sorted(matching.to_arrow().column(column.name).unique().drop_null().to_pylist())
+    if len(keys) <= _MOST_KEYS:
+        return is_in(name, keys)
+    return greater_equal(name, keys[0]) & less_equal(name, keys[-1])
 
 
 def _excluded(scan: Scan, predicate: Predicate) -> list[str]:

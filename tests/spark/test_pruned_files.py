@@ -49,6 +49,13 @@ def values() -> pa.Table:
 
 
 TABLE = values()
+DAYS = pa.table(
+    {
+        "key": pa.array([None, *range(0, ROWS, 8)], pa.int64()),
+        "date": pa.array([None, *(TABLE["day"][place].as_py() for place in range(0, ROWS, 8))], pa.date32()),
+        "kind": pa.array(["none", *(f"kind {place % 7}" for place in range(0, ROWS, 8))]),
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +66,11 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> icebench.Catalog:
     for begin in range(0, ROWS, 60):
         table.append(TABLE.slice(begin, 60))
     table.delete("id % 10 = 3", "merge-on-read")
+    days = catalog.create_table("db.days", DAYS.schema)
+    days.append(DAYS)
+    plain = catalog.create_table("db.plain", TABLE.schema)
+    for begin in range(0, ROWS, 24):
+        plain.append(TABLE.slice(begin, 24))
     return catalog
 
 
@@ -66,12 +78,15 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> icebench.Catalog:
 def session(spark: SparkSession, catalog: icebench.Catalog) -> Iterator[SparkSession]:
     """A session with the views ``kept``, of the table, and ``known``, of its rows alone."""
     session = spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", ZONE)
     register_view(session, "kept", catalog.load_table("db.t").scan())
     left = TABLE.filter(pa.array([place % 10 != 3 for place in range(ROWS)]))
     session.createDataFrame(left).createOrReplaceTempView("known")
+    for name, rows in (("plain", TABLE), ("days", DAYS)):
+        register_view(session, name, catalog.load_table(f"db.{name}").scan())
+        session.createDataFrame(rows).createOrReplaceTempView(f"known_{name}")
+    session.conf.set("spark.sql.session.timeZone", ZONE)  # by which PySpark would not convert an hour that comes twice
     yield session
-    for name in ("kept", "known", "other"):
+    for name in ("kept", "known", "other", "plain", "days", "known_plain", "known_days"):
         session.catalog.dropTempView(name)
 
 
@@ -193,6 +208,38 @@ def test_all_readings_of_a_view_keep_their_rows(session: SparkSession) -> None:
         pruned = prune_files(session.sql(text.replace("NAME", "kept")))
         assert ids(pruned) == ids(session.sql(text.replace("NAME", "known"))), text
         assert least <= opened(pruned) <= most, text
+
+
+JOINED = "from PLAIN p join DAYS d on p.id = d.key where"
+LAST = "(select id from PLAIN order by id desc limit 50)"
+NUMBERED = "(select id, row_number() over (order by id desc) n from PLAIN)"
+UNITED = "(select key from DAYS where key < 9 union all select id from PLAIN where id > 235)"
+JOINS = {
+    "inner": (f"select p.id {JOINED} d.kind = 'kind 3' and d.key > 100", 6),
+    "two keys": ("select p.id from PLAIN p join DAYS d on p.id = d.key and p.day = d.date where d.key < 20", 2),
+    "semi": ("select id from PLAIN where id in (select key from DAYS where kind = 'kind 2' and key < 60)", 3),
+    "exists": ("select id from PLAIN p where exists (select 1 from DAYS where date = p.day and key < 16)", 2),
+    "below a sum": (f"select sum(p.id) {JOINED} d.key < 20 group by d.kind", 2),
+    "both ways": (f"select p.id {JOINED} p.id = 16", 2),
+    "a chain": ("select p.id from PLAIN p join DAYS d on p.id = d.key join PLAIN b using (id) where d.key < 17", 3),
+    "no partner": (f"select p.id {JOINED} d.kind = 'nothing'", 1),
+    "outer": ("select p.id from PLAIN p left join DAYS d on p.id = d.key and d.key < 20", 11),
+    "anti": ("select id from PLAIN where id not in (select key from DAYS where key < 20 and key is not null)", 11),
+    "full": ("select id from PLAIN full join (select * from DAYS where key < 20) on id = key where id > 0", 11),
+    "above a limit": (f"select id from {LAST} join DAYS on id = key where key < 200", 11),
+    "above a window": (f"select n from {NUMBERED} join DAYS on id = key where key < 20", 11),
+    "of a union": (f"select p.id from PLAIN p join {UNITED} on id = key", 22),
+    "by an expression": ("select p.id from PLAIN p join DAYS d on p.id = d.key + 1 where d.key < 20", 11),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_leave_out_files_without_partners(session: SparkSession, name: str) -> None:
+    text, most = JOINS[name]
+    query = session.sql(text.replace("PLAIN", "plain").replace("DAYS", "days"))
+    pruned = prune_files(query)
+    assert ids(pruned) == ids(session.sql(text.replace("PLAIN", "known_plain").replace("DAYS", "known_days")))
+    assert opened(pruned) <= most
 
 
 def test_what_is_not_a_registered_view_is_left_alone(session: SparkSession, catalog: icebench.Catalog) -> None:
