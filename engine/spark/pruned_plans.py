@@ -27,9 +27,9 @@ from icebench.engine.spec.types import NestedField
 
 _SEPARATOR = "\0"
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-Columns = Mapping[str, Mapping[str, NestedField]]
-"""View -> the table's columns by the names that relations have them under."""
 
+Columns: TypeAlias = Mapping[str, Mapping[str, NestedField]]
+"""View -> the table's columns by the names that relations have them under."""
 
 Keys: TypeAlias = Callable[[str, Predicate, NestedField, str], Predicate]
 """A filter of a column, whose name comes last, for the values that another one has in the rows of a view that match;

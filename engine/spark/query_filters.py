@@ -129,9 +129,9 @@ def joined_columns(nodes: Sequence[Json]) -> list[JoinedColumn]:
         if node["class"] != _JOIN or _join_type(node) not in _KEYED_JOINS or not node["condition"]:
             continue
         for one, two in _equal_attributes(node["condition"]):
-            known = [owners[each["exprId"]["id"]] for each in (one, two) if each["exprId"]["id"] in owners]
-            if len(known) == 2 and all(_reaches(owner, place, nodes, parents) for owner, _ in known):
-                (left, left_name), (right, right_name) = known
+            pair = one["exprId"]["id"], two["exprId"]["id"]
+            if all(each in owners and _reaches(each, owners[each][0], place, nodes, parents) for each in pair):
+                (left, left_name), (right, right_name) = (owners[each] for each in pair)
                 found.append(JoinedColumn(left, left_name, right, right_name))
                 found.append(JoinedColumn(right, right_name, left, left_name))
     return found
@@ -167,10 +167,18 @@ def _join_type(node: Json) -> str:
     return of.rpartition(".")[2].removesuffix("$")
 
 
-def _reaches(place: int, join: int, nodes: Sequence[Json], parents: Sequence[int | None]) -> bool:
+def _reaches(attribute: int, place: int, join: int, nodes: Sequence[Json], parents: Sequence[int | None]) -> bool:
+    """Whether an attribute of the relation at `place` comes to a join as it is."""
     above = parents[place]
     while above is not None and above != join:
-        if nodes[above]["class"] not in (_FILTER, _PROJECT, _JOIN):
+        node = nodes[above]
+        if node["class"] not in (_FILTER, _PROJECT, _JOIN):
+            return False
+        # An expression may have the id of an attribute that it stands for.
+        if node["class"] == _PROJECT and not any(
+            _kind(each[0]) == "AttributeReference" and each[0]["exprId"]["id"] == attribute
+            for each in node["projectList"]
+        ):
             return False
         above = parents[above]
     return above == join

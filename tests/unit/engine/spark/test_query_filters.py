@@ -36,6 +36,10 @@ def other(kind: str, children: int) -> dict[str, object]:
     return {"class": f"{LOGICAL}{kind}", "num-children": children}
 
 
+def project(*expressions: dict[str, object]) -> dict[str, object]:
+    return {"class": f"{LOGICAL}Project", "num-children": 1, "projectList": [[each] for each in expressions]}
+
+
 A, B, C = attribute("a", 1), attribute("b", 2), attribute("c", 3)
 
 
@@ -45,7 +49,7 @@ def columns(*nodes: dict[str, object]) -> Sequence[JoinedColumn]:
 
 def test_columns_that_are_joined_both_ways() -> None:
     found = [JoinedColumn(2, "a", 4, "b"), JoinedColumn(4, "b", 2, "a")]
-    assert columns(join("Inner", A, B), other("Project", 1), relation(A, C), other("Filter", 1), relation(B)) == found
+    assert columns(join("Inner", A, B), project(C, A), relation(A, C), other("Filter", 1), relation(B)) == found
     assert columns(join("LeftSemi", A, B), other("Filter", 1), relation(A), other("Filter", 1), relation(B)) == found
     assert columns(join("LeftOuter", A, B), other("Filter", 1), relation(A), other("Filter", 1), relation(B)) == []
 
@@ -54,6 +58,8 @@ def test_nodes_between_that_forbid_it() -> None:
     for kind in ("GlobalLimit", "Window", "Aggregate", "Sample", "Generate"):
         assert columns(join("Inner", A, B), other(kind, 1), relation(A), relation(B)) == []
     assert columns(join("Inner", A, B), relation(A), other("Union", 2), relation(B), relation(C)) == []
+    alias = {"class": f"{EXPRESSIONS}Alias", "num-children": 1, "name": "a", "exprId": {"id": 1}}
+    assert columns(join("Inner", A, B), project(alias), relation(A), relation(B)) == []
 
 
 def test_an_attribute_of_two_relations_is_of_none() -> None:
