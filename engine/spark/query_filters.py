@@ -13,7 +13,6 @@ Rows of one relation may matter only where they have keys of another's: `joined_
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -57,7 +56,6 @@ _KEYED_JOINS = ("Inner", "LeftSemi")
 """Joins that need rows of neither side without a partner."""
 _WHOLE = ("integer", "long")
 _FLOATING = ("float", "double")
-_DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
 _NANOS_PER_MICRO = 1000
 
 RawValues: TypeAlias = Callable[[int], Sequence[object]]
@@ -299,7 +297,7 @@ class _Translation:
             return [TemporalLiteral("timestamp", int(text) * _NANOS_PER_MICRO) for text in texts]
         if of == "string":  # the last is what Java makes of bytes that are no text
             return None if any("\ufffd" in text for text in texts) else texts
-        return [Decimal(text) for text in texts] if _DECIMAL.fullmatch(of) else None
+        return [Decimal(text) for text in texts] if of.startswith("decimal(") else None
 
     def _kind(self, place: int) -> str:
         return _kind(self._nodes[place])
