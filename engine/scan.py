@@ -398,7 +398,6 @@ class Scan:
         *,
         planning_mode: PlanningMode | None = None,
         native_deletes: bool = False,
-        view: str | None = None,
     ) -> Any:  # noqa: ANN401
         """The rows as a DataFrame of a session; Spark's own Parquet reader reads the planned files.
 
@@ -410,8 +409,6 @@ class Scan:
             native_deletes: In a session with DataFusion Comet and Iceberg's runtime, have Comet read files with deletes
                 in native code, where it can. Filters of the query then skip no parts of these files; those of the scan
                 do.
-            view: A name that the scan has in Spark's plans, by which `icebench.spark.prune_files` finds it; that of
-                `icebench.spark.register_view`.
 
         Returns:
             A `pyspark.sql.DataFrame`.
@@ -428,7 +425,6 @@ class Scan:
             runner=self._scan.runner,
             table_name=self._scan.table_name,
             native_deletes=native_deletes,
-            view=view,
         )
         return frame if self._limit is None else frame.limit(self._limit)
 

@@ -20,6 +20,9 @@ _OBJECT, _CLASS = "java.lang.Object", "java.lang.Class"
 _HANDLES, _PROXIES = "java.lang.invoke.MethodHandles", "java.lang.invoke.MethodHandleProxies"
 
 
+_KNOWN: MutableMapping[SparkSession, JavaFunctions] = WeakKeyDictionary()
+
+
 def java_functions(spark: SparkSession) -> JavaFunctions:
     """Those of a session, made once."""
     return _KNOWN.setdefault(spark, JavaFunctions(spark))
@@ -92,6 +95,3 @@ class JavaFunctions:
 
     def _class(self, name: str) -> JavaObject:
         return self.java(_CLASS).forName(name)
-
-
-_KNOWN: MutableMapping[SparkSession, JavaFunctions] = WeakKeyDictionary()

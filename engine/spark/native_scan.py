@@ -64,7 +64,6 @@ class _Scan:
     session: ScanSession
     deletes: Mapping[str, FileDeletes]
     columns: Sequence[ReadColumn]
-    view: str | None
 
 
 def plan_to_dataframe(
@@ -78,7 +77,6 @@ def plan_to_dataframe(
     table_name: str | None = None,
     driver_bytes: int = DRIVER_BYTES,
     native_deletes: bool = False,
-    view: str | None = None,
 ) -> DataFrame:
     """The rows of a plan as a DataFrame of the session `spark`, whose settings are left unchanged.
 
@@ -97,7 +95,6 @@ def plan_to_dataframe(
             `icebench.engine.spark.read_schema`.
         native_deletes: Have DataFusion Comet read files with deletes, where it can; see
             `icebench.engine.spark.iceberg_tasks`.
-        view: The view that it becomes, by which `icebench.engine.spark.pruned_plans` finds its relations again.
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
@@ -121,7 +118,7 @@ def plan_to_dataframe(
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     refuse_unknown_schemes(spark, (spark_location(store.physical(file.file_path)) for file in files))
     session = scan_session(spark, row_groups=_row_groups(plan), expansion=_expansion(files, columns))
-    scan = _Scan(plan=plan, request=request, user=spark, session=session, deletes=deletes, columns=columns, view=view)
+    scan = _Scan(plan=plan, request=request, user=spark, session=session, deletes=deletes, columns=columns)
     frames = [] if handed.frame is None else [handed.frame]
     frames += [
         _group_frame(group, root, shape, scan)
@@ -222,12 +219,7 @@ def _group_frame(files: Sequence[LocatedFile], root: Root | None, shape: Shape, 
     if places and any(ROW in {f.name for f in schema.fields} for schema in scan.plan.metadata.schemas):
         raise Unsupported(f"the column {ROW!r}, a name that Spark's reader has for the positions of rows; use to_arrow")
     read = st.StructType([*shape.read_fields(scan.columns), *places])
-    source = scan.session.parquet(
-        read,
-        [file.location for file in files],
-        partitions_below=root and root.directory,
-        view=scan.view if isinstance(shape, ById) else None,  # the others have the names of their files' columns
-    )
+    source = scan.session.parquet(read, [file.location for file in files], partitions_below=root and root.directory)
     columns = shape.completed(scan.columns)
     frame = source if columns is None else source.select([*columns, *(f.name for f in places)])
     column_of = _column_finder(scan.columns)

@@ -22,7 +22,7 @@ from icebench.engine.expressions.predicate import TRUE, Predicate, all_of, any_o
 from icebench.engine.spark.java_functions import JavaFunctions, JavaObject, java_functions
 from icebench.engine.spark.native_scan import spark_location
 from icebench.engine.spark.query_filters import RELATION, implied_filter, joined_columns, relations_of
-from icebench.engine.spark.session import VIEW
+from icebench.engine.spark.types import FIELD_ID_KEY
 from icebench.engine.spec.types import NestedField
 
 _SEPARATOR = "\0"
@@ -31,17 +31,36 @@ _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 Columns: TypeAlias = Mapping[str, Mapping[str, NestedField]]
 """View -> the table's columns by the names that relations have them under."""
 
+Views: TypeAlias = JavaObject
+"""File index of a relation -> view, as a map of Java's by identity: what Spark makes of a relation keeps its index."""
+
 Keys: TypeAlias = Callable[[str, Predicate, NestedField, str], Predicate]
 """A filter of a column, whose name comes last, for the values that another one has in the rows of a view that match;
 `TRUE` where they are not to be asked for."""
 
 
-def filters_of_views(frame: DataFrame, columns: Columns, keys: Keys) -> dict[str, Predicate]:
+def file_indexes(frame: DataFrame) -> list[tuple[JavaObject, Mapping[str, int]]]:
+    """The file index of each relation of a scan, and the ids of its columns by name.
+
+    Relations of files without field ids are left out: their columns have the files' own names.
+    """
+    found: list[tuple[JavaObject, Mapping[str, int]]] = []
+    for leaf in _each(frame._jdf.queryExecution().analyzed().collectLeaves()):  # noqa: SLF001
+        if leaf.getClass().getName() == RELATION:
+            fields = json.loads(leaf.relation().schema().json())["fields"]
+            ids = {f["name"]: f["metadata"][FIELD_ID_KEY] for f in fields if FIELD_ID_KEY in f["metadata"]}
+            if ids:
+                found.append((leaf.relation().location(), ids))
+    return found
+
+
+def filters_of_views(frame: DataFrame, views: Views, columns: Columns, keys: Keys) -> dict[str, Predicate]:
     """What a query asks of the rows of each view: a row of the view that does not match changes nothing of its answer.
 
     Args:
         frame: The query; it is optimized, and not run.
-        columns: The views that are wanted.
+        views: The views.
+        columns: Their columns.
         keys: Gives what a view's rows are joined with.
 
     Returns:
@@ -51,41 +70,42 @@ def filters_of_views(frame: DataFrame, columns: Columns, keys: Keys) -> dict[str
     optimized = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
     asked: dict[str, list[Predicate]] = {}
     for plan in (optimized, *_each(optimized.subqueriesAll())):
-        for view, predicate in _readings(functions, plan, columns, keys):
+        for view, predicate in _readings(functions, plan, views, columns, keys):
             asked.setdefault(view, []).append(predicate)
     return {view: any_of(filters) for view, filters in asked.items()}
 
 
 def _readings(
-    functions: JavaFunctions, plan: JavaObject, columns: Columns, keys: Keys
+    functions: JavaFunctions, plan: JavaObject, views: Views, columns: Columns, keys: Keys
 ) -> Iterator[tuple[str, Predicate]]:
     """The view of each relation of a plan, and what is asked of its rows."""
     nodes, known = json.loads(plan.toJSON()), functions.nodes(plan)
-    views: dict[int, str] = {}
+    of: dict[int, str] = {}
     filters: dict[int, Predicate] = {}
     for relation in relations_of(nodes):
-        view = _view_of(known.get(relation.place))
-        if view is not None and view in columns:
-            views[relation.place] = view
+        view = _view_of(views, known.get(relation.place))
+        if view is not None:
+            of[relation.place] = view
             filters[relation.place] = all_of(
                 implied_filter(condition, columns[view], _RawValues(functions, known.get(place)))
                 for place, condition in relation.conditions
             )
     joined = dict(filters)
     for each in joined_columns(nodes):
-        if each.place in views and each.other in views and filters[each.other] != TRUE:
-            column = columns[views[each.place]].get(each.name)
-            other = columns[views[each.other]].get(each.other_name)
+        if each.place in of and each.other in of and filters[each.other] != TRUE:
+            column = columns[of[each.place]].get(each.name)
+            other = columns[of[each.other]].get(each.other_name)
             if column is not None and other is not None and column.type == other.type:
-                joined[each.place] &= keys(views[each.other], filters[each.other], other, column.name)
-    return ((view, joined[place]) for place, view in views.items())
+                joined[each.place] &= keys(of[each.other], filters[each.other], other, column.name)
+    return ((view, joined[place]) for place, view in of.items())
 
 
-def without_files(frame: DataFrame, excluded: Mapping[str, Iterable[str]]) -> DataFrame:
+def without_files(frame: DataFrame, views: Views, excluded: Mapping[str, Iterable[str]]) -> DataFrame:
     """A query that does not read some files.
 
     Args:
         frame: The query.
+        views: The views.
         excluded: View -> the physical locations of the files that it is to be without.
     """
     spark = frame.sparkSession
@@ -95,7 +115,7 @@ def without_files(frame: DataFrame, excluded: Mapping[str, Iterable[str]]) -> Da
     names = {view: {_name(spark_location(each)) for each in locations} for view, locations in excluded.items()}
     for plan in (analyzed, *_each(analyzed.subqueriesAll())):
         for leaf in _each(plan.collectLeaves()):
-            view = _view_of(leaf) if leaf.getClass().getName() == RELATION else None
+            view = _view_of(views, leaf) if leaf.getClass().getName() == RELATION else None
             if view is not None and view in names:
                 others.put(leaf, _of_fewer_files(functions, leaf, names[view]))
     replaced = analyzed.transformDownWithSubqueries(functions.replacing(others))
@@ -103,12 +123,12 @@ def without_files(frame: DataFrame, excluded: Mapping[str, Iterable[str]]) -> Da
     return DataFrame(made, spark)
 
 
-def _view_of(relation: JavaObject) -> str | None:
-    """The view that a logical relation is of, as it was given to `ScanSession.parquet`; None for other relations."""
+def _view_of(views: Views, relation: JavaObject) -> str | None:
+    """The view that a logical relation is of; None for other relations."""
     of = relation.relation()
     if of.getClass().getName() != _FILES:
         return None
-    found: str = of.options().getOrElse(VIEW, None)
+    found: str | None = views.get(of.location())
     return found
 
 

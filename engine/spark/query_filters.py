@@ -2,8 +2,8 @@
 
 A plan is read from its JSON (`TreeNode.toJSON`): the nodes of a tree in pre-order, each with the number of its
 children; an expression within a node is a list of the same form. The optimizer has brought the conditions of a query
-to the `Filter` nodes right above a relation, has turned ``cast(ts as date) = date '2024-02-01'`` and
-``date_trunc`` into ranges of the column, and has added what follows from joins.
+to the `Filter` nodes right above a relation, has turned ``cast(ts as date) = date '2024-02-01'`` into a range of the
+column, and has added what follows from joins.
 
 A filter that is found here is implied by the query's: every row that the query keeps matches it. What cannot be
 translated is left out of a conjunction, and ends everything else.

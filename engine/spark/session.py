@@ -55,9 +55,6 @@ READ_OPTIONS: Mapping[str, str] = {
     "mergeSchema": "false",
 }
 
-VIEW = "icebench.view"
-"""The option of a relation that says which view it is of; Spark knows no such option and ignores it."""
-
 _S3 = (
     "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION and "
     "spark.hadoop.fs.SCHEME.impl=org.apache.hadoop.fs.s3a.S3AFileSystem, and, where the environment does not say, "
@@ -117,12 +114,7 @@ class ScanSession:
     plain: JavaObject
 
     def parquet(
-        self,
-        schema: st.StructType,
-        locations: Sequence[str],
-        *,
-        partitions_below: str | None = None,
-        view: str | None = None,
+        self, schema: st.StructType, locations: Sequence[str], *, partitions_below: str | None = None
     ) -> JavaFrame:
         """A DataFrame of these files by Spark's Parquet reader.
 
@@ -132,13 +124,10 @@ class ScanSession:
             partitions_below: All directories between this one and the files are ``name=value``. A column of the schema
                 that has one of the names is taken from there, a partition column of the relation; for other names there
                 are columns more.
-            view: What the relation has as the option `VIEW`.
         """
         reader = self.session.read().schema(self.session.parseDataType(schema.json())).options(self.options)
         if partitions_below is not None:
             reader = reader.option("basePath", partitions_below).option("recursiveFileLookup", "false")
-        if view is not None:
-            reader = reader.option(VIEW, view)
         return JavaFrame(self, reader.parquet(self.array(locations)))
 
     def array(self, texts: Sequence[str]) -> JavaObject:
@@ -200,7 +189,7 @@ class JavaFrame:
         The columns stay the relation's own attributes. Aliases in their place would keep Spark from seeing that two
         parts of a UNION are alike, as it leaves those of the first part.
         """
-        plan = self.dataset.queryExecution().analyzed()
+        plan = self.dataset.logicalPlan()
         plain = self.scan.projections(plan.output().map(self.scan.plain), plan)
         return DataFrame(self.scan.datasets.ofRows(spark._jsparkSession, plain), spark)  # noqa: SLF001
 

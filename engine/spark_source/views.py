@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from icebench.engine.errors import Invalid
 from icebench.engine.expressions.predicate import TRUE, Predicate, greater_equal, is_in, less_equal
-from icebench.engine.spark.pruned_plans import filters_of_views, without_files
-from icebench.engine.spark.read_schema import read_columns
+from icebench.engine.spark.java_functions import JavaObject, java_functions
+from icebench.engine.spark.pruned_plans import Views, file_indexes, filters_of_views, without_files
 from icebench.engine.spark.types import quoted
 from icebench.engine.spec.types import NestedField, PrimitiveType
 
@@ -24,17 +24,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _View:
-    """A view that was registered: the name that it has in plans, its scan, and the table's columns by the names that
-    Spark reads them under."""
+    """A view that was registered.
 
-    key: str
+    Args:
+        scan: Its scan.
+        relations: The file indexes of Spark's relations of it.
+        columns: The table's columns by the names that Spark reads them under.
+    """
+
     scan: Scan
+    relations: Sequence[JavaObject]
     columns: Mapping[str, NestedField]
 
+    @cached_property
+    def files(self) -> Sequence[str]:
+        """All that Spark would read."""
+        found: list[str] = self.scan.plan().files.column("file_path").to_pylist()
+        return found
 
-_VIEWS: MutableMapping[SparkSession, dict[str, _View]] = WeakKeyDictionary()
-"""Session -> name in lower case -> the view that was registered last."""
-_KEYS = count()
+
+class _Session:
+    """The views that were registered with a session, the last of each name in lower case."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.names: Views = java_functions(spark).java("java.util.IdentityHashMap")()
+        self.views: dict[str, _View] = {}
+
+    def add(self, name: str, scan: Scan, frame: DataFrame) -> None:
+        """A view; that of a scan with a limit is not known, as a filter comes after the limit."""
+        name = name.lower()
+        for relation in self.views.pop(name).relations if name in self.views else ():
+            self.names.remove(relation)
+        if not scan.is_limited:
+            indexes, by_id = file_indexes(frame), scan.plan().schema.by_id
+            columns = {column: by_id[i] for _, ids in indexes for column, i in ids.items() if i in by_id}
+            self.views[name] = _View(scan, [index for index, _ in indexes], columns)
+            for index, _ in indexes:
+                self.names.put(index, name)
+
+
+_SESSIONS: MutableMapping[SparkSession, _Session] = WeakKeyDictionary()
 
 _KEY_TYPES = ("int", "long", "date", "string")
 _LARGEST_BYTES = 16_000_000
@@ -64,17 +93,19 @@ def register_view(spark: SparkSession, name: str, scan: Scan) -> None:
 
 def prune_files(frame: DataFrame) -> DataFrame:
     """See `icebench.spark.prune_files`."""
-    views = {view.key: view for view in _VIEWS.get(frame.sparkSession, {}).values()}
-    if not views:
+    session = _SESSIONS.get(frame.sparkSession)
+    if session is None:
         return frame
+    views = session.views
     asked = filters_of_views(
         frame,
-        {key: view.columns for key, view in views.items()},
-        lambda key, *keys: _with_keys(views[key].scan, *keys),
+        session.names,
+        {name: view.columns for name, view in views.items()},
+        lambda name, *keys: _with_keys(views[name].scan, *keys),
     )
-    excluded = {key: _excluded(views[key].scan, predicate) for key, predicate in asked.items() if predicate != TRUE}
-    fewer = {key: locations for key, locations in excluded.items() if locations}
-    return without_files(frame, fewer) if fewer else frame
+    excluded = {name: _excluded(views[name], predicate) for name, predicate in asked.items() if predicate != TRUE}
+    fewer = {name: locations for name, locations in excluded.items() if locations}
+    return without_files(frame, session.names, fewer) if fewer else frame
 
 
 def _with_keys(scan: Scan, predicate: Predicate, column: NestedField, name: str) -> Predicate:
@@ -91,22 +122,18 @@ def _with_keys(scan: Scan, predicate: Predicate, column: NestedField, name: str)
     return greater_equal(name, keys[0]) & less_equal(name, keys[-1])
 
 
-def _excluded(scan: Scan, predicate: Predicate) -> list[str]:
-    """The physical locations of the files of a scan that no row can match."""
-    needed = set(scan.narrowed(predicate).plan().files.column("file_path").to_pylist())
-    return [scan.physical(path) for path in scan.plan().files.column("file_path").to_pylist() if path not in needed]
+def _excluded(view: _View, predicate: Predicate) -> list[str]:
+    """The physical locations of the files of a view that no row can match."""
+    needed = set(view.scan.narrowed(predicate).plan().files.column("file_path").to_pylist())
+    return [view.scan.physical(path) for path in view.files if path not in needed]
 
 
 def _register(spark: SparkSession, scans: Mapping[str, Scan]) -> None:
     # All scans first: a table that cannot be read leaves the session's views as they were.
-    made = {name: _made(spark, scan) for name, scan in scans.items()}
-    known = _VIEWS.setdefault(spark, {})
-    for name, (frame, view) in made.items():
+    frames = {name: scan.to_spark(spark) for name, scan in scans.items()}
+    session = _SESSIONS.get(spark)
+    if session is None:
+        session = _SESSIONS[spark] = _Session(spark)
+    for name, frame in frames.items():
         frame.createOrReplaceTempView(quoted(name))
-        known[name.lower()] = view
-
-
-def _made(spark: SparkSession, scan: Scan) -> tuple[DataFrame, _View]:
-    key, plan = str(next(_KEYS)), scan.plan()
-    columns = {column.name: column.field for column in read_columns(plan.schema.fields, plan.metadata)}
-    return scan.to_spark(spark, view=key), _View(key, scan, columns)
+        session.add(name, scans[name], frame)

@@ -242,6 +242,14 @@ def test_joins_leave_out_files_without_partners(session: SparkSession, name: str
     assert opened(pruned) <= most
 
 
+def test_a_view_with_a_limit_is_read_whole(session: SparkSession, catalog: icebench.Catalog) -> None:
+    register_view(session, "other", catalog.load_table("db.plain").scan("id >= 100", limit=7))
+    query = session.sql("select id from other where id > 0")
+    pruned = prune_files(query)
+    assert len(pruned.collect()) == 7
+    assert pruned is query
+
+
 def test_what_is_not_a_registered_view_is_left_alone(session: SparkSession, catalog: icebench.Catalog) -> None:
     query = session.sql("select id from known where id = 1")
     assert prune_files(query) is query
