@@ -1,18 +1,15 @@
-"""Functions of the JVM made from methods that are there, for interfaces that take a lambda.
-
-py4j can pass Python functions only as callbacks over its socket, one round trip a call. A method handle wrapped as a
-`java.util.function.Function` stays inside the JVM.
-"""
+"""Functions of the JVM made from methods that are there, for interfaces of Java that take a lambda."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-Java = Any
-"""An object in the JVM, as py4j shows it."""
+from icebench.engine.spark.java_functions import JavaObject as Java
+from icebench.engine.spark.java_functions import java_functions
+
+_COLLECTORS = "java.util.stream.Collectors"
 
 
 class JavaFunctions:
@@ -23,9 +20,7 @@ class JavaFunctions:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        # pyspark offers no public way into the JVM.
-        self._gateway = cast("Java", spark.sparkContext._gateway)  # noqa: SLF001
-        self._jvm = self._gateway.jvm
+        self._made = java_functions(spark)
 
     def getter(self, owner: str, method: str) -> Java:
         """A `Function` that calls a public method without parameters on what it is given.
@@ -34,14 +29,11 @@ class JavaFunctions:
             owner: The full name of the public class or interface that has the method.
             method: Its name.
         """
-        invoke = self._jvm.java.lang.invoke
-        none = self._gateway.new_array(self._jvm.java.lang.Class, 0)
-        handle = invoke.MethodHandles.publicLookup().unreflect(self._class(owner).getMethod(method, none))
-        return invoke.MethodHandleProxies.asInterfaceInstance(self._class("java.util.function.Function"), handle)
+        return self._made.shown_as("java.util.function.Function", self._made.method(owner, method))
 
     def listed(self, values: Java, getters: Sequence[Java]) -> Java:
         """A Java list of what these getters, one after the other, give for each value of a Java collection."""
-        return self._mapped(values, getters).collect(self._jvm.java.util.stream.Collectors.toList())
+        return self._mapped(values, getters).collect(self._made.java(_COLLECTORS).toList())
 
     def consumer(self, receiver: Java, owner: str, method: str, parameter: str) -> Java:
         """A `Consumer` that hands what it is given to a public method of one parameter.
@@ -52,17 +44,13 @@ class JavaFunctions:
             method: Its name.
             parameter: The full name of its parameter's class.
         """
-        invoke = self._jvm.java.lang.invoke
-        classes = self._gateway.new_array(self._jvm.java.lang.Class, 1)
-        classes[0] = self._class(parameter)
-        found = self._class(owner).getMethod(method, classes)
-        handle = invoke.MethodHandles.publicLookup().unreflect(found).bindTo(receiver)
-        return invoke.MethodHandleProxies.asInterfaceInstance(self._class("java.util.function.Consumer"), handle)
+        handle = self._made.method(owner, method, parameter).bindTo(receiver)
+        return self._made.shown_as("java.util.function.Consumer", handle)
 
     def joined(self, values: Java, getters: Sequence[Java]) -> list[str]:
         """The texts that these getters, one after the other, give for each value of a Java collection; they cross to
         Python at once. No text holds a line break."""
-        text: str = self._mapped(values, getters).collect(self._jvm.java.util.stream.Collectors.joining("\n"))
+        text: str = self._mapped(values, getters).collect(self._made.java(_COLLECTORS).joining("\n"))
         return text.split("\n") if text else []
 
     @staticmethod
@@ -71,7 +59,3 @@ class JavaFunctions:
         for getter in getters:
             stream = stream.map(getter)
         return stream
-
-    def _class(self, name: str) -> Java:
-        # Classes of jars that Spark added are known to the thread's loader alone.
-        return self._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
