@@ -138,10 +138,10 @@ def to_duckdb(filter: str, columns: Mapping[str, tuple[str, str]]) -> str:
     tree: exp.Expr = exp.Paren(this=resolved(filter, columns))
     for node in list(tree.find_all(*COMPARISONS, exp.In, exp.Between)):
         operands = [node.this, *_others(node)]
-        kinds = {_kind(operand, columns) for operand in operands} - {None}
+        kinds = {kind for kind in (_kind(operand, columns) for operand in operands) if kind is not None}
         for operand in operands:
             for kind in kinds:
-                _place(operand, str(kind), columns)
+                _place(operand, kind, columns)
     for node in list(tree.find_all(exp.HexString)):
         node.replace(exp.Var(this=f"unhex('{node.this}')"))
     for node in list(tree.find_all(exp.Cast)):
@@ -165,11 +165,10 @@ def _others(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _kind(operand: exp.Expr, columns: Mapping[str, tuple[str, str]]) -> str | None:
-    """The type of a top-level column; None for anything else."""
+    """The type of a top-level column, ``"nested"`` for a field of one; None for anything else."""
     column = operand.unnest()
-    if isinstance(column, exp.Column) and len(column.parts) == 1:
-        return columns[column.name][1]
-    return None
+    parts = _parts(column)
+    return None if not parts else columns[parts[0].name][1]
 
 
 def sql_of(path: Sequence[str], columns: Mapping[str, tuple[str, str]]) -> str:
@@ -182,7 +181,8 @@ def sql_of(path: Sequence[str], columns: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _place(operand: exp.Expr, kind: str, columns: Mapping[str, tuple[str, str]]) -> None:
-    """Write one side of a comparison with a column of that type so that it is compared exactly."""
+    """Write one side of a comparison with a column of that type, or a field of a struct, so that it is compared
+    exactly: beside a number with an exponent DuckDB takes all of them for doubles."""
     inner = operand.unnest()
     if kind in TEMPORAL:
         text = moment_text(inner)
@@ -247,7 +247,7 @@ def _is_text(node: exp.Expr, columns: Mapping[str, tuple[str, str]]) -> bool:
     """Whether a value is known to be no number."""
     inner = node.unnest()
     kind = _kind(inner, columns)
-    if kind is not None:
+    if kind not in (None, "nested"):
         return not (kind in ("int", "long", "float", "double") or kind.startswith("decimal"))
     if isinstance(inner, exp.Cast):
         return inner.to.this.name not in (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")

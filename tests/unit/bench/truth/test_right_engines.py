@@ -150,3 +150,12 @@ def test_names_that_differ_in_case_are_two_columns(tmp_path: Path) -> None:
     wide = pa.table({"id": [1], "ab": [1], "AB": [2]})
     with pytest.raises(ConfigError, match=r"names column 'Ab', which is 'ab' and 'AB' without regard to case"):
         truth_of(tmp_path / "wide", wide).matching("Ab = 1")
+
+
+def test_a_number_with_an_exponent_makes_no_double_of_a_field(tmp_path: Path) -> None:
+    least = -(2**63)
+    fields = pa.array([{"i": least}, {"i": 100}], pa.struct([("i", pa.int64())]))
+    rows = pa.table({"id": [1, 2], "n": fields})
+    truth = truth_of(tmp_path, rows)
+    assert count(truth, f"n.i not in ({least + 1}.5, 1e2)") == 1
+    assert count(truth, "n.i = 1e2") == 1
