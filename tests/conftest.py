@@ -1,8 +1,11 @@
-"""What tests share: Hypothesis profiles, the one Spark session, and the marks that come from where a test lies."""
+"""What tests share: Hypothesis profiles, servers, figures of campaigns, and marks that come from where a test lies."""
 
 import gc
 import os
-from collections.abc import Iterator
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from icebench.engine.catalog.hive_client import Metastore
 from tests.services.hive_metastore import hive_metastore
 from tests.services.postgres import find_initdb, postgres
+from tests.services.rest_server import rest_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 SPARK_TIMEOUT_SECONDS = 300
+_FIGURES = "figures"
 
 # Time says nothing on a shared machine: no deadlines, and no complaint that data took long to make.
 settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
@@ -55,6 +60,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Has no modules and collected tests searched for garbage again and again: they stay to the end."""
     gc.freeze()
+
+
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Call it with named numbers: they are shown when all tests are over."""
+
+    def record(**numbers: object) -> None:
+        record_property(_FIGURES, ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in numbers.items()))
+
+    return record
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Shows the figures of campaigns that passed."""
+    for report in terminalreporter.getreports("passed"):
+        for name, text in report.user_properties:
+            if name == _FIGURES and "full" in report.nodeid:
+                terminalreporter.write_line(f"{report.nodeid.rpartition('/')[2]} ({report.duration:.0f} s): {text}")
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +115,31 @@ def glue_properties(s3_server: "S3Server") -> dict[str, str]:
     for database in client.get_databases()["DatabaseList"]:
         client.delete_database(Name=database["Name"])
     return s3_server.glue_properties
+
+
+@pytest.fixture(scope="session")
+def _rest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    home = tmp_path_factory.mktemp("rest")
+    with rest_server(home) as address:
+        yield address, home
+
+
+@pytest.fixture
+def rest_address(_rest_server: tuple[str, Path]) -> str:
+    """The address of a REST catalog without tables, views and namespaces, that of Iceberg Java."""
+    address, home = _rest_server
+    # The server makes the same directory for the same name.
+    shutil.rmtree(home / "warehouse", ignore_errors=True)
+    with closing(sqlite3.connect(home / "catalog.db", timeout=30)) as connection, connection:
+        for table in ("iceberg_tables", "iceberg_namespace_properties"):
+            connection.execute(f"delete from {table}")
+    return address
+
+
+@pytest.fixture
+def rest_database(rest_address: str, _rest_server: tuple[str, Path]) -> str:
+    """The URL of the database that the server's JdbcCatalog, named `rest_backend`, keeps its tables in."""
+    return f"sqlite:///{_rest_server[1] / 'catalog.db'}"
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import icebench
+
+if TYPE_CHECKING:
+    from tests.services.s3_server import S3Server, Transient
 
 Figures = Callable[..., None]
 """The fixture that takes a campaign's figures."""
@@ -36,12 +44,39 @@ def scaled(count: int) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """A catalog that several processes open. `arguments` are those of `icebench.load_catalog`."""
+    """A catalog that several processes open.
+
+    Args:
+        arguments: Those of `icebench.load_catalog`.
+        s3: Where its files are, if they are there; else calls of the process change them.
+    """
 
     arguments: dict[str, Any] = field(default_factory=dict)
+    s3: S3Server | None = None
 
     def open(self) -> icebench.Catalog:
         return icebench.load_catalog(**self.arguments)
+
+    @contextmanager
+    def killing(self, at: int, random: Random) -> Iterator[Callable[[int], None]]:
+        """Have S3 kill a process when its request number `at` comes, before or after carrying it out. The process is
+        the one whose id is given to the function; no answer reaches it."""
+        assert self.s3 is not None
+        process: SimpleQueue[int] = SimpleQueue()
+        numbers = count()
+        how: Transient = random.choice(["reset-before", "reset-after"])
+
+        def kill(_: str) -> Transient | None:
+            if next(numbers) != at:
+                return None
+            os.kill(process.get(timeout=60), signal.SIGKILL)
+            return how
+
+        self.s3.transient = kill
+        try:
+            yield process.put
+        finally:
+            self.s3.transient = lambda _: None
 
 
 Kind = Callable[[Path, pytest.FixtureRequest], Place]
@@ -61,4 +96,14 @@ def postgresql(home: Path, request: pytest.FixtureRequest) -> Place:
     return Place(arguments)
 
 
+def rest(_: Path, request: pytest.FixtureRequest) -> Place:
+    return Place({"address": request.getfixturevalue("rest_address")})
+
+
+def s3(_: Path, request: pytest.FixtureRequest) -> Place:
+    server, bucket = request.getfixturevalue("s3_server"), request.getfixturevalue("bucket")
+    return Place({"address": f"s3://{bucket}/wh", **server.properties}, server)
+
+
 KINDS = [directory, sqlite, postgresql]
+REMOTE = [rest, s3]

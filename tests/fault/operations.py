@@ -25,7 +25,7 @@ class Operation:
     """Number `number` of a seed's changes: rows of ids from `first` to before `end`."""
 
     number: int
-    kind: Literal["append", "delete", "update", "upsert"]
+    kind: Literal["append", "delete", "update", "upsert", "compact", "expire"]
     mode: Mode
     first: int
     end: int
@@ -42,6 +42,10 @@ class Operation:
                 table.update(where, {"n": self.number}, self.mode)
             case "upsert":
                 table.upsert(self.rows, ["id"], self.mode)
+            case "compact":
+                table.maintenance.rewrite_data_files(rewrite_all=True)
+            case "expire":
+                table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=2)
 
     @property
     def rows(self) -> pa.Table:
@@ -59,12 +63,14 @@ class Operation:
                 return {i: self.number if i in ids else n for i, n in rows.items()}
             case "append" | "upsert":
                 return {**rows, **dict.fromkeys(ids, self.number)}
+            case "compact" | "expire":
+                return rows
 
 
 def operation(seed: int, number: int) -> Operation:
-    """Number `number` of the changes of a seed. Half bring new rows; the others change those of the last ten."""
+    """Number `number` of the changes of a seed. Half bring new rows; most others change those of the last ten."""
     random = Random(f"{seed}-{number}")
-    kind = random.choice(["append", "append", "append", "delete", "update", "upsert"])
+    kind = random.choice([*["append"] * 6, *["delete", "update", "upsert"] * 2, "compact", "expire"])
     mode: Mode = random.choice(["merge-on-read", "copy-on-write"])
     if kind == "append":
         return Operation(number, "append", mode, number * _SPACING, number * _SPACING + ROWS_EACH)

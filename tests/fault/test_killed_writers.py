@@ -2,14 +2,15 @@
 
 A writer writes to a pipe around each change. It is killed after a random time, or by itself right before or after
 one of the calls that change storage: a file made, written, flushed, linked, removed, a statement run, a transaction
-committed. Then its table is read by another process and goes on to the next writer.
+committed, a request sent or its answer received. Of S3 the server kills it, before or after it carries out a request.
+Then its table is read by another process and goes on to the next writer.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -17,7 +18,7 @@ from random import Random
 import pytest
 
 import icebench
-from tests.fault.campaign import KINDS, SEED, Figures, Kind, Place, scaled, sizes
+from tests.fault.campaign import KINDS, REMOTE, SEED, Figures, Kind, Place, scaled, sizes
 from tests.fault.fork_server import ForkServer
 from tests.fault.operations import ROWS, SPEC, Rows, marker, operation, rows_of
 
@@ -47,6 +48,8 @@ class Campaign:
         catalog = self.place.open()
         with suppress(icebench.errors.NotFound):
             catalog.drop_table("db.t")
+        with suppress(icebench.errors.AlreadyExists):
+            catalog.create_namespace("db")
         properties = {**PROPERTIES, "format-version": str(format_version)}
         catalog.create_table("db.t", ROWS, partition_spec=SPEC, properties=properties)
         catalog.close()
@@ -62,17 +65,21 @@ class Campaign:
             "seed": seed,
             "first": self.next,
             "end": self.next + CHANGES,
-            "kill_at": at,
+            "kill_at": at if self.place.s3 is None else None,
         }
+        killing = nullcontext() if at is None or self.place.s3 is None else self.place.killing(at, self.random)
         # Open at both ends, so that nobody waits for the other; what a killed writer said stays in it.
         pipe = os.open(self.pipe, os.O_RDWR | os.O_NONBLOCK)
         try:
-            pid = self.writers.start(job)
-            if at is None:
-                delay = self.random.random() * 1.5
-                time.sleep(delay)
-                self.writers.kill(pid)
-            code = self.writers.wait(pid)
+            with killing as found:
+                pid = self.writers.start(job)
+                if found is not None:
+                    found(pid)
+                if at is None:
+                    delay = self.random.random() * 1.5
+                    time.sleep(delay)
+                    self.writers.kill(pid)
+                code = self.writers.wait(pid)
             assert code in {0, -9}, self.writers.said
             said = words(pipe)
         finally:
@@ -117,7 +124,7 @@ def words(pipe: int) -> str:
         return ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *REMOTE])
 @sizes(3, 200)
 def test_what_was_acknowledged_is_there(
     tmp_path: Path, *, request: pytest.FixtureRequest, writers: ForkServer, figures: Figures, kind: Kind, size: int

@@ -23,8 +23,10 @@ from tests.services.foreign_expiry import ForeignExpiry
 
 _SYSTEM_CALLS = frozenset({"close", "fsync", "link", "mkdir", "open", "rename", "replace", "rmdir", "unlink"})
 """Functions of the operating system that change what is stored."""
-_METHODS = frozenset({"Connection.commit", "Cursor.execute", "FileIO.close", "FileIO.write"})
-"""Methods of files and of SQLite's driver that do."""
+_METHODS = frozenset(
+    {"Connection.commit", "Cursor.execute", "FileIO.close", "FileIO.write", "socket.recv_into", "socket.sendall"}
+)
+"""Methods of files, of SQLite's driver and of connections that do."""
 _NEVER = "2999-01-01T00:00:00Z"
 _DATABASE_COMMIT = "Database._commit"
 """The engine's own, because PostgreSQL's driver is compiled."""
