@@ -49,7 +49,9 @@ def _start(running: ExitStack, folder: Path, kind: str, *arguments: str, name: s
     log = folder / f"{name}.log"
     java = Path(os.environ["JAVA_HOME"]) / "bin/java"
     main = f"org.apache.spark.deploy.{kind}.{kind.capitalize()}"
-    command = [str(java), "-Xmx256m", *JAVA_OPTIONS, "-cp", f"{SPARK}/jars/*", main, "--host", HOST, *arguments]
+    # Executors that are killed are no reason to give up an application.
+    options = ("-Xmx256m", *JAVA_OPTIONS, "-Dspark.deploy.maxExecutorRetries=-1")
+    command = [str(java), *options, "-cp", f"{SPARK}/jars/*", main, "--host", HOST, *arguments]
     environment = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_SCALA_VERSION": "2.13", "PYTHONPATH": str(ROOT)}
     output = running.enter_context(log.open("wb"))
     process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment)
