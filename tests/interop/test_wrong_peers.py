@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import icebench
 from icebench.bench.workloads.equality_deletes import write_equality_deletes
+from tests.interop.histories.readers import duckdb_connection
 
 ROWS = pa.table({"id": pa.array([1, 2, 3, 4, 5], pa.int32()), "v": list("abcde")})
 
@@ -78,3 +79,25 @@ def test_java_shows_deleted_rows_in_a_session_that_read_the_table_before_its_key
     finally:
         spark.conf.unset("spark.sql.iceberg.executor-cache.enabled")
         catalog.drop_table("peers.promoted")
+
+
+def test_duckdb_exchanges_deletion_vectors_where_java_appends_to_a_table_of_two_specs(spark: SparkSession) -> None:
+    catalog = icebench.load_catalog(spark.conf.get("spark.sql.catalog.iceberg_java.warehouse") or "")
+    table = catalog.create_table("peers.vectors", ROWS.schema, properties={"format-version": "3"})
+    table.append(ROWS.slice(0, 2))
+    table.append(ROWS.slice(2, 2))
+    table.update_spec(lambda spec: spec.add_field("v", icebench.parse_transform("identity")))
+    table.append(ROWS.slice(4))
+    table.append(pa.table({"id": [6, 7], "v": ["f", "f"]}, schema=ROWS.schema))
+    table.delete("id in (1, 4, 6)", "merge-on-read")
+
+    def theirs() -> list[int]:
+        with duckdb_connection() as connection:
+            found = connection.execute(f"select id from iceberg_scan('{table.metadata_location}')").fetchall()
+        return sorted(id for (id,) in found)
+
+    assert theirs() == ids(table)
+    # Java lists manifests of the newest spec first.
+    spark.sql("insert into iceberg_java.peers.vectors values (8, 'g')")
+    assert theirs() != ids(table)
+    catalog.drop_table("peers.vectors")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -30,17 +30,24 @@ SECONDS = 120
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a master with two workers of one core each."""
+@contextmanager
+def start_cluster(folder: Path) -> Iterator[str]:
+    """The address of a master with two workers of one core and 600 MB each."""
     use_java_home()
     with ExitStack() as running:
-        log = _start(running, tmp_path, "master", "--port", "0", "--webui-port", "0")
+        log = _start(running, folder, "master", "--port", "0", "--webui-port", "0")
         address = _said(log, r"(spark://[^ ]+:\d+)")
         for number in range(2):
             name = f"worker-{number}"
-            options = ("--cores", "1", "--memory", "600m", "--webui-port", "0", "--work-dir", str(tmp_path / name))
-            _said(_start(running, tmp_path, "worker", *options, address, name=name), "Successfully registered")
+            options = ("--cores", "1", "--memory", "600m", "--webui-port", "0", "--work-dir", str(folder / name))
+            _said(_start(running, folder, "worker", *options, address, name=name), "Successfully registered")
+        yield address
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """The address of a cluster."""
+    with start_cluster(tmp_path) as address:
         yield address
 
 
