@@ -22,6 +22,8 @@ from icebench.engine.catalog.filesystem import FileSystemCatalog
 from icebench.engine.catalog.rest import RestCatalog
 from icebench.engine.catalog.rest_session import open_session
 from icebench.engine.catalog.sql import SqlCatalog
+from icebench.engine.storage.memory import MemoryStore
+from icebench.engine.storage.relocated import RelocatedStore
 from icebench.engine.storage.resolve import store_for
 from icebench.engine.storage.store import Store
 from tests.fault.campaign import Figures, sizes
@@ -61,6 +63,12 @@ OPERATIONS: dict[str, Callable[[icebench.Table], object]] = {
 }
 
 
+class Held(RelocatedStore):
+    """The files of a bucket as they were at a time."""
+
+    creates_atomically = True
+
+
 class Bench:
     """A bucket with one table, which is brought back to where it was after each operation."""
 
@@ -76,8 +84,12 @@ class Bench:
         self.store = store_for(self._place, own, is_catalog=kind != "sql")
         self._kept: dict[str, bytes] = {}
         self._row = b""
-        self.warehouse = Warehouse(self.store, self._open, self._reset)
-        self.warehouse.create()
+        # What is left is looked at without requests, which are most of the work.
+        self._held = MemoryStore()
+        view = Held(lambda _: self._held, {f"s3://{self.bucket}": "memory://held"})
+        self.warehouse = Warehouse(view, self._open, self._reset)
+        Warehouse(self.store, self._open, self._reset).create()
+        self._hold()
         with self.warehouse.table() as table:
             self._key = table.location.removeprefix(f"s3://{self.bucket}/")
         self._backend.put_object(self.bucket, f"{self._key}/{ORPHAN}", b"x")
@@ -90,6 +102,9 @@ class Bench:
 
     def _files(self) -> dict[str, bytes]:
         return {name: key.value for name, key in self._backend.get_bucket(self.bucket).keys.items()}
+
+    def _hold(self) -> None:
+        self._held._files = {f"memory://held/{name}": (data, 0) for name, data in self._files().items()}
 
     def _reset(self) -> None:
         if not self._kept:
@@ -138,6 +153,7 @@ class Bench:
 
     def left(self) -> tuple[dict[str, Any], int]:
         """The table, and how many files nobody needs."""
+        self._hold()
         return self.warehouse.state(), len(self.warehouse.stored() - self.warehouse.referenced())
 
 

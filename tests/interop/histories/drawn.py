@@ -90,6 +90,7 @@ class Drawing:
     fields: dict[str, tuple[str, str]] = field(default_factory=dict)
     was_partitioned: bool = False
     was_evolved: bool = False
+    has_void: bool = False
     was_field_renamed: bool = False
     next_id: int = 0
     names: int = 0
@@ -97,6 +98,11 @@ class Drawing:
     def __post_init__(self) -> None:
         self.model = Model(tuple(PLAIN))
         self.steps: list[Step] = []
+
+    @property
+    def suits_pyiceberg(self) -> bool:
+        """Whether PyIceberg writes the table: none of version 3, and none with fields that it finds redundant."""
+        return self.version < 3 and not self.keyed and not self.has_void
 
     # ---- steps ---------------------------------------------------------------------------------------------------
 
@@ -108,8 +114,7 @@ class Drawing:
             if drawn is not None:
                 break
         change, engines = drawn
-        # PyIceberg does not write format version 3.
-        able = [e for e in engines if e != "pyiceberg" or (self.version < 3 and not self.keyed)]
+        able = [e for e in engines if e != "pyiceberg" or self.suits_pyiceberg]
         change.apply(self.model)
         return Step(self.rng.choice(able), change)
 
@@ -259,7 +264,9 @@ class Drawing:
         name = self.rng.choice(list(self.fields))
         source = self.fields.pop(name)
         if kind == 1:
-            return DropField(name), ALL
+            # What version 1 leaves in its place is redundant to PyIceberg, which then writes nothing.
+            self.has_void |= self.version == 1
+            return DropField(name), BOTH if self.version == 1 else ALL
         new = self._fresh("f")
         self.fields[new] = source
         self.was_field_renamed = True
@@ -313,7 +320,7 @@ def draw_history(seed: int) -> tuple[History, int]:
     steps = [Step(rng.choice(BOTH), _first(drawing)), *(drawing.draw() for _ in range(STEPS - 1))]
     if keyed:
         steps.append(Step("ours", ConvertEqualityDeletes()))
-    coda: tuple[Engine, ...] = ALL if drawing.version < 3 and not keyed else BOTH
+    coda: tuple[Engine, ...] = ALL if drawing.suits_pyiceberg else BOTH
     history = History(
         name=f"seed {seed}",
         columns=PLAIN,
