@@ -104,6 +104,9 @@ class Play:
         step.change.apply(self.model)
         table = self.table.refresh()
         head = table.current_snapshot
+        if isinstance(step.change, SameRows) and head is not None and head.snapshot_id not in self.states:
+            # The rows are those of before, and the schema is that of now.
+            self.model.branches["main"] = self.model.state()
         if step.label is not None:
             assert head is not None
             self.ids[step.label], self.model.labels[step.label] = head.snapshot_id, self.model.branches["main"]
