@@ -5,13 +5,15 @@ A run's file has the name of the catalog; each process of the run asks it again,
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 import icebench
 from icebench.bench.errors import DatasetFailed
+from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.engine.errors import EngineError, secrets_of, without_secrets
 
 _PYICEBERG = {
@@ -23,6 +25,13 @@ _PYICEBERG = {
     "client.role-session-name": "s3.role-session-name",
     "client.assume-role.arn": "s3.role-arn",
     "client.assume-role.session-name": "s3.role-session-name",
+}
+_ENVIRONMENT = {
+    "s3.endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "s3.access-key-id": ("AWS_ACCESS_KEY_ID",),
+    "s3.secret-access-key": ("AWS_SECRET_ACCESS_KEY",),
+    "s3.session-token": ("AWS_SESSION_TOKEN",),
+    "s3.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
 _PATH_STYLE, _VIRTUAL = "s3.path-style-access", "s3.force-virtual-addressing"
 _KEPT_SECONDS = 60.0
@@ -54,6 +63,19 @@ LOCAL = Access()
 """Of local files."""
 
 
+def with_environment(access: Access) -> Access:
+    """The same, with the endpoint of S3 that AWS's variables name, if no option does, and with the keys beside it: some
+    engines read all of these variables, some only keys, and some none."""
+    given = {option: next(filter(None, map(os.environ.get, names)), None) for option, names in _ENVIRONMENT.items()}
+    is_ignored = os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true"
+    if access.scheme not in S3_SCHEMES or given["s3.endpoint"] is None or is_ignored or "s3.endpoint" in access.options:
+        return access
+    if access.in_pyiceberg_names.keys() & {"s3.access-key-id", "s3.role-arn", "s3.anonymous"}:
+        given = {"s3.endpoint": given["s3.endpoint"]}
+    found = {option: value for option, value in given.items() if value is not None}
+    return replace(access, options={**found, **access.options})
+
+
 class TableAccess:
     """The access to tables, by their metadata files; those that are not known here are opened without options.
 
@@ -75,10 +97,10 @@ class TableAccess:
         """
         ask = self._ask.get(metadata_location)
         if ask is None:
-            return Access(scheme_of(metadata_location))
+            return with_environment(Access(scheme_of(metadata_location)))
         at, found = self._asked.get(metadata_location, (0.0, None))
         if found is None or self._clock() - at > _KEPT_SECONDS:
-            found = ask()
+            found = with_environment(ask())
             self._asked[metadata_location] = self._clock(), found
             self._secrets.update(secrets_of(found.options))
         return found

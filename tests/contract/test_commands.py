@@ -16,7 +16,7 @@ from icebench.bench.execution.run_file import Run, read_run
 from icebench.engine.storage.retrying import Retries
 from icebench.errors import NotFound
 from tests.services.rest_over_catalog import RestOverCatalog
-from tests.services.s3_server import S3Server
+from tests.services.s3_server import KEY, REGION, SECRET, S3Server
 from tests.services.scripted_http import Reply, Seen, scripted_server
 from tests.unit.bench.cli.test_main import exit_code
 
@@ -196,6 +196,30 @@ def test_a_table_whose_requests_the_server_signs(
     made.close()
     said = capfd.readouterr().err
     assert said == f"icebench: credentials for {root}/db/own: the REST server signs each request, and gives none\n"
+
+
+def test_every_engine_takes_the_endpoint_of_the_environment(
+    s3_server: S3Server, bucket: str, tmp_path: Path, token: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = f"s3://{bucket}/wh"
+    icebench.load_catalog(root, properties=s3_server.properties).create_table("db.own", ROWS.schema).append(ROWS)
+    results = tmp_path / "results"
+    engines = ("icebench", "pyiceberg", "duckdb", "polars")
+    only = [word for name in engines for word in ("--only", name)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", s3_server.address)
+        patch.setenv("AWS_ACCESS_KEY_ID", KEY)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        patch.setenv("AWS_SESSION_TOKEN", token)
+        patch.setenv("AWS_DEFAULT_REGION", REGION)
+        given = ("--table", f"{root}/db/own", "--filter", "id < 10", "--repetitions", "1", *only, "--only", "filtered")
+        assert exit_code("--results", results, "run", *given) == 0
+    found = measured(results)
+    assert found.failures == ()
+    assert {each.case.engine for each in found.measured} == set(engines)
+    shown = capfd.readouterr()
+    assert token not in shown.out + shown.err
+    assert is_nowhere(token, results)
 
 
 def test_a_table_that_cannot_be_reached_without_a_catalog(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.bench.engines.access import Access, TableAccess
+from icebench.bench.engines.access import Access, TableAccess, with_environment
 from icebench.bench.engines.duckdb_engine import connected, secret_of
 from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.engines.spark_storage import s3a_settings
@@ -29,6 +29,32 @@ KEYS = {"s3.access-key-id": "id", "s3.secret-access-key": "it's", "s3.session-to
 def test_one_name_for_each_option(given: Mapping[str, str], named: Mapping[str, str]) -> None:
     assert Access("s3", given).in_pyiceberg_names == named
     assert "zq" not in repr(Access("s3", {"s3.secret-access-key": "zq"}))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "given", "added"),
+    [
+        ("s3", {}, {"s3.endpoint", "s3.access-key-id", "s3.secret-access-key", "s3.region"}),
+        ("s3a", {"client.role-arn": "r"}, {"s3.endpoint"}),
+        ("s3", {"client.access-key-id": "k"}, {"s3.endpoint"}),
+        ("s3", {"s3.endpoint": "http://own"}, set()),
+        ("gs", {}, set()),
+        ("", {}, set()),
+    ],
+)
+def test_options_of_the_environment(
+    scheme: str, given: Mapping[str, str], added: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_SESSION_TOKEN", "AWS_REGION", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "of the environment")
+    # Without an endpoint all engines find the rest as AWS's tools do.
+    assert with_environment(Access(scheme, given)).options == given
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
+    found = with_environment(Access(scheme, given)).options
+    assert found.keys() == given.keys() | added
+    assert found.items() >= given.items()
 
 
 def test_access_for_duckdb() -> None:
