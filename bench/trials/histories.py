@@ -7,7 +7,10 @@ rounds, whenever they were made: a drifting machine does not look like a table t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +20,12 @@ import pyarrow.parquet as pq
 
 import icebench
 from icebench.bench.engines.registry import readers_of
-from icebench.bench.execution.trial import Measurement
+from icebench.bench.execution.measurement import BUILDER
+from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.maintenance.passes import run_pass
 from icebench.bench.maintenance.policy import Policy
 from icebench.bench.progress import Progress
-from icebench.bench.records.case import EVERYTHING, Case
+from icebench.bench.records.case import EVERYTHING, Case, Evidence
 from icebench.bench.tables.cache import DatasetCache, source_digest
 from icebench.bench.trials.scanning import Scanning
 from icebench.bench.truth.manifests import DATA, live_files, manifest_list
@@ -36,6 +40,7 @@ PHASE = "tables"
 DEFAULT = "default"
 """The policy that comes with the project."""
 KEY = "key"
+_MOVED = ("added-files-size", "removed-files-size")
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = tuple(
@@ -68,7 +73,9 @@ def histories(
         how = f"kept by policy {Path(kept).stem}" if isinstance(kept, str) else f"compacted every {kept}"
         name = f"{DELETE_TITLES[kind]}, {how if kept else 'never compacted'}"
         progress(PHASE, name, done, len(made))
-        for state in _states(workload, kind, kept, cache):
+        states = _states(workload, kind, kept, cache)
+        yield Upkeep(case=Case(workload=workload.name, layout=name, measurement="reading"), states=states)
+        for state in states:
             compacted = f"after {state['batch']} batches, compacted"
             for filter, text in {EVERYTHING: None, **events.filters}.items():
                 shown = "" if text is None else f"{filter} "
@@ -89,6 +96,48 @@ def histories(
                         f"{shown}after {state['batch']} batches": left_behind(state["location"]),
                     },
                 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upkeep:
+    """What keeping a table took up to each of its states: counted, and timed once, when the history was made."""
+
+    case: Case
+    states: Sequence[Mapping[str, Any]]
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        for state in self.states:
+            spent = dict(state["upkeep"])
+            case = replace(self.case, configuration=f"after {state['batch']} batches, upkeep").of(BUILDER)
+            seconds = {"upkeep_cpu": float(spent.pop("cpu_seconds"))}
+            yield Trial(case=case, evidence=Evidence(counters=spent, figures=seconds))
+
+
+@dataclass
+class Spent:
+    """What keeping a table has taken so far.
+
+    Args:
+        upkeep_passes: That changed it.
+        upkeep_bytes: Of the data and delete files that they read and wrote.
+        cpu_seconds: Of processor time, of passes that found nothing to do, too.
+    """
+
+    upkeep_passes: int = 0
+    upkeep_bytes: int = 0
+    cpu_seconds: float = 0.0
+
+    @contextmanager
+    def adding(self, table: icebench.Table) -> Iterator[None]:
+        """Add a pass."""
+        before = {snapshot.snapshot_id for snapshot in table.snapshots}
+        began = time.process_time()
+        yield
+        self.cpu_seconds += time.process_time() - began
+        made = [snapshot for snapshot in table.refresh().snapshots if snapshot.snapshot_id not in before]
+        self.upkeep_passes += bool(made)
+        moved = (snapshot.summary.get(name, "0") for snapshot in made for name in _MOVED)
+        self.upkeep_bytes += sum(map(int, moved))
 
 
 def _oracle(raw: Path, _: str) -> Oracle:
@@ -122,17 +171,17 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
         catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
         version = "3" if kind == "vectors" else "2"
         table = catalog.create_table("bench.events", events.schema, properties={"format-version": version})
-        states = []
+        states, spent = [], Spent()
         for batch in range(events.batches + 1):
             if isinstance(events, Refreshes):
                 refresh(table, events, batch)
             else:
                 (_by_key if kind == "equality" else commit_by_position)(table, events, batch)
-            if policy is not None and batch:
-                list(run_pass(table, policy, execute=True))
-                table.refresh()
-            elif not isinstance(kept, str) and kept and batch and batch % kept == 0:
-                compact(table)
+            with spent.adding(table):
+                if policy is not None and batch:
+                    list(run_pass(table, policy, execute=True))
+                elif not isinstance(kept, str) and kept and batch and batch % kept == 0:
+                    compact(table)
             if batch in workload.measured:
                 raw = folder / f"rows-after-{batch}.parquet"
                 pq.write_table(events.live(batch), raw)
@@ -144,6 +193,7 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
                         "raw": str(raw),
                         "location": table.metadata_location,
                         "compacted": twin.metadata_location,
+                        "upkeep": asdict(spent),
                     }
                 )
         catalog.close()

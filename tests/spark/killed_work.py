@@ -19,6 +19,7 @@ from threading import Event, Thread
 import numpy as np
 import psutil
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -59,10 +60,12 @@ class Killer(Thread):
             "workers": self._worker,
             "shuffles": self._shuffle,
         }
-        while self.left and not self.over.wait(self.random.uniform(0.3, 4)):
+        while self.left and not self.over.wait(self.random.uniform(0.3, 8)):
             kind = self.random.choice(list(hits))
             with suppress(psutil.Error, IndexError):
-                if hits[kind](self.random.choice(self._executors())):
+                found = self._executors()
+                # Where none has begun to work since the last kill, no change would ever come to an end.
+                if all(each.children() for each in found) and found and hits[kind](self.random.choice(found)):
                     self.counts[kind] += 1
                     self.left -= 1
 
@@ -158,7 +161,7 @@ class Changes:
                 self.table.maintenance.rewrite_data_files(
                     "zorder", zorder_by=["id", "n"], rewrite_all=True, spark=self.spark
                 )
-        except (EngineError, PySparkException) as error:
+        except (EngineError, PySparkException, Py4JJavaError) as error:
             self.counts[f"{kind} given up ({type(error).__name__})"] += 1
         else:
             self.rows = after

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import Line, LineChart, LinePanel, LinePoint
-from icebench.bench.report.compare import Records
+from icebench.bench.report.compare import Records, bounds, median
 from icebench.bench.report.model import Cell, Table, plain
-from icebench.bench.report.quantities import count
+from icebench.bench.report.quantities import count, digits
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.comparing import choice, effect, only, within
 from icebench.bench.study.page import Page
+from icebench.engine.display import size_text
 
 METRIC = "scan_time_cold"
+SCAN_CPU, UPKEEP_CPU = "scan_cpu_cold", "upkeep_cpu"
 NEVER = "never compacted"
 POLICY = "kept by policy default"
 _EVERY = re.compile(r"^compacted every (\d+)$")
@@ -25,7 +31,8 @@ _STATE = re.compile(r"^after (\d+) batches$")
 
 def answer(run: Run) -> Page:
     """What reading costs after so many batches, in times of the same rows compacted, by how the table is kept."""
-    records = Records(run.records).where(measurement="reading", metric=METRIC)
+    every = Records(run.records).where(measurement="reading")
+    records = every.where(metric=METRIC)
     engine = records.engines[0]
     own = records.where(engine=engine)
     histories = {layout.split(", ", 1)[1]: layout for layout in own.names("layout")}
@@ -33,15 +40,101 @@ def answer(run: Run) -> Page:
     ends = {how: _against_compacted(own.where(layout=layout), last) for how, layout in histories.items()}
     never, kept = (_pair(own.where(layout=histories[how]), last) for how in (NEVER, POLICY))
     said = ", ".join(f"{how} {within(found)}{_since_compaction(how, last)}" for how, found in ends.items())
+    costs = [_Cost.of(every.where(engine=engine), how, histories, last) for how in histories]
+    pays = ", ".join(f"{cost.how} {cost.pays}" for cost in costs if cost.how != NEVER)
     of = f"a scan here ({engine}) after {last} batches of changes"
     return Page(
-        answer=f"After {last} batches a scan in {engine} takes, in times of the same rows compacted: {said}.",
+        answer=f"After {last} batches a scan in {engine} takes, in times of the same rows compacted: {said}. By "
+        f"processor time upkeep pays from so many scans a batch: {pays}.",
         chart=_chart(records, histories),
-        tables=(_ratios(records, histories), _left_behind(own, histories, last)),
+        tables=(_ratios(records, histories), _costs(costs, last), _left_behind(own, histories, last)),
         choices=(
             choice("compacting before a scan", f"{last} batches without upkeep", of, [never]),
             choice("the policy of `icebench maintain run`", "no upkeep", of, [(kept[1], never[1])]),
         ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cost:
+    """What a way of keeping a table takes over its history, and what its scans take.
+
+    Args:
+        how: The way.
+        upkeep: The record of what it took.
+        scan: Processor time of a scan, as the mean over the history, by round.
+        breaks_even: From how many scans a batch on it takes less in all than no upkeep, by round; None of no upkeep.
+    """
+
+    how: str
+    upkeep: Record
+    scan: Record
+    breaks_even: Record | None
+
+    @classmethod
+    def of(cls, own: Records, how: str, histories: Mapping[str, str], last: int) -> _Cost:
+        upkeep = only(own, layout=histories[how], metric=UPKEEP_CPU, case=f"after {last} batches, upkeep")
+        scan = _mean_scan(own.where(layout=histories[how], metric=SCAN_CPU))
+        if how == NEVER:
+            return cls(how=how, upkeep=upkeep, scan=scan, breaks_even=None)
+        never = dict(_by_round(_mean_scan(own.where(layout=histories[NEVER], metric=SCAN_CPU))))
+        a_batch = upkeep.samples[0] / last
+        saved = {place: never[place] - seconds for place, seconds in _by_round(scan) if place in never}
+        scans = {place: a_batch / each if each > 0 else math.inf for place, each in saved.items()}
+        return cls(how=how, upkeep=upkeep, scan=scan, breaks_even=_series(scan, scans))
+
+    @property
+    def pays(self) -> str:
+        """``0.52 [0.48, 0.57]``."""
+        if self.breaks_even is None:
+            return "-"
+        ends = bounds(self.breaks_even)
+        if ends is None:
+            return digits(median(self.breaks_even))
+        if math.isinf(ends[1]):
+            return f"from {digits(ends[0])} on or never"
+        return f"{digits(median(self.breaks_even))} [{digits(ends[0])}, {digits(ends[1])}]"
+
+
+def _by_round(record: Record) -> Iterator[tuple[tuple[int, int], float]]:
+    return zip(record.places, record.samples, strict=True)
+
+
+def _series(like: Record, values: Mapping[tuple[int, int], float]) -> Record:
+    places = tuple(sorted(values))
+    return replace(like, samples=tuple(values[place] for place in places), places=places, summary={})
+
+
+def _mean_scan(history: Records) -> Record:
+    """A scan's cost as the mean over the batches, between which it is taken to change evenly, in each round that has
+    all of the states."""
+    batches = _batches(history)
+    states = [only(history, case=f"after {batch} batches") for batch in batches]
+    rounds = [dict(_by_round(state)) for state in states]
+    shared = set.intersection(*(set(each) for each in rounds))
+    span = batches[-1] - batches[0]
+    return _series(
+        states[0],
+        {place: float(np.trapezoid([each[place] for each in rounds], batches)) / span for place in shared},
+    )
+
+
+def _costs(costs: Sequence[_Cost], last: int) -> Table:
+    def row(cost: _Cost) -> Iterator[Cell]:
+        yield plain(cost.how)
+        yield Cell(text=f"{cost.upkeep.counters['upkeep_passes']:,}")
+        yield Cell(text=size_text(cost.upkeep.counters["upkeep_bytes"]))
+        yield Cell(text=f"{digits(cost.upkeep.samples[0])} s")
+        yield Cell(text=f"{digits(1000 * median(cost.scan))} ms")
+        yield Cell(text=cost.pays)
+
+    return Table(
+        title=f"What {last} batches of upkeep take",
+        columns=("Upkeep", "passes", "bytes moved", "processor time", "a scan", "pays from, scans a batch"),
+        rows=tuple(tuple(row(cost)) for cost in costs),
+        note="Passes that changed the table, what they read and wrote of data and delete files, and their processor "
+        "time, timed once; processor time of a scan as the mean over the history; and from how many scans a batch on "
+        "both together are less than without upkeep, with the 95% interval of the scans' rounds.",
     )
 
 
