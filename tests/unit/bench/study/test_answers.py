@@ -86,12 +86,12 @@ def test_a_kept_run_is_of_the_definition_and_has_no_failure(name: str) -> None:
         ("metrics", {"layout": "unpartitioned", "measurement": "filtered"}, r"rows takes (\S+)x"),
         (
             "upkeep",
-            {"layout": "deletion vectors, never compacted", "label": "after 22 batches"},
+            {"layout": "deletion vectors, never compacted", "label": "after 200 batches"},
             r"never compacted (\S+)x",
         ),
         (
             "upkeep",
-            {"layout": "deletion vectors, kept by policy default", "label": "after 22 batches"},
+            {"layout": "deletion vectors, kept by policy default", "label": "after 200 batches"},
             r"default (\S+)x",
         ),
     ],
@@ -192,10 +192,37 @@ def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
 
 def test_a_policy_that_costs_twice_as_much_gains_half() -> None:
     """Scans of the table that is kept are what is chosen, and those of the one that is not the alternative."""
-    wanted = {**ALONE, "layout": "deletion vectors, kept by policy default", "label": "after 22 batches"}
+    wanted = {**ALONE, "layout": "deletion vectors, kept by policy default", "label": "after 200 batches"}
     before, after = (QUESTIONS["upkeep"].page(slowed(kept("upkeep"), factor, wanted)).choices for factor in (1.0, 2.0))
     assert after[1].ratio == pytest.approx(before[1].ratio / 2)
     assert after[0] == before[0]
+
+
+def test_upkeep_that_takes_twice_as_long_pays_from_twice_as_many_scans_on() -> None:
+    """And of scans without upkeep that take twice as long, fewer do."""
+    layouts = {how: f"deletion vectors, {how}" for how in ("never compacted", "compacted every 10")}
+
+    def pays(run: Run) -> float:
+        found = re.search(r"batch: compacted every 10 (\S+)", answer_of("upkeep", run))
+        assert found
+        return float(found[1].rstrip(","))
+
+    def longer(each: Measured) -> Measured:
+        if each.case.layout == layouts["compacted every 10"]:
+            doubled = {name: 2 * figure for name, figure in each.evidence.figures.items()}
+            return replace(each, evidence=replace(each.evidence, figures=doubled))
+        return each
+
+    def slower(each: Measured) -> Measured:
+        if each.case.layout == layouts["never compacted"]:
+            costs = [replace(sample.cost, cpu=sample.cost.cpu * 2) for sample in each.samples]
+            return replace(each, samples=tuple(map(lambda s, cost: replace(s, cost=cost), each.samples, costs)))
+        return each
+
+    run = kept("upkeep")
+    usual = pays(run)
+    assert pays(replace(run, measured=tuple(map(longer, run.measured)))) == pytest.approx(2 * usual, rel=0.02)
+    assert pays(replace(run, measured=tuple(map(slower, run.measured)))) < usual / 2
 
 
 def test_the_queries_that_an_engine_gains_and_loses_most_in() -> None:
