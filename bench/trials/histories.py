@@ -8,7 +8,7 @@ rounds, whenever they were made: a drifting machine does not look like a table t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -128,12 +128,12 @@ class Spent:
     cpu_seconds: float = 0.0
 
     @contextmanager
-    def adding(self, table: icebench.Table) -> Iterator[None]:
+    def adding(self, table: icebench.Table, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
         """Add a pass."""
         before = {snapshot.snapshot_id for snapshot in table.snapshots}
-        began = time.process_time()
+        began = clock()
         yield
-        self.cpu_seconds += time.process_time() - began
+        self.cpu_seconds += clock() - began
         made = [snapshot for snapshot in table.refresh().snapshots if snapshot.snapshot_id not in before]
         self.upkeep_passes += bool(made)
         moved = (snapshot.summary.get(name, "0") for snapshot in made for name in _MOVED)

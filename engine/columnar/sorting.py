@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,9 @@ from icebench.engine.errors import Unsupported
 from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortOrder
+
+SortKeys: TypeAlias = list[tuple[str, str, str]]
+"""Column, ``ascending`` or ``descending``, and ``at_start`` or ``at_end`` for nulls, as Arrow sorts by them."""
 
 
 def sorted_table(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema: Schema) -> pa.Table:
@@ -34,6 +39,17 @@ def sort_indices(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema:
     return _sort_indices(table, keys, order, schema)
 
 
+def sort_keys(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema: Schema) -> tuple[pa.Table, SortKeys]:
+    """What `sort_indices` compares, and how: a column for each key, partitions first. Arguments and errors are those of
+    `sorted_table`."""
+    return _sort_keys(table, [storage_of(column) for column in partition_columns(table, spec, schema)], order, schema)
+
+
+def order_of(columns: pa.Table, keys: SortKeys) -> pa.Array:
+    """The numbers of the rows in the order of some keys; equal ones keep theirs."""
+    return pc.sort_indices(columns, options=pc.SortOptions(keys))
+
+
 def is_sorted(table: pa.Table, order: SortOrder, schema: Schema) -> bool:
     """Whether rows are in a sort order already; arguments and errors as `sorted_table`."""
     found = _sort_indices(table, [], order, schema)
@@ -43,8 +59,13 @@ def is_sorted(table: pa.Table, order: SortOrder, schema: Schema) -> bool:
 
 def _sort_indices(table: pa.Table, keys: list[pa.Array], order: SortOrder, schema: Schema) -> pa.Array | None:
     """The rows by some keys and then by the order; None if there is nothing to sort by."""
+    columns, options = _sort_keys(table, keys, order, schema)
+    return order_of(columns, options) if options else None
+
+
+def _sort_keys(table: pa.Table, keys: list[pa.Array], order: SortOrder, schema: Schema) -> tuple[pa.Table, SortKeys]:
     keys = list(keys)
-    options = [(str(i), "ascending", "at_start") for i in range(len(keys))]
+    options: SortKeys = [(str(i), "ascending", "at_start") for i in range(len(keys))]
     for sort_field in order.fields:
         if len(sort_field.source_ids) > 1:
             raise Unsupported(f"sorting by {sort_field.transform} of several columns")
@@ -54,7 +75,4 @@ def _sort_indices(table: pa.Table, keys: list[pa.Array], order: SortOrder, schem
         nulls = "at_start" if sort_field.null_order == "nulls-first" else "at_end"
         options.append((str(len(keys)), direction, nulls))
         keys.append(storage_of(transform_array(source, sort_field.transform, column)))
-    if not keys:
-        return None
-    columns = pa.Table.from_arrays(keys, names=[name for name, _, _ in options])
-    return pc.sort_indices(columns, options=pc.SortOptions(options))
+    return pa.Table.from_arrays(keys, names=[name for name, _, _ in options]), options

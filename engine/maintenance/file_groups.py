@@ -19,7 +19,7 @@ _ROOM = 1.02
 """Tolerance for compression of rewritten rows, so that a file is not split for it."""
 DEFAULT_GROUP_SIZE_BYTES = 100 << 30
 DEFAULT_SORTED_GROUP_SIZE_BYTES = 4 << 30
-"""The keys of all rows of a group are in memory while they are sorted."""
+"""One thread or task sorts a group."""
 GROUP_PER_MEMORY = 4
 """How many times the memory for rows a sorted group is at most, where memory is short."""
 

@@ -548,7 +548,7 @@ def _executors(spark: Any) -> ExecutorGroups:  # noqa: ANN401 - Spark's own type
 
 
 def _fit_executors(options: RewriteOptions | ClusterOptions, spark: Any, *, is_sorted: bool) -> None:  # noqa: ANN401
-    """Set what is not given by the memory of the session's executors: the keys of a group's rows are in memory, too."""
+    """Set what is not given by the memory of the session's executors."""
     held = None if spark is None else memory.row_memory_bytes(spark)
     if held is not None:
         held = options.setdefault("sort_memory_bytes", held)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from io import BufferedReader, RawIOBase
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from icebench.engine.storage.failures import translate_errors
 from icebench.engine.storage.store import OutputFile, Store
 from icebench.engine.write.locations import FileNames
 
-_MOST_OPEN = 200
-"""Files that are open for writing; with more ranges, each has several files."""
+MOST_RANGES = 200
+"""Files that are open for writing at a time."""
 _PIECE_BYTES = 4 << 20
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -32,7 +31,7 @@ class RangeFiles:
     Args:
         store: Where they are.
         directory: The location of their directory.
-        ranges: How many ranges there are.
+        ranges: How many ranges there are, at most `MOST_RANGES`.
         waiting_bytes: How many bytes of rows wait in memory before all are written.
         names: Unique names for the files; by default from a random id.
     """
@@ -43,12 +42,11 @@ class RangeFiles:
         self._store = store
         self._directory = directory
         self._names = names or FileNames()
-        self._written = 0
         self._waiting_bytes = waiting_bytes
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(ranges)]
         self._waiting_size = 0
         self._rows = np.zeros(ranges, np.int64)
-        self._locations: list[list[str]] = [[] for _ in range(ranges)]
+        self._locations: dict[int, str] = {}
         self._open: dict[int, tuple[Any, OutputFile]] = {}
 
     def add(self, batch: pa.RecordBatch, ranges: npt.NDArray[np.int64]) -> None:
@@ -64,25 +62,32 @@ class RangeFiles:
         if self._waiting_size >= self._waiting_bytes:
             self._write()
 
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """How many rows each range has."""
+        return self._rows
+
     def finish(self) -> None:
         """Write what waits."""
         self._write()
-        self._close()
+        for number, (writer, output) in list(self._open.items()):
+            with translate_errors("write", self._locations[number]):
+                writer.close()
+                output.close()
+            del self._open[number]
 
     def read(self, number: int) -> pa.Table:
         """The rows of a range that has some, in the order in which they were added.
 
         Raises:
-            StorageFailed: A file cannot be read, or has fewer rows than were written: a stream may end at any batch.
+            StorageFailed: The file cannot be read, or has fewer rows than were written: a stream may end at any batch.
         """
-        tables = []
-        for location in self._locations[number]:
-            pieces = BufferedReader(_StoredBytes(self._store, location), _PIECE_BYTES)
-            with translate_errors("read", location), pieces as file:
-                tables.append(pa.ipc.open_stream(file).read_all())
-        table = pa.concat_tables(tables)
+        location = self._locations[number]
+        pieces = BufferedReader(_StoredBytes(self._store, location), _PIECE_BYTES)
+        with translate_errors("read", location), pieces as file:
+            table = pa.ipc.open_stream(file).read_all()
         if table.num_rows != self._rows[number]:
-            raise StorageFailed(f"{self._locations[number][0]}: {table.num_rows} of {self._rows[number]} rows are left")
+            raise StorageFailed(f"{location}: {table.num_rows} of {self._rows[number]} rows are left")
         return table
 
     def remove(self) -> None:
@@ -90,7 +95,7 @@ class RangeFiles:
         for _, output in self._open.values():
             output.abort()
         self._open.clear()
-        for location in chain.from_iterable(self._locations):
+        for location in self._locations.values():
             with suppress(EngineError):
                 self._store.delete(location)
 
@@ -99,28 +104,18 @@ class RangeFiles:
             if slices:
                 batch = pa.concat_batches(slices)
                 writer = self._writer_of(number, batch.schema)
-                with translate_errors("write", self._locations[number][-1]):
+                with translate_errors("write", self._locations[number]):
                     writer.write_batch(batch)
                 slices.clear()
         self._waiting_size = 0
-        if len(self._open) > _MOST_OPEN:
-            self._close()
 
     def _writer_of(self, number: int, schema: pa.Schema) -> Any:  # noqa: ANN401 - pyarrow has no types
         if number not in self._open:
-            self._written += 1
-            location = f"{self._directory}/{self._names.name(self._written, extension='arrow')}"
+            location = f"{self._directory}/{self._names.name(len(self._locations) + 1, extension='arrow')}"
             output = self._store.open_output(location)
-            self._locations[number].append(location)
+            self._locations[number] = location
             self._open[number] = pa.ipc.new_stream(output, schema, options=_OPTIONS), output
         return self._open[number][0]
-
-    def _close(self) -> None:
-        for number, (writer, output) in list(self._open.items()):
-            with translate_errors("write", self._locations[number][-1]):
-                writer.close()
-                output.close()
-            del self._open[number]
 
 
 class _StoredBytes(RawIOBase):

@@ -115,9 +115,9 @@ class Rewrite:
         partial_progress_max_commits: At most that many commits.
         use_starting_sequence_number: Give new files the sequence number of the snapshot that was planned.
         remove_dangling_deletes: In a last commit remove delete files that concern no data file any more.
-        sort_memory_bytes: About how many bytes of rows sorts hold in memory, here or in each task of executors, besides
-            the keys of a group; row groups are written early beyond it. None is 1 GiB here, and on executors what
-            `icebench.engine.spark.memory` says.
+        sort_memory_bytes: About how many bytes of rows sorts hold in memory, here or in each task of executors, where a
+            group has at most two hundred times as many; row groups are written early beyond it. None is 1 GiB here, and
+            on executors what `icebench.engine.spark.memory` says.
         branch: Where.
         properties: Entries for the snapshot summaries.
         executors: Runs groups elsewhere; None runs them here.

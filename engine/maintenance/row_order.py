@@ -1,15 +1,17 @@
 """Sorts the rows of a rewrite within bounded memory.
 
-A first pass reads the sort columns of the whole group and computes the position of each row. If all rows fit into
-memory they are then sorted there. Otherwise a second pass partitions them by ranges of positions into temporary files
-in the table's storage, each small enough, and reads these files in order.
+If all rows of the group fit into memory they are sorted there. Otherwise a first pass reads the sort columns and keeps
+a sample of them, whose rows are the bounds of ranges; a second pass puts all rows by range into temporary files in the
+table's storage, each small enough to be sorted in memory, and reads these files in order. Neither keys nor positions of
+all rows are in memory at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +19,11 @@ import pyarrow as pa
 
 from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.columnar.partitions import group_rows
-from icebench.engine.columnar.sorting import sort_indices
+from icebench.engine.columnar.sorting import SortKeys, order_of, sort_indices, sort_keys
 from icebench.engine.deletes.files import FileRead
-from icebench.engine.maintenance.hilbert import hilbert_values
-from icebench.engine.maintenance.range_files import RangeFiles
-from icebench.engine.maintenance.z_order import z_values
+from icebench.engine.maintenance.hilbert import hilbert_indexes, hilbert_values
+from icebench.engine.maintenance.range_files import MOST_RANGES, RangeFiles
+from icebench.engine.maintenance.z_order import SampledShares, bits_of_each, interleave_bits, z_values
 from icebench.engine.read.reader import read_files
 from icebench.engine.read.request import ReadRequest
 from icebench.engine.runtime.counters import Counters
@@ -29,14 +31,23 @@ from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.sorting import UNSORTED, SortOrder
 from icebench.engine.storage.store import Store
 from icebench.engine.write.locations import DataLocations
 
 Places = npt.NDArray[np.int64]
+Keys: TypeAlias = tuple[pa.Table, SortKeys]
+"""The columns that rows are sorted by, and how."""
 
 _COPIES = 3
 """Of a range of rows, in memory at once: as read, as sorted, and waiting to be written."""
+_SAMPLE_ROWS = 1 << 15
+"""Of a group, at least, where it has as many."""
+_PIECE_ROWS = 1 << 17
+"""Rows that are put by range at a time."""
+_FILLED = 0.8
+"""Of what fits: ranges of a sample are not equally large."""
+_NUMBER = "number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,54 +100,133 @@ class Sorter:
 
     def sorted_rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order. Raises as `icebench.engine.read.reader.read_files`, and StorageFailed."""
-        places = self._places()
-        batches = self._read(self.files, self.request)
+        batches = self._read(self.request)
         first = next(batches, None)
         if first is None:
             return
         row_bytes = max(first.nbytes / first.num_rows, 1.0)
         rows = max(int(self.memory_bytes / _COPIES / row_bytes), 1)
-        if len(places) <= rows:
+        if sum(file.record_count for file in self.files) <= rows:
             table = pa.Table.from_batches([first, *batches])
-            yield from table.take(pa.array(np.argsort(places))).to_batches()
+            order = _order(table, self.request.projection, self.spec, self.ordering)
+            yield from table.take(pa.array(order)).to_batches()
             return
-        yield from self._by_ranges(chain([first], batches), places, rows)
+        yield from self._by_ranges(chain([first], batches), max(int(rows * _FILLED), 1))
 
-    def _read(self, files: list[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
-        return read_files(files, request, runner=self.runner, counters=self.counters)
+    def _read(self, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+        return read_files(self.files, request, runner=self.runner, counters=self.counters)
 
-    def _places(self) -> Places:
-        """The position of each row in the sorted result, in the order of reading."""
-        partitioned_by = [source_id for f in self.spec.fields for source_id in f.source_ids]
-        schema = self.metadata.schema.select([*self.ordering.column_ids, *partitioned_by])
-        request = replace(self.request, projection=schema)
-        batches = list(self._read(self.files, request))
-        keys = pa.Table.from_batches(batches, schema=request.arrow_schema)
-        order = _order(keys, schema, self.spec, self.ordering)
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        return places
-
-    def _by_ranges(self, batches: Iterator[pa.RecordBatch], places: Places, rows: int) -> Iterator[pa.RecordBatch]:
-        """Sort through temporary files: write the rows by range of positions, then read and sort range by range."""
-        ranges = -(-len(places) // rows)
+    def _by_ranges(self, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+        """Sort through temporary files: write the rows by range, then read and sort range by range."""
+        sample = self._sample()
+        keys_of = self._keys(sample.rows, sample.schema)
+        ranges = min(-(-sample.count // rows), MOST_RANGES)
+        bounds = _Bounds.of(keys_of(sample.rows, sample.schema), sample.numbers, ranges)
         directory = f"{DataLocations.of(self.metadata).root}/_sorting"
         files = RangeFiles(self.store, directory, ranges=ranges, waiting_bytes=self.memory_bytes // _COPIES)
+        schema = self.request.projection
         try:
             start = 0
             for batch in batches:
-                own = places[start : start + batch.num_rows]
+                for offset in range(0, batch.num_rows, _PIECE_ROWS):
+                    piece = batch.slice(offset, _PIECE_ROWS)
+                    own = keys_of(pa.Table.from_batches([piece]), schema)
+                    files.add(piece, bounds.ranges_of(own, start + offset))
                 start += batch.num_rows
-                files.add(batch.append_column("place", pa.array(own)), own // rows)
             files.finish()
-            for number in range(ranges):
+            for number in np.flatnonzero(files.rows).tolist():
                 table = files.read(number)
-                # By number: the table may have a column of that name.
-                last = table.num_columns - 1
-                order = np.argsort(table.column(last).to_numpy())
-                yield from table.remove_column(last).take(pa.array(order)).to_batches()
+                # Rows of a range are in the order of reading, which equal keys keep.
+                yield from table.take(order_of(*keys_of(table, schema))).to_batches()
         finally:
             files.remove()
+
+    def _sample(self) -> _Sample:
+        """Every so manieth row of the group, of the columns that it is sorted by."""
+        partitioned_by = [source_id for f in self.spec.fields for source_id in f.source_ids]
+        schema = self.metadata.schema.select([*self.ordering.column_ids, *partitioned_by])
+        request = replace(self.request, projection=schema)
+        stride, count = 1, 0
+        kept, numbers = [], np.zeros(0, np.int64)
+        for batch in self._read(request):
+            own = np.arange(-count % stride, batch.num_rows, stride)
+            kept.append(batch.take(pa.array(own)))
+            numbers = np.concatenate([numbers, own + count])
+            count += batch.num_rows
+            if len(numbers) >= 2 * _SAMPLE_ROWS:
+                stride *= 2 * (len(numbers) // (2 * _SAMPLE_ROWS))
+                chosen = np.flatnonzero(numbers % stride == 0)
+                kept = pa.Table.from_batches(kept, request.arrow_schema).take(pa.array(chosen)).to_batches()
+                numbers = numbers[chosen]
+        return _Sample(pa.Table.from_batches(kept, request.arrow_schema), schema, numbers, count)
+
+    def _keys(self, sample: pa.Table, schema: Schema) -> Callable[[pa.Table, Schema], Keys]:
+        """What gives the keys of any rows of the group: along a curve a value counts by its share of the sample."""
+        if (order := self.ordering.sort_order) is not None:
+            return lambda rows, own: sort_keys(rows, self.spec, order, own)
+        ids = self.ordering.column_ids
+        bits = bits_of_each(len(ids), "z-order" if self.ordering.z_order else "a Hilbert curve")
+        shares = [SampledShares.of(column_by_id(sample, schema, column_id), bits) for column_id in ids]
+        join = interleave_bits if self.ordering.z_order else hilbert_indexes
+
+        def keys(rows: pa.Table, own: Schema) -> Keys:
+            partitions, options = sort_keys(rows, self.spec, UNSORTED, own)
+            place = join([each(column_by_id(rows, own, i)) for each, i in zip(shares, ids, strict=True)], bits)
+            names = [*partitions.column_names, "place"]
+            columns = pa.Table.from_arrays([*partitions.columns, pa.array(place)], names)
+            return columns, [*options, ("place", "ascending", "at_start")]
+
+        return keys
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Rows of a group.
+
+    Args:
+        rows: In the order of reading.
+        schema: Of them.
+        numbers: How many rows are read before each.
+        count: How many rows the group has.
+    """
+
+    rows: pa.Table
+    schema: Schema
+    numbers: Places
+    count: int
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """The first row of each range but the first: rows with equal keys are told apart by their numbers, so that ranges
+    are small whatever the keys.
+
+    Args:
+        keys: And ``number``.
+    """
+
+    keys: pa.Table
+
+    @classmethod
+    def of(cls, keys: Keys, numbers: Places, ranges: int) -> _Bounds:
+        """Bounds of that many ranges, as far as the sample has rows for them."""
+        order = order_of(*keys).to_numpy()
+        places = np.unique(np.arange(1, ranges) * len(order) // ranges)
+        chosen = order[places[places > 0]]
+        return cls(keys[0].take(pa.array(chosen)).append_column(_NUMBER, pa.array(numbers[chosen])))
+
+    def ranges_of(self, keys: Keys, start: int) -> Places:
+        """The range of each of consecutive rows, before which `start` rows are read."""
+        columns, options = keys
+        count = len(self.keys)
+        numbers = np.arange(start, start + columns.num_rows)
+        both = pa.concat_tables([self.keys, columns.append_column(_NUMBER, pa.array(numbers))])
+        order = order_of(both, [*options, (_NUMBER, "ascending", "at_start")]).to_numpy().astype(np.int64)
+        passed = np.cumsum(order < count)
+        found = np.empty(columns.num_rows, np.int64)
+        rows = order >= count
+        found[order[rows] - count] = passed[rows]
+        return found
 
 
 def _order(keys: pa.Table, schema: Schema, spec: PartitionSpec, ordering: Ordering) -> Places:

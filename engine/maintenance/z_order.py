@@ -9,6 +9,7 @@ beyond it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ UInt64s = npt.NDArray[np.uint64]
 _BITS = 64
 _MOST_BITS = 32
 """Of one column. More would distinguish values closer together than one row in four billion."""
+
+_MOST_VALUES = 1 << 13
+"""Of a sampled column: each row's value is looked up among them."""
 
 
 def z_values(columns: Sequence[pa.Array | pa.ChunkedArray]) -> UInt64s:
@@ -83,6 +87,41 @@ def shares_of_ranks(ranks: npt.NDArray[np.int64], bits: int) -> UInt64s:
     exact = np.uint64(min(bits, 64 - count.bit_length()))
     scaled = ((before << exact) // np.uint64(count)) << (np.uint64(bits) - exact)
     return scaled[ranks + 1]
+
+
+@dataclass(frozen=True)
+class SampledShares:
+    """`shares` of the values of a column, whatever rows they are of, as a sample of its rows has them.
+
+    Args:
+        values: Distinct values of the sample in their order, as Arrow stores them.
+        before: The shares of these values, and of a value beyond all of them.
+    """
+
+    values: pa.Array
+    before: UInt64s
+
+    @classmethod
+    def of(cls, sample: pa.Array | pa.ChunkedArray, bits: int) -> SampledShares:
+        """Of a column of sampled rows."""
+        ranks, values = ranked(sample)
+        lesser = np.cumsum(np.bincount(ranks + 1, minlength=len(values) + 1)).astype(np.uint64)
+        exact = np.uint64(min(bits, 64 - (len(ranks) + 1).bit_length()))
+        before = ((lesser << exact) // np.uint64(len(ranks) + 1)) << (np.uint64(bits) - exact)
+        if len(values) > _MOST_VALUES:
+            chosen = np.linspace(0, len(values) - 1, _MOST_VALUES).astype(np.int64)
+            values, before = values.take(pa.array(chosen)), before[np.append(chosen, len(values))]
+        return cls(values, before)
+
+    def __call__(self, column: pa.Array | pa.ChunkedArray) -> UInt64s:
+        """The share of each row: that of the least value of the sample that is not less than the row's."""
+        own = storage_of(combined(column) if isinstance(column, pa.ChunkedArray) else column)
+        chunks = own.chunks if isinstance(own, pa.ChunkedArray) else [own]
+        ranks, _ = ranked(pa.concat_arrays([self.values, *chunks]))
+        known, rows = np.split(ranks, [len(self.values)])
+        is_known = np.bincount(known, minlength=int(ranks.max(initial=0)) + 1)
+        lesser = np.cumsum(is_known) - is_known
+        return np.where(rows < 0, np.uint64(0), self.before[lesser[rows]])
 
 
 def interleave_bits(columns: Sequence[UInt64s], bits: int) -> UInt64s:

@@ -19,9 +19,7 @@ from threading import Event, Thread
 import numpy as np
 import psutil
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -29,7 +27,6 @@ import icebench
 from icebench.bench.spark_session import SparkSettings, spark_session
 from icebench.engine.operations import executor_changes
 from icebench.engine.operations.row_changes import Mode
-from icebench.errors import EngineError
 from tests.services.quick_spark import quick_spark
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("n", pa.int64()), pa.field("text", pa.string())])
@@ -161,7 +158,7 @@ class Changes:
                 self.table.maintenance.rewrite_data_files(
                     "zorder", zorder_by=["id", "n"], rewrite_all=True, spark=self.spark
                 )
-        except (EngineError, PySparkException, Py4JJavaError) as error:
+        except Exception as error:  # noqa: BLE001 - errors of Spark's virtual machine are py4j's
             self.counts[f"{kind} given up ({type(error).__name__})"] += 1
         else:
             self.rows = after

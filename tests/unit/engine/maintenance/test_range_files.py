@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icebench.engine.maintenance.range_files import RangeFiles
+from icebench.engine.maintenance.range_files import MOST_RANGES, RangeFiles
 from icebench.engine.storage.memory import MemoryStore
 from icebench.errors import StorageFailed
 from tests.services.faulty_store import FaultyStore
@@ -12,7 +12,7 @@ from tests.services.faulty_store import FaultyStore
 PLACE = "memory://ranges/sorting"
 
 
-@pytest.mark.parametrize("ranges", [1, 7, 250])
+@pytest.mark.parametrize("ranges", [1, 7, MOST_RANGES])
 @pytest.mark.parametrize("waiting_bytes", [1, 4_000, 1 << 20])
 def test_each_range_has_its_rows_in_the_order_they_came(ranges: int, waiting_bytes: int) -> None:
     random = np.random.default_rng(1)
@@ -30,10 +30,7 @@ def test_each_range_has_its_rows_in_the_order_they_came(ranges: int, waiting_byt
     for number in range(ranges):
         columns = files.read(number).columns
         assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == expected[number]
-    stored = list(store.list(PLACE))
-    # Beyond 200 ranges no file stays open from one write to the next.
-    writes = 1 if waiting_bytes == 1 << 20 else 5
-    assert len(stored) == (ranges * writes if ranges > 200 else ranges)
+    assert len(list(store.list(PLACE))) == ranges
     files.remove()
     assert not list(store.list(PLACE))
 
@@ -60,10 +57,10 @@ def test_what_waits_is_bounded() -> None:
 
 def test_nothing_stays_of_files_that_were_not_finished() -> None:
     store = FaultyStore(MemoryStore())
-    files = RangeFiles(store, PLACE, ranges=250, waiting_bytes=1)
-    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(250))], names=["n"])
-    files.add(batch, np.arange(250))
-    assert len(list(store.list(PLACE))) == 250
+    files = RangeFiles(store, PLACE, ranges=150, waiting_bytes=1)
+    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(150))], names=["n"])
+    files.add(batch, np.arange(150))
+    assert len(files._open) == 150
     files.add(batch.slice(0, 100), np.arange(100))
     files.remove()
     assert not list(store.list(PLACE))

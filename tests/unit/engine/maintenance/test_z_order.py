@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.engine.maintenance.z_order import interleave_bits, shares, z_values
+from icebench.engine.maintenance.z_order import SampledShares, interleave_bits, shares, z_values
 from icebench.errors import Invalid
 
 
@@ -55,12 +55,28 @@ def test_a_share_is_how_many_come_before(kind: str, data: st.DataObject, bits: i
     assert found == [(before(row) << bits) // len(rows) for row in rows]
 
 
+@pytest.mark.parametrize("kind", VALUES)
+@given(data=st.data(), bits=st.integers(1, 32))
+def test_a_share_of_a_sample_is_how_many_of_it_come_before(kind: str, data: st.DataObject, bits: int) -> None:
+    type_, values = VALUES[kind]
+    sample = data.draw(st.lists(st.none() | values, min_size=1, max_size=30))
+    rows = data.draw(st.lists(st.none() | values | st.sampled_from(sample), min_size=1, max_size=30))
+    found = SampledShares.of(pa.array(sample, type_), bits)(pa.chunked_array([pa.array(rows, type_)])).tolist()
+
+    def before(row: object) -> int:
+        return sum(row is not None if other is None else row is not None and other < row for other in sample)  # type: ignore[operator]
+
+    assert found == [(before(row) << bits) // (len(sample) + 1) for row in rows]
+
+
 def test_extension_types_and_nan() -> None:
     ids = sorted(uuid.UUID(int=i << 64) for i in (5, 3, 9))
     column = pa.array([each.bytes for each in ids], pa.uuid())
     assert shares(column, 2).tolist() == [0, 1, 2]
     assert shares(pa.array([float("nan"), 1.0, None, float("inf")]), 2).tolist() == [3, 1, 0, 2]
     assert shares(pa.nulls(3, pa.int64()), 8).tolist() == [0, 0, 0]
+    assert SampledShares.of(column, 2)(column.take(pa.array([2, 0, 1]))).tolist() == [2, 0, 1]
+    assert SampledShares.of(pa.nulls(3, pa.int64()), 8)(pa.array([None, 7])).tolist() == [0, 192]
     assert shares(pa.array([dt.time(1), dt.time(0)]), 1).tolist() == [1, 0]
 
 
