@@ -1,9 +1,9 @@
 """Sorts the rows of a rewrite within bounded memory.
 
 If all rows of the group fit into memory they are sorted there. Otherwise a first pass reads the sort columns and keeps
-a sample of them, whose rows are the bounds of ranges; a second pass puts all rows by range into temporary files in the
-table's storage, each small enough to be sorted in memory, and reads these files in order. Neither keys nor positions of
-all rows are in memory at a time.
+a sample of them, whose rows are the bounds of ranges; a second pass puts all rows by range into temporary files, each
+small enough to be sorted in memory, and reads these files in order. Neither keys nor positions of all rows are in
+memory at a time.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import UNSORTED, SortOrder
+from icebench.engine.storage.scratch import scratch_space
 from icebench.engine.storage.store import Store
 from icebench.engine.write.locations import DataLocations
 
@@ -122,24 +123,24 @@ class Sorter:
         keys_of = self._keys(sample.rows, sample.schema)
         ranges = min(-(-sample.count // rows), MOST_RANGES)
         bounds = _Bounds.of(keys_of(sample.rows, sample.schema), sample.numbers, ranges)
-        directory = f"{DataLocations.of(self.metadata).root}/_sorting"
-        files = RangeFiles(self.store, directory, ranges=ranges, waiting_bytes=self.memory_bytes // _COPIES)
         schema = self.request.projection
-        try:
-            start = 0
-            for batch in batches:
-                for offset in range(0, batch.num_rows, _PIECE_ROWS):
-                    piece = batch.slice(offset, _PIECE_ROWS)
-                    own = keys_of(pa.Table.from_batches([piece]), schema)
-                    files.add(piece, bounds.ranges_of(own, start + offset))
-                start += batch.num_rows
-            files.finish()
-            for number in np.flatnonzero(files.rows).tolist():
-                table = files.read(number)
-                # Rows of a range are in the order of reading, which equal keys keep.
-                yield from table.take(order_of(*keys_of(table, schema))).to_batches()
-        finally:
-            files.remove()
+        with scratch_space(self.store, f"{DataLocations.of(self.metadata).root}/_sorting") as (store, directory):
+            files = RangeFiles(store, directory, ranges=ranges, waiting_bytes=self.memory_bytes // _COPIES)
+            try:
+                start = 0
+                for batch in batches:
+                    for offset in range(0, batch.num_rows, _PIECE_ROWS):
+                        piece = batch.slice(offset, _PIECE_ROWS)
+                        own = keys_of(pa.Table.from_batches([piece]), schema)
+                        files.add(piece, bounds.ranges_of(own, start + offset))
+                    start += batch.num_rows
+                files.finish()
+                for number in np.flatnonzero(files.rows).tolist():
+                    table = files.read(number)
+                    # Rows of a range are in the order of reading, which equal keys keep.
+                    yield from table.take(order_of(*keys_of(table, schema))).to_batches()
+            finally:
+                files.remove()
 
     def _sample(self) -> _Sample:
         """Every so manieth row of the group, of the columns that it is sorted by."""
