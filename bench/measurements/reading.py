@@ -30,7 +30,7 @@ class _Kind(MeasurementKind):
     description = "what the storage of decimals, deletes and width add to a scan"
     made_by = "icebench.bench.trials.reading:measurements"
     series: ClassVar = {**SCAN_SERIES, "fresh": ("scan_fresh", "scan_cpu_first", "memory_peak")}
-    units: ClassVar = {"upkeep_cpu": "s"}
+    units: ClassVar = {"maintenance_cpu": "s"}
     section = SectionText(
         title="Reading in Arrow",
         explanation=(
@@ -46,7 +46,7 @@ class _Kind(MeasurementKind):
             Metric(name="scan_cpu_first", title="Processor time of the first scan of a process"),
             Metric(name="scan_cpu_second", title="Processor time of its second"),
             Metric(name="memory_peak", title="Memory that a process's scans took at most"),
-            Metric(name="upkeep_cpu", title="Processor time that keeping the table took so far, timed once"),
+            Metric(name="maintenance_cpu", title="Processor time that keeping the table took so far, timed once"),
         ),
         case="Scan",
         added=("{}: what is added", "the first scan of its group"),

@@ -74,7 +74,7 @@ def histories(
         name = f"{DELETE_TITLES[kind]}, {how if kept else 'never compacted'}"
         progress(PHASE, name, done, len(made))
         states = _states(workload, kind, kept, cache)
-        yield Upkeep(case=Case(workload=workload.name, layout=name, measurement="reading"), states=states)
+        yield MaintenanceCost(case=Case(workload=workload.name, layout=name, measurement="reading"), states=states)
         for state in states:
             compacted = f"after {state['batch']} batches, compacted"
             for filter, text in {EVERYTHING: None, **events.filters}.items():
@@ -99,7 +99,7 @@ def histories(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Upkeep:
+class MaintenanceCost:
     """What keeping a table took up to each of its states: counted, and timed once, when the history was made."""
 
     case: Case
@@ -107,9 +107,9 @@ class Upkeep:
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         for state in self.states:
-            spent = dict(state["upkeep"])
-            case = replace(self.case, configuration=f"after {state['batch']} batches, upkeep").of(BUILDER)
-            seconds = {"upkeep_cpu": float(spent.pop("cpu_seconds"))}
+            spent = dict(state["maintenance"])
+            case = replace(self.case, configuration=f"after {state['batch']} batches, maintenance").of(BUILDER)
+            seconds = {"maintenance_cpu": float(spent.pop("cpu_seconds"))}
             yield Trial(case=case, evidence=Evidence(counters=spent, figures=seconds))
 
 
@@ -118,13 +118,13 @@ class Spent:
     """What keeping a table has taken so far.
 
     Args:
-        upkeep_passes: That changed it.
-        upkeep_bytes: Of the data and delete files that they read and wrote.
+        maintenance_passes: That changed it.
+        maintenance_bytes: Of the data and delete files that they read and wrote.
         cpu_seconds: Of processor time, of passes that found nothing to do, too.
     """
 
-    upkeep_passes: int = 0
-    upkeep_bytes: int = 0
+    maintenance_passes: int = 0
+    maintenance_bytes: int = 0
     cpu_seconds: float = 0.0
 
     @contextmanager
@@ -135,9 +135,9 @@ class Spent:
         yield
         self.cpu_seconds += clock() - began
         made = [snapshot for snapshot in table.refresh().snapshots if snapshot.snapshot_id not in before]
-        self.upkeep_passes += bool(made)
+        self.maintenance_passes += bool(made)
         moved = (snapshot.summary.get(name, "0") for snapshot in made for name in _MOVED)
-        self.upkeep_bytes += sum(map(int, moved))
+        self.maintenance_bytes += sum(map(int, moved))
 
 
 def _oracle(raw: Path, _: str) -> Oracle:
@@ -193,7 +193,7 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
                         "raw": str(raw),
                         "location": table.metadata_location,
                         "compacted": twin.metadata_location,
-                        "upkeep": asdict(spent),
+                        "maintenance": asdict(spent),
                     }
                 )
         catalog.close()

@@ -1,4 +1,4 @@
-"""What upkeep saves as a table ages."""
+"""What maintenance saves as a table ages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from icebench.bench.study.page import Page
 from icebench.engine.display import size_text
 
 METRIC = "scan_time_cold"
-SCAN_CPU, UPKEEP_CPU = "scan_cpu_cold", "upkeep_cpu"
+SCAN_CPU, MAINTENANCE_CPU = "scan_cpu_cold", "maintenance_cpu"
 NEVER = "never compacted"
 POLICY = "kept by policy default"
 _EVERY = re.compile(r"^compacted every (\d+)$")
@@ -45,12 +45,12 @@ def answer(run: Run) -> Page:
     of = f"a scan here ({engine}) after {last} batches of changes"
     return Page(
         answer=f"After {last} batches a scan in {engine} takes, in times of the same rows compacted: {said}. By "
-        f"processor time upkeep pays from so many scans a batch: {pays}.",
+        f"processor time maintenance pays from so many scans a batch: {pays}.",
         chart=_chart(records, histories),
         tables=(_ratios(records, histories), _costs(costs, last), _left_behind(own, histories, last)),
         choices=(
-            choice("compacting before a scan", f"{last} batches without upkeep", of, [never]),
-            choice("the policy of `icebench maintain run`", "no upkeep", of, [(kept[1], never[1])]),
+            choice("compacting before a scan", f"{last} batches without maintenance", of, [never]),
+            choice("the policy of `icebench maintain run`", "no maintenance", of, [(kept[1], never[1])]),
         ),
     )
 
@@ -61,27 +61,29 @@ class _Cost:
 
     Args:
         how: The way.
-        upkeep: The record of what it took.
+        maintenance: The record of what it took.
         scan: Processor time of a scan, as the mean over the history, by round.
-        breaks_even: From how many scans a batch on it takes less in all than no upkeep, by round; None of no upkeep.
+        breaks_even: From how many scans a batch on it takes less in all than no maintenance, by round; None of that.
     """
 
     how: str
-    upkeep: Record
+    maintenance: Record
     scan: Record
     breaks_even: Record | None
 
     @classmethod
     def of(cls, own: Records, how: str, histories: Mapping[str, str], last: int) -> _Cost:
-        upkeep = only(own, layout=histories[how], metric=UPKEEP_CPU, case=f"after {last} batches, upkeep")
+        maintenance = only(
+            own, layout=histories[how], metric=MAINTENANCE_CPU, case=f"after {last} batches, maintenance"
+        )
         scan = _mean_scan(own.where(layout=histories[how], metric=SCAN_CPU))
         if how == NEVER:
-            return cls(how=how, upkeep=upkeep, scan=scan, breaks_even=None)
+            return cls(how=how, maintenance=maintenance, scan=scan, breaks_even=None)
         never = dict(_by_round(_mean_scan(own.where(layout=histories[NEVER], metric=SCAN_CPU))))
-        a_batch = upkeep.samples[0] / last
+        a_batch = maintenance.samples[0] / last
         saved = {place: never[place] - seconds for place, seconds in _by_round(scan) if place in never}
         scans = {place: a_batch / each if each > 0 else math.inf for place, each in saved.items()}
-        return cls(how=how, upkeep=upkeep, scan=scan, breaks_even=_series(scan, scans))
+        return cls(how=how, maintenance=maintenance, scan=scan, breaks_even=_series(scan, scans))
 
     @property
     def pays(self) -> str:
@@ -122,19 +124,19 @@ def _mean_scan(history: Records) -> Record:
 def _costs(costs: Sequence[_Cost], last: int) -> Table:
     def row(cost: _Cost) -> Iterator[Cell]:
         yield plain(cost.how)
-        yield Cell(text=f"{cost.upkeep.counters['upkeep_passes']:,}")
-        yield Cell(text=size_text(cost.upkeep.counters["upkeep_bytes"]))
-        yield Cell(text=f"{digits(cost.upkeep.samples[0])} s")
+        yield Cell(text=f"{cost.maintenance.counters['maintenance_passes']:,}")
+        yield Cell(text=size_text(cost.maintenance.counters["maintenance_bytes"]))
+        yield Cell(text=f"{digits(cost.maintenance.samples[0])} s")
         yield Cell(text=f"{digits(1000 * median(cost.scan))} ms")
         yield Cell(text=cost.pays)
 
     return Table(
-        title=f"What {last} batches of upkeep take",
-        columns=("Upkeep", "passes", "bytes moved", "processor time", "a scan", "pays from, scans a batch"),
+        title=f"What {last} batches of maintenance take",
+        columns=("Maintenance", "passes", "bytes moved", "processor time", "a scan", "pays from, scans a batch"),
         rows=tuple(tuple(row(cost)) for cost in costs),
         note="Passes that changed the table, what they read and wrote of data and delete files, and their processor "
         "time, timed once; processor time of a scan as the mean over the history; and from how many scans a batch on "
-        "both together are less than without upkeep, with the 95% interval of the scans' rounds.",
+        "both together are less than without maintenance, with the 95% interval of the scans' rounds.",
     )
 
 
@@ -171,7 +173,7 @@ def _chart(records: Records, histories: dict[str, str]) -> LineChart:
     batch = max(_batches(records))
     worst = _against_compacted(records.where(engine=records.engines[0], layout=histories[NEVER]), batch)
     return LineChart(
-        caption=f"Without upkeep a scan takes {within(worst)} the time of the compacted table after "
+        caption=f"Without maintenance a scan takes {within(worst)} the time of the compacted table after "
         f"{count(batch, 'batch', 'batches')} ({records.engines[0]}).",
         x_axis="batches of changes",
         y_axis="times a scan of the table compacted",
@@ -191,7 +193,7 @@ def _ratios(records: Records, histories: dict[str, str]) -> Table:
 
     return Table(
         title="By how the table is kept",
-        columns=("Upkeep", "Batches", *records.engines),
+        columns=("Maintenance", "Batches", *records.engines),
         rows=tuple(
             (plain(how), Cell(text=f"{batch}"), *cells(how, batch)) for how in histories for batch in _batches(records)
         ),
@@ -205,7 +207,7 @@ def _left_behind(own: Records, histories: dict[str, str], batch: int) -> Table:
     found = {how: only(own, layout=layout, case=f"after {batch} batches") for how, layout in histories.items()}
     return Table(
         title=f"What {batch} batches leave behind",
-        columns=("Upkeep", *(name.replace("_", " ") for name in names)),
+        columns=("Maintenance", *(name.replace("_", " ") for name in names)),
         rows=tuple(
             (plain(how), *(Cell(text=f"{record.counters.get(name, 0):,}") for name in names))
             for how, record in found.items()

@@ -198,8 +198,8 @@ def test_a_policy_that_costs_twice_as_much_gains_half() -> None:
     assert after[0] == before[0]
 
 
-def test_upkeep_that_takes_twice_as_long_pays_from_twice_as_many_scans_on() -> None:
-    """And of scans without upkeep that take twice as long, fewer do."""
+def test_maintenance_that_takes_twice_as_long_pays_from_twice_as_many_scans_on() -> None:
+    """And of scans without maintenance that take twice as long, fewer do."""
     layouts = {how: f"deletion vectors, {how}" for how in ("never compacted", "compacted every 10")}
 
     def pays(run: Run) -> float:

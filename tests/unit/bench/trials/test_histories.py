@@ -46,12 +46,12 @@ def run_of(folder: Path, **workload: Any) -> dict[tuple[str, str, str], dict[str
 @pytest.mark.parametrize(("kind", "name"), [("equality", "equality deletes"), ("vectors", "deletion vectors")])
 def test_every_state_has_the_rows_of_its_compacted_twin(tmp_path: Path, kind: str, name: str) -> None:
     found = run_of(tmp_path, deletes=[kind], compact_every=[0, 2], policies=["default"])
-    spent = {layout: found[layout, "after 2 batches, upkeep", "icebench"] for layout, *_ in found}
-    assert spent[f"{name}, never compacted"] == {"upkeep_passes": 0, "upkeep_bytes": 0}
-    assert {each["upkeep_passes"] for each in spent.values()} == {0, 1, 2}
+    spent = {layout: found[layout, "after 2 batches, maintenance", "icebench"] for layout, *_ in found}
+    assert spent[f"{name}, never compacted"] == {"maintenance_passes": 0, "maintenance_bytes": 0}
+    assert {each["maintenance_passes"] for each in spent.values()} == {0, 1, 2}
     one, each_time = spent[f"{name}, compacted every 2"], spent[f"{name}, kept by policy default"]
-    assert 0 < one["upkeep_bytes"] < each_time["upkeep_bytes"]
-    assert found[f"{name}, compacted every 2", "after 1 batches, upkeep", "icebench"]["upkeep_bytes"] == 0
+    assert 0 < one["maintenance_bytes"] < each_time["maintenance_bytes"]
+    assert found[f"{name}, compacted every 2", "after 1 batches, maintenance", "icebench"]["maintenance_bytes"] == 0
     engines = {engine for *_, engine in found}
     assert engines == ({"icebench"} if kind == "equality" else set(ENGINES))
     for batch in (1, 2):
