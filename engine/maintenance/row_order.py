@@ -8,7 +8,7 @@ memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
@@ -119,10 +119,13 @@ class Sorter:
 
     def _by_ranges(self, batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
         """Sort through temporary files: write the rows by range, then read and sort range by range."""
-        sample = self._sample()
-        keys_of = self._keys(sample.rows, sample.schema)
+        partitioned_by = [source_id for f in self.spec.fields for source_id in f.source_ids]
+        own = self.metadata.schema.select([*self.ordering.column_ids, *partitioned_by])
+        request = replace(self.request, projection=own)
+        sample = Sample.of(self._read(request), request.arrow_schema)
+        keys_of = self._keys(sample.rows, own)
         ranges = min(-(-sample.count // rows), MOST_RANGES)
-        bounds = _Bounds.of(keys_of(sample.rows, sample.schema), sample.numbers, ranges)
+        bounds = _Bounds.of(keys_of(sample.rows, own), sample.numbers, ranges)
         schema = self.request.projection
         with scratch_space(self.store, f"{DataLocations.of(self.metadata).root}/_sorting") as (store, directory):
             files = RangeFiles(store, directory, ranges=ranges, waiting_bytes=self.memory_bytes // _COPIES)
@@ -131,8 +134,8 @@ class Sorter:
                 for batch in batches:
                     for offset in range(0, batch.num_rows, _PIECE_ROWS):
                         piece = batch.slice(offset, _PIECE_ROWS)
-                        own = keys_of(pa.Table.from_batches([piece]), schema)
-                        files.add(piece, bounds.ranges_of(own, start + offset))
+                        keys = keys_of(pa.Table.from_batches([piece]), schema)
+                        files.add(piece, bounds.ranges_of(keys, start + offset))
                     start += batch.num_rows
                 files.finish()
                 for number in np.flatnonzero(files.rows).tolist():
@@ -141,25 +144,6 @@ class Sorter:
                     yield from table.take(order_of(*keys_of(table, schema))).to_batches()
             finally:
                 files.remove()
-
-    def _sample(self) -> _Sample:
-        """Every so manieth row of the group, of the columns that it is sorted by."""
-        partitioned_by = [source_id for f in self.spec.fields for source_id in f.source_ids]
-        schema = self.metadata.schema.select([*self.ordering.column_ids, *partitioned_by])
-        request = replace(self.request, projection=schema)
-        stride, count = 1, 0
-        kept, numbers = [], np.zeros(0, np.int64)
-        for batch in self._read(request):
-            own = np.arange(-count % stride, batch.num_rows, stride)
-            kept.append(batch.take(pa.array(own)))
-            numbers = np.concatenate([numbers, own + count])
-            count += batch.num_rows
-            if len(numbers) >= 2 * _SAMPLE_ROWS:
-                stride *= 2 * (len(numbers) // (2 * _SAMPLE_ROWS))
-                chosen = np.flatnonzero(numbers % stride == 0)
-                kept = pa.Table.from_batches(kept, request.arrow_schema).take(pa.array(chosen)).to_batches()
-                numbers = numbers[chosen]
-        return _Sample(pa.Table.from_batches(kept, request.arrow_schema), schema, numbers, count)
 
     def _keys(self, sample: pa.Table, schema: Schema) -> Callable[[pa.Table, Schema], Keys]:
         """What gives the keys of any rows of the group: along a curve a value counts by its share of the sample."""
@@ -181,26 +165,41 @@ class Sorter:
 
 
 @dataclass(frozen=True)
-class _Sample:
-    """Rows of a group.
+class Sample:
+    """Every so manieth of the rows that are read.
 
     Args:
         rows: In the order of reading.
-        schema: Of them.
         numbers: How many rows are read before each.
-        count: How many rows the group has.
+        count: How many rows there are.
     """
 
     rows: pa.Table
-    schema: Schema
     numbers: Places
     count: int
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, least: int = _SAMPLE_ROWS) -> Sample:
+        """A sample of `least` to twice as many rows, or of all where there are fewer."""
+        stride, count = 1, 0
+        kept, numbers = [], np.zeros(0, np.int64)
+        for batch in batches:
+            own = np.arange(-count % stride, batch.num_rows, stride)
+            kept.append(batch.take(pa.array(own)))
+            numbers = np.concatenate([numbers, own + count])
+            count += batch.num_rows
+            if len(numbers) >= 2 * least:
+                stride *= len(numbers) // least
+                chosen = np.flatnonzero(numbers % stride == 0)
+                kept = pa.Table.from_batches(kept, schema).take(pa.array(chosen)).to_batches()
+                numbers = numbers[chosen]
+        return cls(pa.Table.from_batches(kept, schema), numbers, count)
 
 
 @dataclass(frozen=True)
 class _Bounds:
-    """The first row of each range but the first: rows with equal keys are told apart by their numbers, so that ranges
-    are small whatever the keys.
+    """The first row of each range but the first: rows with equal keys differ in their numbers, so that ranges are
+    small whatever the keys.
 
     Args:
         keys: And ``number``.

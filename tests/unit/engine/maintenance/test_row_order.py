@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import icebench
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.columnar.sorting import order_of, sort_keys
-from icebench.engine.maintenance.row_order import Ordering, _Bounds, _order
+from icebench.engine.maintenance import row_order
+from icebench.engine.maintenance.range_files import RangeFiles
+from icebench.engine.maintenance.row_order import Ordering, Sample, _Bounds, _order
 from icebench.engine.spec.partitioning import partition_spec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortField, SortOrder
@@ -63,8 +67,54 @@ def test_ranges_follow_each_other_and_are_small_whatever_the_keys(seed: int) -> 
     assert np.concatenate(ordered).tolist() == order_of(*keys(rows)).to_pylist()
 
 
+@pytest.mark.parametrize("sizes", [[5], [150], [1_000], [99, 1, 250, 0, 7], [10] * 100, [1_000, 3, 3_000]])
+def test_a_sample_is_of_all_rows_evenly(sizes: list[int]) -> None:
+    count = sum(sizes)
+    rows = pa.table({"x": range(count)}).combine_chunks()
+    starts = np.cumsum([0, *sizes[:-1]])
+    batches = [rows.slice(start, size).combine_chunks() for start, size in zip(starts, sizes, strict=True)]
+    read = (pa.RecordBatch.from_arrays([pa.array(each["x"].to_pylist(), pa.int64())], ["x"]) for each in batches)
+    sample = Sample.of(read, rows.schema, least=100)
+    assert sample.count == count
+    assert sample.rows["x"].to_pylist() == sample.numbers.tolist()
+    steps = set(np.diff(sample.numbers).tolist())
+    assert sample.numbers[0] == 0
+    assert len(steps) <= 1
+    assert len(sample.numbers) == -(-count // next(iter(steps), 1))
+    assert min(count, 100) <= len(sample.numbers) < 200
+
+
 def test_fewer_sampled_rows_than_ranges() -> None:
     rows = pa.table({"p": ["a"] * 3, "x": [3, 1, 2]}, to_arrow_schema(SCHEMA))
     keys = sort_keys(rows, BY_P, BY_X, SCHEMA)
     bounds = _Bounds.of(keys, np.arange(3), 50)
     assert bounds.ranges_of(keys, 0).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("how", ["sort", "zorder"])
+def test_what_is_sorted_at_a_time_is_small_and_equal_keys_keep_their_order(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_order, "_PIECE_ROWS", 100)
+    sizes = []
+    read = RangeFiles.read
+
+    def noted(files: RangeFiles, number: int) -> pa.Table:
+        found = read(files, number)
+        sizes.append(found.num_rows)
+        return found
+
+    monkeypatch.setattr(RangeFiles, "read", noted)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", to_arrow_schema(SCHEMA))
+    for start in range(0, 3_000, 1_000):
+        table.append(pa.table({"p": ["a"] * 1_000, "x": range(start, start + 1_000)}, to_arrow_schema(SCHEMA)))
+    before = table.scan().to_arrow()["x"].to_pylist()
+    memory = 9_000
+    if how == "sort":
+        table.maintenance.rewrite_data_files("sort", sort_order=["p"], rewrite_all=True, sort_memory_bytes=memory)
+    else:
+        table.maintenance.rewrite_data_files("zorder", zorder_by=["p"], rewrite_all=True, sort_memory_bytes=memory)
+    assert table.scan().to_arrow()["x"].to_pylist() == before
+    assert sum(sizes) == 3_000
+    # A row has 13 bytes; a range has a third of the memory, and the sample is of all rows.
+    assert max(sizes) * 13 < memory / 3

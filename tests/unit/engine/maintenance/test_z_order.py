@@ -69,6 +69,14 @@ def test_a_share_of_a_sample_is_how_many_of_it_come_before(kind: str, data: st.D
     assert found == [(before(row) << bits) // (len(sample) + 1) for row in rows]
 
 
+def test_a_share_of_a_large_sample_is_near_that_of_all_its_values() -> None:
+    sample = np.random.default_rng(1).permutation(20_000) * 2
+    found = SampledShares.of(pa.array(sample), 20)(pa.array([-1, 0, 1, 20_001, 39_998, 50_000])).tolist()
+    assert found == sorted(found)
+    exact = [0, 0, 1, 10_001, 19_999, 20_000]
+    assert found == pytest.approx([each / 20_001 * 2**20 for each in exact], abs=3 / 20_001 * 2**20)
+
+
 def test_extension_types_and_nan() -> None:
     ids = sorted(uuid.UUID(int=i << 64) for i in (5, 3, 9))
     column = pa.array([each.bytes for each in ids], pa.uuid())
