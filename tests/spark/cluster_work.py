@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +26,17 @@ from tests.services.quick_spark import quick_spark
 COLUMNS = ("log_offset", "logged_at", "url", "status", "bytes")
 
 
+def session_on(master: str, conf: Mapping[str, str], *, shuffle_partitions: int) -> SparkSession:
+    """A session of small executors on the cluster of tests."""
+    small = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1"}
+    extra = (*quick_spark(), *small.items(), *conf.items())
+    settings = SparkSettings(master=master, driver_memory="1g", shuffle_partitions=shuffle_partitions, extra=extra)
+    return spark_session(settings)
+
+
 def main(arguments: list[str]) -> None:
     master, folder = arguments[0], Path(arguments[1])
-    conf = {
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.cores.max": "2",
-        "spark.driver.host": "127.0.0.1",
-    }
-    settings = SparkSettings(
-        master=master, driver_memory="1g", shuffle_partitions=2, extra=(*quick_spark(), *conf.items())
-    )
-    spark = spark_session(settings)
+    spark = session_on(master, {"spark.cores.max": "2"}, shuffle_partitions=2)
     found = work(spark, folder)
     spark.stop()
     sys.stdout.write(json.dumps(found) + "\n")

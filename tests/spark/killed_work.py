@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from random import Random
-from threading import Event, Thread
+from threading import Thread
 
 import numpy as np
 import psutil
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import icebench
-from icebench.bench.spark_session import SparkSettings, spark_session
 from icebench.engine.operations import executor_changes
 from icebench.engine.operations.row_changes import Mode
-from tests.services.quick_spark import quick_spark
+from icebench.errors import EngineError
+from tests.spark.cluster_work import session_on
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("n", pa.int64()), pa.field("text", pa.string())])
 PARTS = 6
@@ -49,7 +51,6 @@ class Killer(Thread):
         super().__init__(daemon=True)
         self.mark = f"@{spark.conf.get('spark.driver.host')}:{spark.conf.get('spark.driver.port')}"
         self.random, self.left, self.counts = random, kills, Counter[str]()
-        self.over = Event()
 
     def run(self) -> None:
         hits: dict[str, Callable[[psutil.Process], bool]] = {
@@ -57,7 +58,8 @@ class Killer(Thread):
             "workers": self._worker,
             "shuffles": self._shuffle,
         }
-        while self.left and not self.over.wait(self.random.uniform(0.3, 8)):
+        while self.left:
+            time.sleep(self.random.uniform(0.3, 8))
             kind = self.random.choice(list(hits))
             with suppress(psutil.Error, IndexError):
                 found = self._executors()
@@ -111,7 +113,7 @@ class Changes:
 
     def __init__(self, spark: SparkSession, catalog: icebench.Catalog, random: Random) -> None:
         self.spark, self.catalog, self.random = spark, catalog, random
-        self.counts = Counter[str]()
+        self.done, self.given_up = Counter[str](), Counter[str]()
         self.tables = count()
         self.begin()
 
@@ -158,11 +160,14 @@ class Changes:
                 self.table.maintenance.rewrite_data_files(
                     "zorder", zorder_by=["id", "n"], rewrite_all=True, spark=self.spark
                 )
-        except Exception as error:  # noqa: BLE001 - errors of Spark's virtual machine are py4j's
-            self.counts[f"{kind} given up ({type(error).__name__})"] += 1
+        except Exception as error:
+            # What the virtual machine raises is py4j's, which this project does not depend on.
+            if not isinstance(error, EngineError | PySparkException) and type(error).__name__ != "Py4JJavaError":
+                raise
+            self.given_up[kind] += 1
         else:
             self.rows = after
-            self.counts[kind] += 1
+            self.done[kind] += 1
         self.check(f"change {number}, {kind}, {mode}")
 
     def _frame(self, first: int, end: int, number: int) -> DataFrame:
@@ -182,19 +187,13 @@ class Changes:
 def main(arguments: list[str]) -> None:
     master, folder, seed, kills = arguments[0], Path(arguments[1]), arguments[2], int(arguments[3])
     conf = {
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.driver.host": "127.0.0.1",
         "spark.speculation": "true",
         "spark.speculation.multiplier": "1.2",
         "spark.speculation.minTaskRuntime": "200ms",
         "spark.task.maxFailures": "20",
         "spark.stage.maxConsecutiveAttempts": "20",
     }
-    settings = SparkSettings(
-        master=master, driver_memory="1g", shuffle_partitions=4, extra=(*quick_spark(), *conf.items())
-    )
-    spark = spark_session(settings)
+    spark = session_on(master, conf, shuffle_partitions=4)
     executor_changes.LEAST_GROUP_BYTES = 1
     changes = Changes(spark, icebench.load_catalog(str(folder / "warehouse")), Random(f"{seed} changes"))
     killer = Killer(spark, Random(f"{seed} kills"), kills)
@@ -204,7 +203,7 @@ def main(arguments: list[str]) -> None:
         if not killer.is_alive():
             break
     spark.stop()
-    sys.stdout.write(json.dumps({"killed": killer.counts, "changes": changes.counts}) + "\n")
+    sys.stdout.write(json.dumps({"killed": killer.counts, "done": changes.done, "given up": changes.given_up}) + "\n")
 
 
 if __name__ == "__main__":

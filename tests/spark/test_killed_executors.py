@@ -29,5 +29,7 @@ def test_rows_are_right_whoever_was_killed(master: str, tmp_path: Path, figures:
         )
     assert done.returncode == 0, (tmp_path / "errors").read_text(errors="replace").partition("Traceback")[2][:3_000]
     found = json.loads(done.stdout.splitlines()[-1])
-    figures(**found["killed"], **{name.replace(" ", "_"): number for name, number in found["changes"].items()})
+    done, given_up = sum(found["done"].values()), sum(found["given up"].values())
+    figures(**found["killed"], **found["done"], given_up=given_up)
     assert sum(found["killed"].values()) >= scaled(KILLS)
+    assert done > given_up
