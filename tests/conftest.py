@@ -57,8 +57,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
 
 
-def pytest_collection_finish() -> None:
+def pytest_sessionstart() -> None:
     """Has no modules and collected tests searched for garbage again and again: they stay to the end."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
     gc.freeze()
 
 

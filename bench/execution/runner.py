@@ -169,7 +169,23 @@ class Runner:
         there = {case: {s.round for s in samples} for case, samples in earlier.items()}
         work = Work(pace=self.pace, least={case: _least_seconds(trial, earlier[case]) for case, trial in alive.items()})
         work.rounds = {case: len(known) for case, known in there.items()}
-        self._warm(workload, alive, there, random, work)
+        # With the open tables of all trials, and what passes before left: to walk them before each run took longer than
+        # most runs.
+        with out_of_collection() as keep_out:
+            self._warm(workload, alive, there, random, work=work, keep_out=keep_out)
+            self._measure(workload, alive, there, random, work=work, keep_out=keep_out)
+
+    def _measure(
+        self,
+        workload: str,
+        alive: dict[Case, Trial],
+        there: Mapping[Case, Collection[int]],
+        random: Random,
+        *,
+        work: Work,
+        keep_out: Callable[[], None],
+    ) -> None:
+        """Run all in rounds, each in another order."""
         rounds = {case: self.pace.rounds(case.measurement, work.least[case] or 0.0) for case in alive}
         total = max(rounds.values(), default=0)
         for ordinal in range(total):
@@ -178,13 +194,11 @@ class Runner:
                 continue
             random.shuffle(order)
             conditions = self.conditions()
-            # With the open tables of all trials, and what the rounds before left: to walk them before each run took
-            # longer than most runs.
-            with out_of_collection():
-                for case in order:
-                    if (cost := self._attempt(alive, case)) is not None:
-                        self.recorder.sample(case, Sample(process=self.process, round=ordinal, cost=cost))
-                        work.ran(case, cost, recorded=True)
+            keep_out()
+            for case in order:
+                if (cost := self._attempt(alive, case)) is not None:
+                    self.recorder.sample(case, Sample(process=self.process, round=ordinal, cost=cost))
+                    work.ran(case, cost, recorded=True)
             self.recorder.round(workload, self.process, ordinal, conditions.since())
             detail = f"round {ordinal + 1} of {total}, {len(order)} cases"
             self.progress(workload, detail, ordinal + 1, total, work.share(alive, ()))
@@ -195,7 +209,9 @@ class Runner:
         alive: dict[Case, Trial],
         there: Mapping[Case, Collection[int]],
         random: Random,
+        *,
         work: Work,
+        keep_out: Callable[[], None],
     ) -> None:
         """Run each until its processor time falls no more."""
         runs: dict[Case, list[Cost]] = {
@@ -210,12 +226,12 @@ class Runner:
                 self.progress(workload, detail, warm, len(runs), work.share(alive, waiting))
             shown = warm
             random.shuffle(waiting)
-            with out_of_collection():
-                for case in waiting:
-                    if (cost := self._attempt(alive, case)) is not None:
-                        runs[case].append(cost)
-                        work.ran(case, cost, recorded=False)
-                    self.recorder.check()
+            keep_out()
+            for case in waiting:
+                if (cost := self._attempt(alive, case)) is not None:
+                    runs[case].append(cost)
+                    work.ran(case, cost, recorded=False)
+                self.recorder.check()
             waiting = [case for case in waiting if case in alive and not self._is_warm(alive[case], runs[case])]
 
     def _is_over(self, case: Case, there: Collection[int], seconds: float | None) -> bool:

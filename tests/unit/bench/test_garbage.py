@@ -12,6 +12,12 @@ def test_what_exists_is_out_of_collection_for_a_while(monkeypatch: pytest.Monkey
     for name in ("collect", "freeze", "unfreeze"):
         monkeypatch.setattr(gc, name, partial(done.append, name))
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 5 * frozen_before)
-    with pytest.raises(ZeroDivisionError), out_of_collection():
-        _ = 1 / (done != ["collect", "freeze"])
-    assert done[2:] == ([] if frozen_before else ["unfreeze"])
+    try:
+        with out_of_collection() as keep_out:
+            assert done == ["collect", "freeze"]
+            keep_out()
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        assert done == ["collect", "freeze"] * 2 + ([] if frozen_before else ["unfreeze"])
+    else:
+        pytest.fail("the error is lost")

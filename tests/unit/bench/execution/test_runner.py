@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -78,16 +79,16 @@ class Made:
         return {found.case.engine: list(found.samples) for found in self.recorder.measured.values()}
 
 
-def test_what_is_there_is_out_of_collection_in_each_pass_over_the_cases(
+def test_what_is_there_is_out_of_collection_before_each_pass_over_the_cases(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen: list[str] = []
 
     @contextmanager
-    def out_of_collection() -> Iterator[None]:
+    def out_of_collection() -> Iterator[Callable[[], None]]:
         seen.append("begin")
         try:
-            yield
+            yield partial(seen.append, "keep out")
         finally:
             seen.append("end")
 
@@ -101,7 +102,8 @@ def test_what_is_there_is_out_of_collection_in_each_pass_over_the_cases(
     monkeypatch.setattr(runner, "out_of_collection", out_of_collection)
     with RunWriter(tmp_path / "run", run_id="r", environment={"id": "e"}) as writer, pytest.raises(KeyboardInterrupt):
         Made(writer, Seeing(), pace(5, 2)).run(trial("1"))
-    assert seen == ["begin", "1", "end"] * 4  # two that are not recorded, a round, and the one that is interrupted
+    # Two that are not recorded, a round, and the one that is interrupted.
+    assert seen == ["begin", *["keep out", "1"] * 4, "end"]
 
 
 @given(st.integers(1, 6), st.integers(0, 3), st.integers(0, 99))
