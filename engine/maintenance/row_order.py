@@ -36,9 +36,11 @@ from icebench.engine.storage.scratch import scratch_space
 from icebench.engine.storage.store import Store
 from icebench.engine.write.locations import DataLocations
 
-Places = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int64]
 Keys: TypeAlias = tuple[pa.Table, SortKeys]
 """The columns that rows are sorted by, and how."""
+Places: TypeAlias = list[pa.Array]
+"""Of rows along a curve: one array, or none where they are sorted by an order."""
 
 _COPIES = 3
 """Of a range of rows, in memory at once: as read, as sorted, and waiting to be written."""
@@ -48,7 +50,7 @@ _PIECE_ROWS = 1 << 17
 """Rows that are put by range at a time."""
 _FILLED = 0.8
 """Of what fits: ranges of a sample are not equally large."""
-_NUMBER = "number"
+_NUMBER, _PLACE = "number", "place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,45 +125,63 @@ class Sorter:
         own = self.metadata.schema.select([*self.ordering.column_ids, *partitioned_by])
         request = replace(self.request, projection=own)
         sample = Sample.of(self._read(request), request.arrow_schema)
-        keys_of = self._keys(sample.rows, own)
+        places_of = self._places(sample.rows, own)
         ranges = min(-(-sample.count // rows), MOST_RANGES)
-        bounds = _Bounds.of(keys_of(sample.rows, own), sample.numbers, ranges)
-        schema = self.request.projection
+        bounds = _Bounds.of(self._keys(sample.rows, own, places_of(sample.rows, own)), sample.numbers, ranges)
+        schema, width = self.request.projection, len(self.request.arrow_schema)
         with scratch_space(self.store, f"{DataLocations.of(self.metadata).root}/_sorting") as (store, directory):
             files = RangeFiles(store, directory, ranges=ranges, waiting_bytes=self.memory_bytes // _COPIES)
             try:
                 start = 0
-                for batch in batches:
-                    for offset in range(0, batch.num_rows, _PIECE_ROWS):
-                        piece = batch.slice(offset, _PIECE_ROWS)
-                        keys = keys_of(pa.Table.from_batches([piece]), schema)
-                        files.add(piece, bounds.ranges_of(keys, start + offset))
-                    start += batch.num_rows
+                for piece in _pieces(batches):
+                    # Places are looked up once and kept with the rows.
+                    places = places_of(piece, schema)
+                    keys = self._keys(pa.Table.from_batches([piece]), schema, places)
+                    ranges_of_rows = bounds.ranges_of(keys, start)
+                    start += piece.num_rows
+                    for place in places:
+                        piece = piece.append_column(_PLACE, place)  # noqa: PLW2901
+                    files.add(piece, ranges_of_rows)
                 files.finish()
                 for number in np.flatnonzero(files.rows).tolist():
-                    table = files.read(number)
+                    kept = files.read(number)
+                    table, places = kept.select(range(width)), kept.columns[width:]
                     # Rows of a range are in the order of reading, which equal keys keep.
-                    yield from table.take(order_of(*keys_of(table, schema))).to_batches()
+                    yield from table.take(order_of(*self._keys(table, schema, places))).to_batches()
             finally:
                 files.remove()
 
-    def _keys(self, sample: pa.Table, schema: Schema) -> Callable[[pa.Table, Schema], Keys]:
-        """What gives the keys of any rows of the group: along a curve a value counts by its share of the sample."""
-        if (order := self.ordering.sort_order) is not None:
-            return lambda rows, own: sort_keys(rows, self.spec, order, own)
+    def _keys(self, rows: pa.Table, schema: Schema, places: Places) -> Keys:
+        """The keys of rows, with their places along a curve."""
+        columns, options = sort_keys(rows, self.spec, self.ordering.sort_order or UNSORTED, schema)
+        if not places:
+            return columns, options
+        names = [*columns.column_names, _PLACE]
+        # Of no partition field there is no column, and so no row.
+        columns = pa.Table.from_arrays([*columns.columns, *places], names)
+        return columns, [*options, (_PLACE, "ascending", "at_start")]
+
+    def _places(self, sample: pa.Table, schema: Schema) -> Callable[[pa.Table | pa.RecordBatch, Schema], Places]:
+        """What gives the places of any rows of the group: a value counts by its share of the sample."""
+        if self.ordering.sort_order is not None:
+            return lambda _rows, _schema: []
         ids = self.ordering.column_ids
         bits = bits_of_each(len(ids), "z-order" if self.ordering.z_order else "a Hilbert curve")
         shares = [SampledShares.of(column_by_id(sample, schema, column_id), bits) for column_id in ids]
         join = interleave_bits if self.ordering.z_order else hilbert_indexes
 
-        def keys(rows: pa.Table, own: Schema) -> Keys:
-            partitions, options = sort_keys(rows, self.spec, UNSORTED, own)
-            place = join([each(column_by_id(rows, own, i)) for each, i in zip(shares, ids, strict=True)], bits)
-            names = [*partitions.column_names, "place"]
-            columns = pa.Table.from_arrays([*partitions.columns, pa.array(place)], names)
-            return columns, [*options, ("place", "ascending", "at_start")]
+        def places(rows: pa.Table | pa.RecordBatch, own: Schema) -> Places:
+            return [
+                pa.array(join([each(column_by_id(rows, own, i)) for each, i in zip(shares, ids, strict=True)], bits))
+            ]
 
-        return keys
+        return places
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, _PIECE_ROWS):
+            yield batch.slice(start, _PIECE_ROWS)
 
 
 @dataclass(frozen=True)
@@ -175,7 +195,7 @@ class Sample:
     """
 
     rows: pa.Table
-    numbers: Places
+    numbers: Numbers
     count: int
 
     @classmethod
@@ -208,14 +228,14 @@ class _Bounds:
     keys: pa.Table
 
     @classmethod
-    def of(cls, keys: Keys, numbers: Places, ranges: int) -> _Bounds:
+    def of(cls, keys: Keys, numbers: Numbers, ranges: int) -> _Bounds:
         """Bounds of that many ranges, as far as the sample has rows for them."""
         order = order_of(*keys).to_numpy()
         places = np.unique(np.arange(1, ranges) * len(order) // ranges)
         chosen = order[places[places > 0]]
         return cls(keys[0].take(pa.array(chosen)).append_column(_NUMBER, pa.array(numbers[chosen])))
 
-    def ranges_of(self, keys: Keys, start: int) -> Places:
+    def ranges_of(self, keys: Keys, start: int) -> Numbers:
         """The range of each of consecutive rows, before which `start` rows are read."""
         columns, options = keys
         count = len(self.keys)
@@ -229,7 +249,7 @@ class _Bounds:
         return found
 
 
-def _order(keys: pa.Table, schema: Schema, spec: PartitionSpec, ordering: Ordering) -> Places:
+def _order(keys: pa.Table, schema: Schema, spec: PartitionSpec, ordering: Ordering) -> Numbers:
     """The permutation that sorts rows by partition, then by the ordering; stable."""
     if ordering.sort_order is not None:
         found = sort_indices(keys, spec, ordering.sort_order, schema)
