@@ -18,6 +18,10 @@ _LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 64 << 10, 2 << 20
 """Limits of the buffer of each column; the lower one keeps requests few."""
 
 
+_AS_DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}
+"""Encodings that pyarrow decodes as dictionaries; of differences between texts it raises OSError."""
+
+
 class ParquetReaders:
     """Readers of an open file. Creating one for a wide file takes milliseconds, so idle ones are reused.
 
@@ -38,8 +42,7 @@ class ParquetReaders:
     ) -> None:
         self._file = file
         metadata = None if footer is None else pq.read_metadata(footer_file(footer))
-        # pyarrow takes no name that the file does not have, and columns are found by their ids.
-        known = metadata.schema.names if dictionaries and metadata is not None else ()
+        known = _decodable_as_dictionaries(metadata) if dictionaries and metadata is not None else ()
         self._dictionaries = [name for name in dictionaries if name in known]
         self._in_memory = in_memory
         self._lock = Lock()
@@ -120,3 +123,13 @@ class ParquetReaders:
         """Release the file."""
         with self._lock:
             self._idle.clear()
+
+
+def _decodable_as_dictionaries(metadata: pq.FileMetaData) -> set[str]:
+    """Names of columns. pyarrow takes no name that the file does not have, and columns are found by their ids."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return {
+        name
+        for number, name in enumerate(metadata.schema.names)
+        if all(_AS_DICTIONARIES.issuperset(group.column(number).encodings) for group in groups)
+    }
