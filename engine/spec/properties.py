@@ -198,6 +198,7 @@ PARQUET_COMPRESSION_LEVEL = Property("write.parquet.compression-level", None, _w
 PARQUET_ROW_GROUP_SIZE_BYTES = Property("write.parquet.row-group-size-bytes", 128 * _MB, _positive)
 PARQUET_PAGE_SIZE_BYTES = Property("write.parquet.page-size-bytes", _MB, _positive)
 PARQUET_PAGE_ROW_LIMIT = Property("write.parquet.page-row-limit", 20_000, _positive)
+PARQUET_PAGE_VERSION = Property("write.parquet.page-version", "v1", _one_of("v1", "v2"))
 PARQUET_DICT_SIZE_BYTES = Property("write.parquet.dict-size-bytes", 2 * _MB, _positive)
 PARQUET_DICT_ENABLED = Property("parquet.enable.dictionary", True, _boolean)
 PARQUET_DICT_ENABLED_COLUMN = ColumnProperty("write.parquet.dict-encoding-enabled.column.", True, _boolean)

@@ -34,7 +34,8 @@ PROPERTIES = {
     "write.parquet.page-size-bytes": ("64", "1048576"),
     "write.parquet.row-group-size-bytes": ("2000", "100000"),
     "write.parquet.dict-size-bytes": ("40", "2097152"),
-    "write.parquet.dict-enabled": ("true", "false"),
+    "parquet.enable.dictionary": ("true", "false"),
+    "write.parquet.page-version": ("v1", "v2"),
     "write.parquet.bloom-filter-enabled.column.c0": ("true", "false"),
     "write.parquet.bloom-filter-enabled.column.id": ("true", "false"),
 }

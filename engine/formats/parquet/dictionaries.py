@@ -44,12 +44,12 @@ def dictionary_columns(rows: pa.Table, *, default: bool, by_column: Mapping[str,
     return [
         stored
         for field, column in zip(rows.schema, rows.columns, strict=True)
-        for path, stored, values in _leaf_values(field, column.slice(0, _SAMPLED_VALUES), "", "")
+        for path, stored, values in leaf_values(field, column.slice(0, _SAMPLED_VALUES), "", "")
         if by_column.get(path, default) and _is_smaller(values)
     ]
 
 
-def _leaf_values(
+def leaf_values(
     field: pa.Field, column: pa.ChunkedArray, prefix: str, stored_prefix: str
 ) -> Iterator[tuple[str, str, pa.ChunkedArray]]:
     """Each leaf of a column: its path, its path in Parquet, and its values, those in lists too."""
@@ -67,7 +67,7 @@ def _leaf_values(
     else:
         level, children = "list.", [pc.list_flatten(column)]
     for child, values in zip(inner, children, strict=True):
-        yield from _leaf_values(child, values, f"{path}.", f"{stored}.{level}")
+        yield from leaf_values(child, values, f"{path}.", f"{stored}.{level}")
 
 
 def _is_smaller(values: pa.ChunkedArray) -> bool:

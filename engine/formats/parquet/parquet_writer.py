@@ -23,6 +23,7 @@ from icebench.engine.formats.file_writer import FileWriter
 from icebench.engine.formats.metrics_modes import MetricsMode
 from icebench.engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
 from icebench.engine.formats.parquet.dictionaries import dictionary_columns
+from icebench.engine.formats.parquet.encodings import encodings_without_dictionary
 from icebench.engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
 from icebench.engine.formats.parquet.parallel_writer import ParallelWriter
 from icebench.engine.runtime.local import ONE_THREAD, is_parallel
@@ -39,6 +40,7 @@ from icebench.engine.spec.properties import (
     PARQUET_DICT_SIZE_BYTES,
     PARQUET_PAGE_ROW_LIMIT,
     PARQUET_PAGE_SIZE_BYTES,
+    PARQUET_PAGE_VERSION,
     PARQUET_ROW_GROUP_SIZE_BYTES,
 )
 from icebench.engine.spec.schema import Schema
@@ -67,6 +69,7 @@ class ParquetOptions:
     row_group_size_bytes: int = PARQUET_ROW_GROUP_SIZE_BYTES.default
     page_size_bytes: int = PARQUET_PAGE_SIZE_BYTES.default
     page_row_limit: int = PARQUET_PAGE_ROW_LIMIT.default
+    page_version: str = PARQUET_PAGE_VERSION.default
     dict_size_bytes: int = PARQUET_DICT_SIZE_BYTES.default
     dict_enabled: bool = PARQUET_DICT_ENABLED.default
     dict_enabled_columns: Mapping[str, bool] = field(default_factory=dict)
@@ -82,6 +85,7 @@ class ParquetOptions:
             row_group_size_bytes=PARQUET_ROW_GROUP_SIZE_BYTES.of(properties),
             page_size_bytes=PARQUET_PAGE_SIZE_BYTES.of(properties),
             page_row_limit=PARQUET_PAGE_ROW_LIMIT.of(properties),
+            page_version=PARQUET_PAGE_VERSION.of(properties),
             dict_size_bytes=PARQUET_DICT_SIZE_BYTES.of(properties),
             dict_enabled=PARQUET_DICT_ENABLED.of(properties),
             dict_enabled_columns=PARQUET_DICT_ENABLED_COLUMN.by_column(properties),
@@ -175,6 +179,8 @@ class ParquetFileWriter(FileWriter):
             for column, wanted in options.bloom_filters.items()
             if column in known
         }
+        dictionaries = dictionary_columns(first, default=options.dict_enabled, by_column=options.dict_enabled_columns)
+        is_second = options.page_version == "v2"
         self._writer = self._writer_type(first)(
             self._output,
             self._arrow_schema.with_metadata(None),
@@ -182,9 +188,10 @@ class ParquetFileWriter(FileWriter):
             compression_level=options.compression_level,
             data_page_size=max(options.page_size_bytes, _LEAST_PAGE_BYTES),
             max_rows_per_page=options.page_row_limit,
-            use_dictionary=dictionary_columns(
-                first, default=options.dict_enabled, by_column=options.dict_enabled_columns
-            ),
+            data_page_version="2.0" if is_second else "1.0",
+            use_dictionary=dictionaries,
+            column_encoding=(encodings_without_dictionary(first, dictionaries=dictionaries) if is_second else None)
+            or None,
             dictionary_pagesize_limit=options.dict_size_bytes,
             store_schema=False,
             store_decimal_as_integer=True,

@@ -365,6 +365,7 @@ def test_files_of_partitions_that_are_completed_together_keep_their_order() -> N
         ("write.parquet.compression-codec", "lzo"),
         ("write.parquet.row-group-size-bytes", "0"),
         ("write.parquet.page-row-limit", "many"),
+        ("write.parquet.page-version", "v3"),
         ("write.target-file-size-bytes", "-5"),
         ("write.metadata.metrics.default", "most"),
         ("write.parquet.bloom-filter-max-bytes", "0"),
