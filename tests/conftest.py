@@ -81,7 +81,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Shows the figures of campaigns that passed."""
     for report in terminalreporter.getreports("passed"):
         for name, text in report.user_properties:
-            if name == _FIGURES and "full" in report.nodeid:
+            if name == _FIGURES and "soak" in report.keywords:
                 terminalreporter.write_line(f"{report.nodeid.rpartition('/')[2]} ({report.duration:.0f} s): {text}")
 
 
