@@ -9,6 +9,7 @@ from icebench.engine.codec.manifests.manifest_list import encode_manifest_list
 from icebench.engine.commit.manifests import WrittenManifest
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid
+from icebench.engine.spec.encryption import check_not_encrypted
 from icebench.engine.spec.manifest import ManifestContent, ManifestFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
@@ -116,6 +117,7 @@ def stage_snapshot(
         summary: Complete, without the operation.
         is_visible: False leaves the branch where it is: the snapshot waits to be published (write, audit, publish).
     """
+    check_not_encrypted(base)
     parent = branch_head(base, branch)
     sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
     # Empty manifests would be opened by every later scan for nothing.

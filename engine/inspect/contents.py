@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from icebench.engine.codec.manifests.manifest_list import decode_manifest_list
 from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.errors import CorruptTable, FileNotFound, Unsupported
-from icebench.engine.plan.manifests import spec_of
+from icebench.engine.plan.manifests import list_location, manifest_location, spec_of
 from icebench.engine.spec.inheritance import apply_inheritance
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -25,19 +25,19 @@ class Contents:
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its manifest list."""
-        if snapshot.manifest_list is None:
+        location = list_location(snapshot)
+        if location is None:
             raise Unsupported(f"snapshot {snapshot.snapshot_id} lists its manifests inline, as early v1 writers did")
-        data = self._read(snapshot.manifest_list, snapshot)
-        listed = decode_manifest_list(data, location=snapshot.manifest_list)
+        listed = decode_manifest_list(self._read(location, snapshot), location=location)
         for manifest in listed:
             if len(manifest.partitions or ()) > len(spec_of(manifest, self.metadata).fields):
                 reason = f"{manifest.manifest_path} has more partition summaries than its partition spec has fields"
-                raise CorruptTable(reason, location=snapshot.manifest_list)
+                raise CorruptTable(reason, location=location)
         return listed
 
     def entries(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """The entries of a manifest, including deleted ones, after inheritance."""
-        data = self._read(manifest.manifest_path, snapshot)
+        data = self._read(manifest_location(manifest), snapshot)
         entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=self.store.report)
         spec = spec_of(manifest, self.metadata)
         for file in (entry.data_file for entry in entries[:1]):

@@ -27,6 +27,7 @@ from icebench.engine.formats.partition_statistics import (
 )
 from icebench.engine.maintenance.statistics_file import commit_statistics
 from icebench.engine.plan.manifests import spec_of
+from icebench.engine.spec.encryption import check_not_encrypted
 from icebench.engine.spec.inheritance import apply_inheritance
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -75,6 +76,7 @@ def compute_partition_stats(table: Target, snapshot_id: int | None) -> tuple[Tab
     rows, manifests = _since_ancestor(metadata, snapshot, type_, table.store) or _whole(
         metadata, snapshot, type_, table.store
     )
+    check_not_encrypted(metadata)
     data = encode_partition_rows(rows, metadata.format_version)
     staging = table.staging()
     name = f"partition-stats-{snapshot.snapshot_id}-{staging.commit_id}.parquet"

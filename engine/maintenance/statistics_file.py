@@ -15,6 +15,7 @@ from icebench.engine.commit.staging_context import Staging, metadata_file_locati
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import FileNotFound, Invalid, ValidationFailed
 from icebench.engine.file_indexes.blob import FILE_INDEX, decode_index, encode_index, moved_index
+from icebench.engine.spec.encryption import check_not_encrypted
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.snapshots import Snapshot
@@ -45,6 +46,7 @@ def commit_blobs(
     Raises:
         ValidationFailed: Another commit has set another file meanwhile.
     """
+    check_not_encrypted(metadata)
     staging = table.staging()
     old = next((s for s in metadata.statistics if s.snapshot_id == snapshot.snapshot_id), None)
     replaced = {(blob.type, blob.fields) for blob in blobs}

@@ -43,8 +43,9 @@ class ManifestSource:
         Raises:
             FileNotFound: Naming what refers to the file.
             CorruptTable: The list contradicts the specification.
+            Unsupported: It is encrypted.
         """
-        location = snapshot.manifest_list
+        location = list_location(snapshot)
         if location is not None:
             if self.cache is None:
                 return decode_manifest_list(self._read(location), location=location)
@@ -72,7 +73,7 @@ class ManifestSource:
         if self.cache is not None and self.cache.has_disk:
             return list(self.runner.map(lambda m: self.columns(m, metrics), manifests))
         missing = [m for m in manifests if self.cache is None or self.cache.lacks(_key_of(m), metrics)]
-        read = self.runner.map(lambda m: self._read(_path_of(m)), missing)
+        read = self.runner.map(lambda m: self._read(manifest_location(m)), missing)
         files = [ManifestBytes(data, manifest) for data, manifest in zip(read, missing, strict=True)]
         decoded = dict(zip(map(_key_of, missing), decode_columns_together(files, metrics), strict=True))
         return [self._columns(m, metrics, decoded.get(_key_of(m))) for m in manifests]
@@ -81,7 +82,7 @@ class ManifestSource:
         self, manifest: ManifestFile, metrics: Metrics, decoded: ManifestColumns | None, *, in_parts: bool = False
     ) -> ManifestColumns:
         """As `columns`; `decoded` has these metrics, and saves decoding the manifest unless the cache wants more."""
-        path = _path_of(manifest)
+        path = manifest_location(manifest)
         parts = self.runner.map if in_parts else map
 
         def decode(wanted: Metrics) -> ManifestColumns:
@@ -112,7 +113,15 @@ class ManifestSource:
         )
 
 
-def _path_of(manifest: ManifestFile) -> str:
+def list_location(snapshot: Snapshot) -> str | None:
+    """Where the snapshot's manifest list is, if it has one; raises Unsupported for an encrypted one."""
+    if snapshot.key_id is not None:
+        raise Unsupported(f"the encrypted manifest list {snapshot.manifest_list}")
+    return snapshot.manifest_list
+
+
+def manifest_location(manifest: ManifestFile) -> str:
+    """Where the manifest is; raises Unsupported for an encrypted one."""
     if manifest.key_metadata is not None:
         raise Unsupported(f"the encrypted manifest {manifest.manifest_path}")
     return manifest.manifest_path

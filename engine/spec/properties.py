@@ -190,6 +190,9 @@ READ_BACK = Property("icebench.write.read-back", "nested", _one_of("none", "nest
 DISTRIBUTION_MODE = Property("write.distribution-mode", "none", _one_of("none", "hash", "range"))
 ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
 
+ENCRYPTION_KEY_ID = Property("encryption.key-id", "", str)
+"""The table's master key, in a key management service: its files are to be encrypted."""
+
 # Of the formats. Each has a form for delete files, which begins with DELETE_PREFIX instead of WRITE_PREFIX.
 WRITE_PREFIX = "write."
 DELETE_PREFIX = "write.delete."

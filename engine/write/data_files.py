@@ -22,6 +22,7 @@ from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
 from icebench.engine.runtime.local import ONE_THREAD
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import DataFile
+from icebench.engine.spec.encryption import check_not_encrypted
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.metadata_columns import LAST_UPDATED, ROW_ID, check_lineage_names
 from icebench.engine.spec.partition_paths import partition_path
@@ -78,7 +79,9 @@ class WriteTarget:
         properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> WriteTarget:
-        """A target with the table's own schema, spec and properties by default."""
+        """A target with the table's own schema, spec and properties by default; raises Unsupported for a table whose
+        files are to be encrypted."""
+        check_not_encrypted(metadata)
         return cls(
             metadata=metadata,
             store=store,

@@ -7,6 +7,7 @@ import pyarrow as pa
 _TAIL_BYTES = 64 << 10
 """Bytes fetched from the end of a file first, as pyarrow does."""
 MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
 MARK_BYTES = 8
 """Length and magic after the footer."""
 
@@ -26,6 +27,11 @@ def footer_bytes(file: pa.NativeFile, size_bytes: int) -> bytes | None:
     if length + MARK_BYTES > len(tail):
         tail = file.read_at(size_bytes - len(tail) - start, start) + tail
     return tail[-MARK_BYTES - length : -MARK_BYTES]
+
+
+def has_encrypted_footer(file: pa.NativeFile, size_bytes: int) -> bool:
+    """Whether the magic at the end says so (Parquet: "Encrypted Footer Mode")."""
+    return bool(file.read_at(len(_ENCRYPTED), max(0, size_bytes - len(_ENCRYPTED))) == _ENCRYPTED)
 
 
 def footer_file(footer: bytes) -> pa.BufferReader:

@@ -11,14 +11,14 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icebench.engine.errors import CorruptTable
+from icebench.engine.errors import CorruptTable, Unsupported
 from icebench.engine.formats.file_columns import FileColumns
 from icebench.engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
 from icebench.engine.formats.parquet.annotations import without_null_groups
 from icebench.engine.formats.parquet.chunk_storage import ChunkStorage
 from icebench.engine.formats.parquet.content_end import end_of_content
 from icebench.engine.formats.parquet.footer import check_footer, slim_footer
-from icebench.engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes
+from icebench.engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes, has_encrypted_footer
 from icebench.engine.formats.parquet.footer_chunks import FooterChunks
 from icebench.engine.formats.parquet.readers import BUFFER_BYTES, ParquetReaders
 from icebench.engine.formats.source import (
@@ -93,6 +93,8 @@ class ParquetSource(Source):
             tail = footer_bytes(self._input, size)
             if tail is not None:
                 check_footer(tail, size, location=location)
+            elif has_encrypted_footer(self._input, size):
+                raise Unsupported(f"the encrypted Parquet file {location}")
             known = None if in_memory and not dictionaries else tail
             if tail is not None and self._field_ids is not None:
                 slim = slim_footer(tail, self._field_ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -118,3 +119,17 @@ def test_what_is_sorted_at_a_time_is_small_and_equal_keys_keep_their_order(
     assert sum(sizes) == 3_000
     # A row has 13 bytes; a range has a third of the memory, and the sample is of all rows.
     assert max(sizes) * 13 < memory / 3
+
+
+@pytest.mark.parametrize("curve", ["zorder", "hilbert"])
+def test_a_curve_through_one_column_is_its_order_though_little_fits_into_memory(
+    tmp_path: Path, curve: Literal["zorder", "hilbert"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_order, "_PIECE_ROWS", 100)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", to_arrow_schema(SCHEMA))
+    values = np.random.default_rng(5).permutation(3_000)
+    for own in np.split(values, 3):
+        table.append(pa.table({"p": [f"p{x}" for x in own], "x": own}, to_arrow_schema(SCHEMA)))
+    by: dict[str, Any] = {"zorder_by": ["x"]} if curve == "zorder" else {"hilbert_by": ["x"]}
+    table.maintenance.rewrite_data_files(curve, rewrite_all=True, sort_memory_bytes=3_000, **by)
+    assert table.scan().to_arrow().to_pylist() == [{"p": f"p{x}", "x": x} for x in range(3_000)]
