@@ -181,6 +181,7 @@ class ParquetFileWriter(FileWriter):
         }
         dictionaries = dictionary_columns(first, default=options.dict_enabled, by_column=options.dict_enabled_columns)
         is_second = options.page_version == "v2"
+        encodings = encodings_without_dictionary(first, dictionaries=dictionaries) if is_second else None
         self._writer = self._writer_type(first)(
             self._output,
             self._arrow_schema.with_metadata(None),
@@ -190,8 +191,7 @@ class ParquetFileWriter(FileWriter):
             max_rows_per_page=options.page_row_limit,
             data_page_version="2.0" if is_second else "1.0",
             use_dictionary=dictionaries,
-            column_encoding=(encodings_without_dictionary(first, dictionaries=dictionaries) if is_second else None)
-            or None,
+            column_encoding=encodings or None,
             dictionary_pagesize_limit=options.dict_size_bytes,
             store_schema=False,
             store_decimal_as_integer=True,
