@@ -46,7 +46,6 @@ from tests.interop.histories.language import (
 from tests.interop.histories.model import Model
 from tests.interop.histories.shapes import ON_READ, ON_WRITE, PLAIN
 
-STEPS = 30
 ALL: tuple[Engine, ...] = ("ours", "java", "pyiceberg")
 BOTH: tuple[Engine, ...] = ("ours", "java")
 OURS: tuple[Engine, ...] = ("ours",)
@@ -308,8 +307,8 @@ COLUMNS: tuple[Type, ...] = (icebench.LONG, icebench.STRING, icebench.INT)
 """The types of `PLAIN`."""
 
 
-def draw_history(seed: int) -> tuple[History, int]:
-    """A history of that seed, and the format version that its table begins with."""
+def draw_history(seed: int, steps: int) -> tuple[History, int]:
+    """A history of that seed and so many steps, and the format version that its table begins with."""
     rng = Random(seed)
     keyed = rng.random() < 0.25
     version = rng.choice([2, 3] if keyed else [1, 2, 2, 3])
@@ -317,14 +316,14 @@ def draw_history(seed: int) -> tuple[History, int]:
     creator = rng.choice(ALL if version < 3 else BOTH)
     catalog = rng.choice(["sql", "rest"])
     properties = rng.choice([ON_READ, ON_WRITE]) if version >= 2 else {}
-    steps = [Step(rng.choice(BOTH), _first(drawing)), *(drawing.draw() for _ in range(STEPS - 1))]
+    drawn = [Step(rng.choice(BOTH), _first(drawing)), *(drawing.draw() for _ in range(steps - 1))]
     if keyed:
-        steps.append(Step("ours", ConvertEqualityDeletes()))
+        drawn.append(Step("ours", ConvertEqualityDeletes()))
     coda: tuple[Engine, ...] = ALL if drawing.suits_pyiceberg else BOTH
     history = History(
         name=f"seed {seed}",
         columns=PLAIN,
-        steps=steps,
+        steps=drawn,
         properties=properties,
         created_by=creator,
         catalog=catalog,  # type: ignore[arg-type]
