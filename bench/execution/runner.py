@@ -18,7 +18,7 @@ from icebench.bench.execution.conditions import Conditions
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.recorder import Recorder
 from icebench.bench.execution.trial import Trial
-from icebench.bench.garbage import out_of_collection
+from icebench.bench.garbage import keep_out, out_of_collection
 from icebench.bench.processes.process_tree import ProcessTree
 from icebench.bench.progress import Progress
 from icebench.bench.records.case import Case, Cost, Sample
@@ -171,9 +171,9 @@ class Runner:
         work.rounds = {case: len(known) for case, known in there.items()}
         # With the open tables of all trials, and what passes before left: to walk them before each run took longer than
         # most runs.
-        with out_of_collection() as keep_out:
-            self._warm(workload, alive, there, random, work=work, keep_out=keep_out)
-            self._measure(workload, alive, there, random, work=work, keep_out=keep_out)
+        with out_of_collection():
+            self._warm(workload, alive, there, random, work)
+            self._measure(workload, alive, there, random, work)
 
     def _measure(
         self,
@@ -181,9 +181,7 @@ class Runner:
         alive: dict[Case, Trial],
         there: Mapping[Case, Collection[int]],
         random: Random,
-        *,
         work: Work,
-        keep_out: Callable[[], None],
     ) -> None:
         """Run all in rounds, each in another order."""
         rounds = {case: self.pace.rounds(case.measurement, work.least[case] or 0.0) for case in alive}
@@ -209,9 +207,7 @@ class Runner:
         alive: dict[Case, Trial],
         there: Mapping[Case, Collection[int]],
         random: Random,
-        *,
         work: Work,
-        keep_out: Callable[[], None],
     ) -> None:
         """Run each until its processor time falls no more."""
         runs: dict[Case, list[Cost]] = {

@@ -3,7 +3,7 @@ from functools import partial
 
 import pytest
 
-from icebench.bench.garbage import out_of_collection
+from icebench.bench.garbage import keep_out, out_of_collection
 
 
 @pytest.mark.parametrize("frozen_before", [False, True])
@@ -13,7 +13,7 @@ def test_what_exists_is_out_of_collection_for_a_while(monkeypatch: pytest.Monkey
         monkeypatch.setattr(gc, name, partial(done.append, name))
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 5 * frozen_before)
     try:
-        with out_of_collection() as keep_out:
+        with out_of_collection():
             assert done == ["collect", "freeze"]
             keep_out()
             raise ZeroDivisionError

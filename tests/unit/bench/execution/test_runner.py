@@ -85,10 +85,10 @@ def test_what_is_there_is_out_of_collection_before_each_pass_over_the_cases(
     seen: list[str] = []
 
     @contextmanager
-    def out_of_collection() -> Iterator[Callable[[], None]]:
+    def out_of_collection() -> Iterator[None]:
         seen.append("begin")
         try:
-            yield partial(seen.append, "keep out")
+            yield
         finally:
             seen.append("end")
 
@@ -100,6 +100,7 @@ def test_what_is_there_is_out_of_collection_before_each_pass_over_the_cases(
             return super().run(trial)
 
     monkeypatch.setattr(runner, "out_of_collection", out_of_collection)
+    monkeypatch.setattr(runner, "keep_out", partial(seen.append, "keep out"))
     with RunWriter(tmp_path / "run", run_id="r", environment={"id": "e"}) as writer, pytest.raises(KeyboardInterrupt):
         Made(writer, Seeing(), pace(5, 2)).run(trial("1"))
     # Two that are not recorded, a round, and the one that is interrupted.

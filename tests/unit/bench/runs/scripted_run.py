@@ -101,7 +101,8 @@ def scripted_run(
         patch.object(run, "make_engine", make),
         patch.object(preparation, "find_or_build", lambda *_, **__: [dataset]),
         # Asking the machine takes a second, and walking all objects of the tests half of one.
-        patch.object(runner, "out_of_collection", partial(nullcontext, lambda: None)),
+        patch.object(runner, "out_of_collection", nullcontext),
+        patch.object(runner, "keep_out", lambda: None),
         patch.object(run, "fingerprint", lambda versions, **_: {"id": "e", "engines": dict(versions)}),
     ):
         yield parse_values(VALUES), where
