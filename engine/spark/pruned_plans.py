@@ -18,10 +18,16 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from icebench.engine.expressions.predicate import TRUE, Predicate, all_of, any_of
+from icebench.engine.expressions.predicate import TRUE, And, IsNull, Not, Predicate, all_of, any_of
 from icebench.engine.spark.java_functions import JavaFunctions, JavaObject, java_functions
 from icebench.engine.spark.native_scan import spark_location
-from icebench.engine.spark.query_filters import RELATION, implied_filter, joined_columns, relations_of
+from icebench.engine.spark.query_filters import (
+    RELATION,
+    JoinedColumn,
+    implied_filter,
+    joined_columns,
+    relations_of,
+)
 from icebench.engine.spark.types import FIELD_ID_KEY
 from icebench.engine.spec.types import NestedField
 
@@ -92,12 +98,32 @@ def _readings(
             )
     joined = dict(filters)
     for each in joined_columns(nodes):
-        if each.place in of and each.other in of and filters[each.other] != TRUE:
-            column = columns[of[each.place]].get(each.name)
-            other = columns[of[each.other]].get(each.other_name)
-            if column is not None and other is not None and column.type == other.type:
-                joined[each.place] &= keys(of[each.other], filters[each.other], other, column.name)
+        if each.place in of and all(place in of and _leaves_out_keys(filters[place]) for place, _ in each.others):
+            joined[each.place] &= _partners(each, of, filters, columns, keys)
     return ((view, joined[place]) for place, view in of.items())
+
+
+def _leaves_out_keys(predicate: Predicate) -> bool:
+    """Whether a filter asks for more than that columns, as those of joins, are not null."""
+    conditions = predicate.children if isinstance(predicate, And) else (predicate,)
+    return any(each != TRUE and not (isinstance(each, Not) and isinstance(each.child, IsNull)) for each in conditions)
+
+
+def _partners(
+    joined: JoinedColumn, of: Mapping[int, str], filters: Mapping[int, Predicate], columns: Columns, keys: Keys
+) -> Predicate:
+    """A filter of a column by the values of those that it is joined with; `TRUE` where there is none."""
+    column = columns[of[joined.place]].get(joined.name)
+    read: dict[tuple[str, str], list[Predicate]] = {}
+    for place, name in joined.others:
+        read.setdefault((of[place], name), []).append(filters[place])
+    found = []
+    for (view, name), wanted in read.items():
+        other = columns[view].get(name)
+        if column is None or other is None or column.type != other.type:
+            return TRUE
+        found.append(keys(view, any_of(dict.fromkeys(wanted)), other, column.name))
+    return any_of(found)
 
 
 def without_files(frame: DataFrame, views: Views, excluded: Mapping[str, Iterable[str]]) -> DataFrame:

@@ -13,7 +13,7 @@ Rows of one relation may matter only where they have keys of another's: `joined_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -42,7 +42,7 @@ from icebench.engine.spec.types import NestedField, PrimitiveType
 Json: TypeAlias = Mapping[str, Any]
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
-_FILTER, _PROJECT, _JOIN = f"{_LOGICAL}Filter", f"{_LOGICAL}Project", f"{_LOGICAL}Join"
+_FILTER, _JOIN = f"{_LOGICAL}Filter", f"{_LOGICAL}Join"
 RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
 
 _COMPARISONS: Mapping[str, Operator] = {
@@ -54,6 +54,8 @@ _COMPARISONS: Mapping[str, Operator] = {
 }
 _KEYED_JOINS = ("Inner", "LeftSemi")
 """Joins that need rows of neither side without a partner."""
+_ONE_SIDED = ("LeftSemi", "LeftAnti")
+"""Joins that give columns of the left side alone."""
 _WHOLE = ("integer", "long")
 _FLOATING = ("float", "double")
 _NANOS_PER_MICRO = 1000
@@ -94,59 +96,137 @@ def relations_of(nodes: Sequence[Json]) -> list[RelationNode]:
     return found
 
 
+ColumnOf: TypeAlias = tuple[int, str]
+"""The place of a relation, and its column's name there."""
+
+
 @dataclass(frozen=True, slots=True)
 class JoinedColumn:
-    """A column of a relation whose rows matter only if it has a value that a column of another relation has, in the
-    rows that its own conditions leave.
+    """A column of a relation whose rows matter only if it has a value that one of some other columns has, in the rows
+    that the conditions of their relations leave.
 
     Args:
         place: The place of the relation.
         name: Its column's name there.
-        other: The place of the other relation.
-        other_name: The other column's name.
+        others: The other columns; several where a UNION is joined.
     """
 
     place: int
     name: str
-    other: int
-    other_name: str
+    others: tuple[ColumnOf, ...]
 
 
 def joined_columns(nodes: Sequence[Json]) -> list[JoinedColumn]:
     """The columns of relations that a plan joins by equality, both ways.
 
-    Between a relation and the join are filters, projections and joins alone: what else may be there (LIMIT, windows,
-    UNION) gives other rows where some are missing, or has rows of others under the same attribute.
+    Between a relation and the join are filters, projections, joins and UNION ALL alone: what else may be there (LIMIT,
+    windows) gives other rows where some are missing.
 
     Args:
         nodes: The plan, as `TreeNode.toJSON` gives it.
     """
-    parents, owners = _parents(nodes), _owners(nodes)
+    tree = _Tree(nodes)
     found = []
     for place, node in enumerate(nodes):
         if node["class"] != _JOIN or _join_type(node) not in _KEYED_JOINS or not node["condition"]:
             continue
-        for one, two in _equal_attributes(node["condition"]):
-            pair = one["exprId"]["id"], two["exprId"]["id"]
-            if all(each in owners and _reaches(each, owners[each][0], place, nodes, parents) for each in pair):
-                (left, left_name), (right, right_name) = (owners[each] for each in pair)
-                found.append(JoinedColumn(left, left_name, right, right_name))
-                found.append(JoinedColumn(right, right_name, left, left_name))
+        for pair in _equal_attributes(node["condition"]):
+            one, two = (tree.sources_below(place, attribute) for attribute in pair)
+            for own, other in ((one, two), (two, one)):
+                if other.is_whole:
+                    found.extend(JoinedColumn(*column, other.columns) for column in own.columns)
     return found
 
 
-def _owners(nodes: Sequence[Json]) -> dict[int, tuple[int, str]]:
-    """Id of an attribute -> the place of the only relation that has it, and its name there."""
-    found: dict[int, list[tuple[int, str]]] = {}
-    for place, node in enumerate(nodes):
-        if node["class"] == RELATION:
-            for (attribute,) in node["output"]:
-                found.setdefault(attribute["exprId"]["id"], []).append((place, attribute["name"]))
-    return {attribute: owners[0] for attribute, owners in found.items() if len(owners) == 1}
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Where the values of an attribute come from.
+
+    Args:
+        columns: Columns of relations whose rows give no other value than that of the column, or null.
+        is_whole: Whether all values but null are from these.
+    """
+
+    columns: tuple[ColumnOf, ...] = ()
+    is_whole: bool = False
 
 
-def _equal_attributes(condition: Sequence[Json]) -> list[tuple[Json, Json]]:
-    """The pairs of attributes that a condition, a conjunction, has equal."""
+class _Tree:
+    """The nodes of a plan, and what attributes stand for in them."""
+
+    def __init__(self, nodes: Sequence[Json]) -> None:
+        self._nodes = nodes
+        self._children = _children(nodes)
+
+    def sources_below(self, place: int, attribute: int) -> _Sources:
+        """The sources of an attribute in the condition of the join at `place`."""
+        return _of_one(self.sources(child, attribute) for child in self._children[place])
+
+    def sources(self, place: int, attribute: int) -> _Sources:
+        """The sources of an attribute of the rows of the node at `place`."""
+        node, children = self._nodes[place], self._children[place]
+        match _kind(node):
+            case "LogicalRelation":
+                names = [each["name"] for (each,) in node["output"] if each["exprId"]["id"] == attribute]
+                return _Sources(((place, names[0]),), is_whole=True) if names else _Sources()
+            case "Filter":
+                return self.sources(children[0], attribute)
+            case "Project":
+                below = next((_renamed(e) for e in node["projectList"] if e[0]["exprId"]["id"] == attribute), None)
+                return _Sources() if below is None else self.sources(children[0], below)
+            case "Join":
+                given = children[:1] if _join_type(node) in _ONE_SIDED else children
+                return _of_one(self.sources(child, attribute) for child in given)
+            case "Union":
+                return self._of_union(children, attribute)
+        return _Sources()
+
+    def _of_union(self, parts: Sequence[int], attribute: int) -> _Sources:
+        """A UNION has the attributes of its first part; those of others have the same places."""
+        attributes = [self._attributes(part) for part in parts]
+        first = attributes[0]
+        if first is None or first.count(attribute) != 1:
+            return _Sources()
+        number = first.index(attribute)
+        found = [
+            _Sources() if own is None else self.sources(part, own[number])
+            for part, own in zip(parts, attributes, strict=True)
+        ]
+        columns = tuple(column for each in found for column in each.columns)
+        return _Sources(columns, is_whole=all(each.is_whole for each in found))
+
+    def _attributes(self, place: int) -> list[int] | None:
+        """The ids of the attributes of a node's rows; None where they are not known."""
+        node, children = self._nodes[place], self._children[place]
+        match _kind(node):
+            case "LogicalRelation":
+                return [each["exprId"]["id"] for (each,) in node["output"]]
+            case "Filter" | "Union":
+                return self._attributes(children[0])
+            case "Join" if _join_type(node) in _ONE_SIDED:
+                return self._attributes(children[0])
+            case "Project":
+                return [each[0]["exprId"]["id"] for each in node["projectList"]]
+        return None
+
+
+def _of_one(sides: Iterable[_Sources]) -> _Sources:
+    """The sources of an attribute that one side of a join has."""
+    found = [each for each in sides if each.columns]
+    return found[0] if len(found) == 1 else _Sources()
+
+
+def _renamed(expression: Sequence[Json]) -> int | None:
+    """The id of the attribute that an expression of a projection is, or is another name for; None of any other."""
+    match [_kind(each) for each in expression]:
+        case ["AttributeReference"] | ["Alias", "AttributeReference"]:
+            attribute: int = expression[-1]["exprId"]["id"]
+            return attribute
+    return None
+
+
+def _equal_attributes(condition: Sequence[Json]) -> list[tuple[int, int]]:
+    """The ids of the pairs of attributes that a condition, a conjunction, has equal."""
     children, waiting, found = _children(condition), [0], []
     while waiting:
         place = waiting.pop()
@@ -156,30 +236,13 @@ def _equal_attributes(condition: Sequence[Json]) -> list[tuple[Json, Json]]:
             case "EqualTo", [left, right]:
                 pair = condition[left], condition[right]
                 if all(_kind(node) == "AttributeReference" for node in pair):
-                    found.append(pair)
+                    found.append((pair[0]["exprId"]["id"], pair[1]["exprId"]["id"]))
     return found
 
 
 def _join_type(node: Json) -> str:
     of: str = node["joinType"].get("object", "")
     return of.rpartition(".")[2].removesuffix("$")
-
-
-def _reaches(attribute: int, place: int, join: int, nodes: Sequence[Json], parents: Sequence[int | None]) -> bool:
-    """Whether an attribute of the relation at `place` comes to a join as it is."""
-    above = parents[place]
-    while above is not None and above != join:
-        node = nodes[above]
-        if node["class"] not in (_FILTER, _PROJECT, _JOIN):
-            return False
-        # An expression may have the id of an attribute that it stands for.
-        if node["class"] == _PROJECT and not any(
-            _kind(each[0]) == "AttributeReference" and each[0]["exprId"]["id"] == attribute
-            for each in node["projectList"]
-        ):
-            return False
-        above = parents[above]
-    return above == join
 
 
 def implied_filter(condition: Sequence[Json], columns: Mapping[str, NestedField], raw: RawValues) -> Predicate:

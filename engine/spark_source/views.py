@@ -97,12 +97,16 @@ def prune_files(frame: DataFrame) -> DataFrame:
     if session is None:
         return frame
     views = session.views
-    asked = filters_of_views(
-        frame,
-        session.names,
-        {name: view.columns for name, view in views.items()},
-        lambda name, *keys: _with_keys(views[name].scan, *keys),
-    )
+    read: dict[tuple[object, ...], Predicate] = {}
+
+    def keys(view: str, predicate: Predicate, column: NestedField, name: str) -> Predicate:
+        place = view, predicate, column.name, name
+        if place not in read:
+            read[place] = _with_keys(views[view].scan, predicate, column, name)
+        return read[place]
+
+    columns = {name: view.columns for name, view in views.items()}
+    asked = filters_of_views(frame, session.names, columns, keys)
     excluded = {name: _excluded(views[name], predicate) for name, predicate in asked.items() if predicate != TRUE}
     fewer = {name: locations for name, locations in excluded.items() if locations}
     return without_files(frame, session.names, fewer) if fewer else frame

@@ -56,6 +56,11 @@ DAYS = pa.table(
         "kind": pa.array(["none", *(f"kind {place % 7}" for place in range(0, ROWS, 8))]),
     }
 )
+BY_KEY = [8, 16, 50, 77]
+MIXED = TABLE.filter(
+    pa.array([place not in BY_KEY and not (place % 10 == 3 and 96 <= place < 168) for place in range(ROWS)])
+)
+"""The rows of a table some of whose files have deletes by key, others by position, and others none."""
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +76,14 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> icebench.Catalog:
     plain = catalog.create_table("db.plain", TABLE.schema)
     for begin in range(0, ROWS, 24):
         plain.append(TABLE.slice(begin, 24))
+    mixed = catalog.create_table("db.mixed", TABLE.schema)
+    for begin in range(0, ROWS, 24):
+        if begin == 96:
+            stream = mixed.keyed_stream(["id"])
+            stream.delete(pa.table({"id": BY_KEY}))
+            stream.commit()
+        mixed.append(TABLE.slice(begin, 24))
+    mixed.delete("id % 10 = 3 and id >= 96 and id < 168", "merge-on-read")
     return catalog
 
 
@@ -81,12 +94,12 @@ def session(spark: SparkSession, catalog: icebench.Catalog) -> Iterator[SparkSes
     register_view(session, "kept", catalog.load_table("db.t").scan())
     left = TABLE.filter(pa.array([place % 10 != 3 for place in range(ROWS)]))
     session.createDataFrame(left).createOrReplaceTempView("known")
-    for name, rows in (("plain", TABLE), ("days", DAYS)):
+    for name, rows in (("plain", TABLE), ("days", DAYS), ("mixed", MIXED)):
         register_view(session, name, catalog.load_table(f"db.{name}").scan())
         session.createDataFrame(rows).createOrReplaceTempView(f"known_{name}")
     session.conf.set("spark.sql.session.timeZone", ZONE)  # by which PySpark would not convert an hour that comes twice
     yield session
-    for name in ("kept", "known", "other", "plain", "days", "known_plain", "known_days"):
+    for name in ("kept", "known", "other", "plain", "days", "mixed", "known_plain", "known_days", "known_mixed"):
         session.catalog.dropTempView(name)
 
 
@@ -214,6 +227,9 @@ JOINED = "from PLAIN p join DAYS d on p.id = d.key where"
 LAST = "(select id from PLAIN order by id desc limit 50)"
 NUMBERED = "(select id, row_number() over (order by id desc) n from PLAIN)"
 UNITED = "(select key from DAYS where key < 9 union all select id from PLAIN where id > 235)"
+TWICE = "(select key from DAYS where key < 9 union all select key from DAYS where key = 208)"
+STRANGE = "(select key from DAYS where key < 9 union all select id from range(100, 140))"
+PLACED = "(select id, small from PLAIN where id > 0 union all select small, id from PLAIN where id < 200)"
 JOINS = {
     "inner": (f"select p.id {JOINED} d.kind = 'kind 3' and d.key > 100", 6),
     "two keys": ("select p.id from PLAIN p join DAYS d on p.id = d.key and p.day = d.date where d.key < 20", 2),
@@ -228,7 +244,15 @@ JOINS = {
     "full": ("select id from PLAIN full join (select * from DAYS where key < 20) on id = key where id > 0", 11),
     "above a limit": (f"select id from {LAST} join DAYS on id = key where key < 200", 11),
     "above a window": (f"select n from {NUMBERED} join DAYS on id = key where key < 20", 11),
-    "of a union": (f"select p.id from PLAIN p join {UNITED} on id = key", 22),
+    "of a union": (f"select p.id from PLAIN p join {UNITED} on id = key", 5),
+    "of a union of one view": (f"select p.id from PLAIN p join {TWICE} on id = key", 4),
+    "of a union with others": (f"select p.id from PLAIN p join {STRANGE} on id = key", 11),
+    "of a union by another column": (f"select small from {PLACED} join DAYS on small = key where key < 9", 13),
+    "files with and without deletes": ("select m.id from MIXED m join DAYS d on m.id = d.key where d.key < 120", 6),
+    "files with deletes": ("select m.id from MIXED m join DAYS d on m.id = d.key where d.key in (8, 16, 24)", 3),
+    "with keys of some deleted": ("select p.id from PLAIN p join MIXED m using (id) where m.id < 20", 2),
+    "twice with other keys": (f"select p.id {JOINED} d.key < 9 union all select p.id {JOINED} d.key = 208", 6),
+    "with itself": ("select a.id from MIXED a join MIXED b on a.small = b.small where b.id > 100 and b.id < 110", 6),
     "by an expression": ("select p.id from PLAIN p join DAYS d on p.id = d.key + 1 where d.key < 20", 11),
 }
 
@@ -236,10 +260,25 @@ JOINS = {
 @pytest.mark.parametrize("name", JOINS)
 def test_joins_leave_out_files_without_partners(session: SparkSession, name: str) -> None:
     text, most = JOINS[name]
-    query = session.sql(text.replace("PLAIN", "plain").replace("DAYS", "days"))
-    pruned = prune_files(query)
-    assert ids(pruned) == ids(session.sql(text.replace("PLAIN", "known_plain").replace("DAYS", "known_days")))
+    known = text
+    for view in ("PLAIN", "DAYS", "MIXED"):
+        text, known = text.replace(view, view.lower()), known.replace(view, f"known_{view.lower()}")
+    pruned = prune_files(session.sql(text))
+    assert ids(pruned) == ids(session.sql(known))
     assert opened(pruned) <= most
+
+
+def test_keys_of_all_rows_are_not_read(session: SparkSession, tmp_path: Path) -> None:
+    """They would exclude nothing: a table of them may have lost its files."""
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", DAYS.schema)
+    table.append(DAYS)
+    register_view(session, "other", table.scan())
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    query = session.sql("select p.id from plain p join other o on p.id = o.key where p.day is not null")
+    assert prune_files(query) is query
+    with pytest.raises(icebench.errors.FileNotFound):
+        prune_files(session.sql("select p.id from plain p join other o on p.id = o.key where o.key < 9"))
 
 
 def test_a_view_with_a_limit_is_read_whole(session: SparkSession, catalog: icebench.Catalog) -> None:

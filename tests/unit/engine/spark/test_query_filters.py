@@ -47,8 +47,20 @@ def columns(*nodes: dict[str, object]) -> Sequence[JoinedColumn]:
     return joined_columns(nodes)
 
 
+def both(one: tuple[int, str], two: tuple[int, str]) -> Sequence[JoinedColumn]:
+    return [JoinedColumn(*one, (two,)), JoinedColumn(*two, (one,))]
+
+
+def alias(number: int, of: dict[str, object]) -> list[dict[str, object]]:
+    return [{"class": f"{EXPRESSIONS}Alias", "num-children": 1, "name": "a", "exprId": {"id": number}}, of]
+
+
+def union(parts: int) -> dict[str, object]:
+    return other("Union", parts)
+
+
 def test_columns_that_are_joined_both_ways() -> None:
-    found = [JoinedColumn(2, "a", 4, "b"), JoinedColumn(4, "b", 2, "a")]
+    found = both((2, "a"), (4, "b"))
     assert columns(join("Inner", A, B), project(C, A), relation(A, C), other("Filter", 1), relation(B)) == found
     assert columns(join("LeftSemi", A, B), other("Filter", 1), relation(A), other("Filter", 1), relation(B)) == found
     assert columns(join("LeftOuter", A, B), other("Filter", 1), relation(A), other("Filter", 1), relation(B)) == []
@@ -57,13 +69,48 @@ def test_columns_that_are_joined_both_ways() -> None:
 def test_nodes_between_that_forbid_it() -> None:
     for kind in ("GlobalLimit", "Window", "Aggregate", "Sample", "Generate"):
         assert columns(join("Inner", A, B), other(kind, 1), relation(A), relation(B)) == []
-    assert columns(join("Inner", A, B), relation(A), other("Union", 2), relation(B), relation(C)) == []
-    alias = {"class": f"{EXPRESSIONS}Alias", "num-children": 1, "name": "a", "exprId": {"id": 1}}
-    assert columns(join("Inner", A, B), project(alias), relation(A), relation(B)) == []
+    computed = project()
+    computed["projectList"] = [alias(1, {"class": f"{EXPRESSIONS}Add", "num-children": 2})]
+    assert columns(join("Inner", A, B), computed, relation(A), relation(B)) == []
 
 
-def test_an_attribute_of_two_relations_is_of_none() -> None:
-    assert columns(join("Inner", A, B), join("Inner", A, C), relation(A), relation(C), relation(B, C)) == [
-        JoinedColumn(2, "a", 4, "b"),
-        JoinedColumn(4, "b", 2, "a"),
+def test_another_name_of_a_column() -> None:
+    renamed = project()
+    renamed["projectList"] = [alias(1, C)]
+    assert columns(join("Inner", A, B), renamed, relation(C), relation(B)) == both((2, "c"), (3, "b"))
+
+
+def test_an_attribute_of_both_sides_of_a_join_is_of_none() -> None:
+    nodes = join("Inner", A, C), relation(A), relation(C), relation(B, C)
+    assert columns(join("Inner", A, B), *nodes) == [*both((2, "a"), (4, "b")), *both((2, "a"), (3, "c"))]
+    nodes = join("Cross", A, C), relation(A), relation(A, C), relation(B)
+    assert columns(join("Inner", A, B), *nodes) == []
+
+
+def test_a_join_that_gives_one_side_alone() -> None:
+    for kind, found in (("LeftAnti", []), ("LeftOuter", both((3, "a"), (4, "b")))):
+        assert columns(join("Inner", A, B), join(kind, C, A), relation(C), relation(A), relation(B)) == found
+
+
+def test_parts_of_a_union_have_its_columns_by_place() -> None:
+    d, e = attribute("d", 4), attribute("e", 5)
+    nodes = join("Inner", A, B), union(2), relation(C, A), project(d, e), relation(e, d), relation(B)
+    assert columns(*nodes) == [
+        JoinedColumn(2, "a", ((5, "b"),)),
+        JoinedColumn(4, "e", ((5, "b"),)),
+        JoinedColumn(5, "b", ((2, "a"), (4, "e"))),
     ]
+
+
+def test_a_part_of_a_union_that_is_one_side_of_a_join() -> None:
+    anti = join("LeftAnti", C, C)
+    nodes = join("Inner", A, B), union(2), relation(A), anti, relation(C), other("LocalRelation", 0), relation(B)
+    assert columns(*nodes)[0] == JoinedColumn(2, "a", ((6, "b"),))
+    assert columns(*nodes)[2] == JoinedColumn(6, "b", ((2, "a"), (4, "c")))
+
+
+def test_a_union_with_rows_of_elsewhere_says_nothing_of_its_partners() -> None:
+    for rest in ([other("Range", 0)], [other("GlobalLimit", 1), relation(C)], [project(C), other("Range", 0)]):
+        nodes = join("Inner", A, B), union(2), relation(A), *rest
+        last = len(nodes)
+        assert columns(*nodes, relation(B)) == [JoinedColumn(2, "a", ((last, "b"),))]
