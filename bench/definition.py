@@ -1,7 +1,7 @@
 """Typed getters over a parsed TOML table, whose errors start with the path of what is wrong.
 
-A definition is parsed, not validated: a getter takes a key out, gives a typed value, and remembers that the key is
-known; `done` then refuses what nobody asked for.
+A definition is parsed, not validated: a getter looks up a key, returns a typed value, and remembers that the key is
+known; `done` then rejects unknown keys.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Definition:
     def names(
         self, key: str, default: list[str] | None = None, *, known: Collection[str], what: str, empty: bool = False
     ) -> tuple[str, ...]:
-        """A list of distinct names out of `known`; `what` is what each one is. Without a default it must be there, and
+        """A list of distinct names from `known`; `what` says what each one is. Without a default it must be there, and
         have at least one name unless it may be empty."""
         seen: list[str] = []
         for path, value in self.items(key, _MISSING if default is None else default):
@@ -102,7 +102,7 @@ class Definition:
         return value
 
     def shares(self, key: str, default: list[float], *, above: bool = False) -> tuple[float, ...]:
-        """A list of fractions of less than 1, of at least 0 or above it."""
+        """A list of fractions less than 1, and at least 0 or above it."""
         found = []
         for path, value in self.items(key, list(default)):
             share = float(typed(value, (int, float), "a number", path))
@@ -159,7 +159,7 @@ class Definition:
         return tuple(self._values)
 
     def done(self) -> None:
-        """Refuse keys that were not asked for."""
+        """Reject keys that no getter has looked up."""
         for key in self._values:
             one_of(key, self._known, "key", self.path or "definition")
 
@@ -183,7 +183,7 @@ def typed(value: object, kinds: type[T] | tuple[type[T], ...], wanted: str, path
 
 
 def one_of(name: str, known: Collection[str], what: str, path: str) -> None:
-    """Refuse a name that is not known.
+    """Reject an unknown name.
 
     Raises:
         ConfigError: The message lists the known names, and the nearest.

@@ -21,7 +21,7 @@ class Registry(Mapping[str, T], Generic[T]):
     """Things by name: the project's in their order, then those of packages, sorted.
 
     Args:
-        group: Of entry points, such as ``icebench.engines``.
+        group: The group of entry points, such as ``icebench.engines``.
         what: One of the things, in messages.
         own: Those of the project: name -> thing, or ``module:attribute``.
         kind: What a thing must be an instance of.

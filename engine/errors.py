@@ -19,9 +19,10 @@
         ├── ValidationFailed        another commit made the change wrong; trying again cannot help
         └── CommitStateUnknown      the catalog's answer was lost; the change may or may not be visible, files are kept
 
-`ContradictionWarning` is what remains of a CorruptTable where rows are certain.
+Where the rows are certain, a `ContradictionWarning` takes the place of CorruptTable.
 
-User-facing programs print `str(error)`: one line, what is wrong, where, and what to do. It has no secrets of addresses.
+User-facing programs print `str(error)`: one line, what is wrong, where, and what to do; secrets in addresses are masked
+in it.
 """
 
 from __future__ import annotations
@@ -37,25 +38,25 @@ _SECRET = re.compile(
 )
 _HTTP_USER = re.compile(r"(https?://)[^/?#\s]*@", re.IGNORECASE)
 _PASSWORD = re.compile(r"((?<!http)(?<!https)://[^:/@]*):.{0,2000}@", re.IGNORECASE)
-"""Of other addresses: SQLAlchemy takes all up to the @ for the password, slashes and blanks too."""
+"""The password in other addresses: SQLAlchemy takes everything up to the @, including slashes and spaces."""
 _FEWEST_CHARACTERS = 4
 _PARAMETER = re.compile(r"([?&;][^=&;?\s'\"]{1,64}=)[^&;\s'\"]*")
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a property or parameter of that name is a secret; headers are."""
+    """Whether the value of a property or parameter of that name is a secret; headers count as secrets."""
     return _SECRET.search(name) is not None
 
 
 def secrets_of(properties: Mapping[str, str]) -> list[str]:
-    """Values that no message may show, and what follows the kind in a header's; the shortest are none: hiding "1" would
-    leave little of a message."""
+    """Values that no message may show, and of a header's value also the part after the scheme. Very short values are
+    left out: hiding "1" would leave little of a message."""
     found = [text for name, value in properties.items() if is_secret(name) for text in (value, value.split(" ")[-1])]
     return [text for text in found if len(text) >= _FEWEST_CHARACTERS]
 
 
 def without_secrets(text: str) -> str:
-    """The text without passwords in addresses, and without parameters in them that are secrets by their names."""
+    """The text with passwords in addresses masked, and with parameters of addresses masked whose names are secret."""
     text = _PASSWORD.sub(r"\1:***@", _HTTP_USER.sub(r"\1***@", text))
     return _PARAMETER.sub(lambda found: f"{found[1]}***" if is_secret(found[1][1:-1]) else found[0], text)
 
@@ -67,7 +68,7 @@ class EngineError(Exception):
         super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in args))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exception's own would call the constructor with the text in place of its parts.
+        # Exception.__reduce__ would call the constructor with the text in place of its parts.
         return _restore, (type(self), self.args, vars(self))
 
 
@@ -76,11 +77,11 @@ class NotFound(EngineError):
 
 
 class NotInCatalog(NotFound):
-    """A table is not in a catalog whose database has others.
+    """A table is not in this catalog, whose database holds other catalogs, too.
 
     Args:
-        message: What is not there.
-        catalogs: The names of all catalogs of the database, without those that have no table.
+        message: What was not found.
+        catalogs: The names of all catalogs of the database that have a table.
     """
 
     def __init__(self, message: str, catalogs: tuple[str, ...]) -> None:
@@ -110,15 +111,15 @@ class Invalid(EngineError):
 
 
 class Unsupported(EngineError):
-    """The format allows it and this engine does not do it; the message names the feature."""
+    """The format allows it, but this engine does not support it; the message names the feature."""
 
 
 class NotInstalled(EngineError):
-    """A package that only some need is not installed.
+    """An optional package is not installed.
 
     Args:
         package: The package.
-        extra: The extra of this distribution that brings it.
+        extra: The extra of this distribution that installs it.
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -138,7 +139,7 @@ class CorruptTable(EngineError):
     def __init__(
         self, reason: str, *, location: str | None = None, path: str | None = None, needed_by: str | None = None
     ) -> None:
-        # What libraries say of damage has several lines, and pieces of the file.
+        # Libraries report damage in several lines, with pieces of the file.
         reason = "; ".join(line.strip() for line in reason.splitlines() if line.strip())
         self.reason = "".join(c if c.isprintable() else "?" for c in reason)
         self.location = location
@@ -154,7 +155,7 @@ class TooLarge(CorruptTable):
 
 
 class WriteMismatch(EngineError):
-    """A new file, read back, does not hold the rows that were given: its encoder is wrong, or the storage. The message
+    """A new file, read back, does not hold the rows that were given: the encoder or the storage is faulty. The message
     names the file and the column; the file is removed and nothing is committed."""
 
 
@@ -171,7 +172,7 @@ class CommitConflict(CommitFailed):
 
 
 class ValidationFailed(CommitFailed):
-    """A concurrent commit made this change wrong; staging it again cannot help."""
+    """A concurrent commit invalidated this change; staging it again cannot help."""
 
 
 class CommitStateUnknown(CommitFailed):
@@ -179,8 +180,9 @@ class CommitStateUnknown(CommitFailed):
 
 
 class Contradiction(NamedTuple):
-    """A file that is not what the table's metadata state, as in length or counts, or metadata that contradict
-    themselves or the specification, where rows are certain: what the file says of itself agrees (sync markers, footer).
+    """A file that differs from what the table's metadata states (such as its length or counts), or metadata that
+    contradicts itself or the specification, although the rows are certain: the file itself is consistent (sync markers,
+    footer).
 
     `cause` names the kind; ``f"{location}: {reason}"`` is what CorruptTable would say.
     """
@@ -191,22 +193,22 @@ class Contradiction(NamedTuple):
 
 
 class ContradictionWarning(UserWarning):
-    """A file contradicts the table's metadata in what other readers do not look at; see `Contradiction`. With
-    ``verify="strict"`` it is a CorruptTable."""
+    """A file contradicts the table's metadata in a way that other readers do not check; see `Contradiction`. With
+    ``verify="strict"``, CorruptTable is raised instead."""
 
 
 class RelocationWarning(UserWarning):
-    """A table was moved as a whole: its files are read from the directory of its metadata, not from where the metadata
-    say.
+    """A table was moved as a whole: its files are read from the directory of its metadata, not from the locations that
+    the metadata states.
     """
 
 
 class IgnoredPropertyWarning(UserWarning):
-    """A catalog property has no effect here, and none on rows: it tunes other engines."""
+    """A catalog property has no effect here: it only tunes other engines, and does not affect rows."""
 
 
 class PlainTextWarning(UserWarning):
-    """Credentials travel over plain http, to a host that is not this one."""
+    """Credentials are sent over plain http to another host."""
 
 
 def refuse(contradiction: Contradiction) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
     from icebench.engine.spark import readers as spark_readers
-else:  # planning does not wait for what reads rows, nor for other libraries
+else:  # loaded on first use: planning needs neither what reads rows, nor other libraries
     pd = LazyModule("pandas")
     projection = LazyModule("icebench.engine.columnar.projection")
     schemas = LazyModule("icebench.engine.columnar.schemas")
@@ -54,7 +54,7 @@ DecimalWidth: TypeAlias = Literal["wide", "narrow"]
 
 
 class Scan:
-    """A scan of one state of a table. `plan` selects what to read; the other methods plan and read, each time anew.
+    """A scan of one state of a table. `plan` selects what to read; the other methods plan and read at every call.
 
     Args:
         scan: Snapshot, filter and columns.
@@ -140,11 +140,12 @@ class Scan:
     def narrowed(
         self, filter: Filter | None = None, columns: Sequence[str] | None = None, *, limit: int | None = None
     ) -> Self:
-        """This scan with a further filter, only some of its top-level columns, in their order here, or fewer rows.
+        """This scan with a further filter, with only some of its top-level columns (in the order of this scan), or with
+        a lower limit.
 
         Raises:
             Invalid: The filter or a column does not fit the scan.
-            Unsupported: A filter of a scan with a limit, which would have to come after it.
+            Unsupported: A filter for a scan with a limit, as it would have to apply after the limit.
         """
         scan, extra = self._scan, self._metadata_columns
         if filter is not None:
@@ -186,14 +187,14 @@ class Scan:
         Files and counters do not depend on where planning is done, which `ScanPlan.modes` records.
 
         Args:
-            spark: A `pyspark.sql.SparkSession` whose executors may decode and filter manifests; without one, all is
-                done here.
-            mode: ``"local"`` uses no executors, ``"distributed"`` does, ``"auto"`` does where the manifests are many
-                (`icebench.engine.spark.planning.LOCAL_BYTES`). By default what the table's properties say,
-                ``read.data-planning-mode`` and ``read.delete-planning-mode``, and else ``"auto"``.
+            spark: A `pyspark.sql.SparkSession` whose executors may decode and filter manifests; without one, this
+                process does.
+            mode: ``"local"`` uses no executors, ``"distributed"`` does, ``"auto"`` does for many manifests
+                (`icebench.engine.spark.planning.LOCAL_BYTES`). Defaults to the table properties
+                ``read.data-planning-mode`` and ``read.delete-planning-mode``, else to ``"auto"``.
 
         Raises:
-            Invalid: The filter or the columns do not fit the schema; there is no such mode, or no session for it.
+            Invalid: The filter or the columns do not fit the schema; the mode is unknown, or needs a session.
             FileNotFound: A file of the metadata tree is missing.
             CorruptTable: The metadata contradicts the specification.
         """
@@ -220,12 +221,12 @@ class Scan:
         """Plan, and explain the plan: why each manifest, data file and delete file is planned or skipped, by which
         tests of the filter and which bounds or partition values, and what deletes add.
 
-        For people: it takes far longer than a plan where files are many. Print it, or let a notebook show it.
+        Meant for people: with many files it takes far longer than a plan. Print it, or display it in a notebook.
 
         Args:
-            row_groups: Read the footers of the planned files, too, to say how many row groups a read skips.
-            spark: A `pyspark.sql.SparkSession`: say also by which readers `to_spark` reads the plan there, and why not
-                by DataFusion Comet.
+            row_groups: Also read the footers of the planned files, to report how many row groups a read skips.
+            spark: A `pyspark.sql.SparkSession`: also report which readers `to_spark` uses there, and why not DataFusion
+                Comet.
 
         Raises:
             As `plan`, and with a session as `to_spark`.
@@ -278,18 +279,17 @@ class Scan:
         """Stream the rows in the order of `plan`, with bounded read-ahead.
 
         Args:
-            batch_rows: The most rows of a batch; by default `icebench.engine.read.request.BATCH_ROWS`.
+            batch_rows: Maximum rows of a batch; by default `icebench.engine.read.request.BATCH_ROWS`.
             decimal_width: ``"wide"`` returns decimal128, which every function of Arrow supports; ``"narrow"`` returns
                 decimal32 up to 9 digits and decimal64 up to 18, with less work and memory.
 
         Raises:
-            As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files of a format that is not
-            read.
+            As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files of an unsupported format.
         """
         return self._read(self.plan(), batch_rows=batch_rows, narrow_decimals=decimal_width == "narrow")
 
     to_arrow_batch_reader = to_batches
-    """As PyIceberg has it."""
+    """PyIceberg's name for it."""
 
     def _read(
         self, plan: ScanPlan, *, batch_rows: int | None = None, narrow_decimals: bool = False
@@ -313,9 +313,9 @@ class Scan:
     def to_pandas(self) -> Any:  # noqa: ANN401 - a package that need not be there
         """The rows as a `pandas.DataFrame`, by Arrow's conversion; errors as `to_batches`, and NotInstalled.
 
-        A uuid is a `uuid.UUID`; in structs, lists and maps it is its bytes.
+        UUIDs are `uuid.UUID`; inside structs, lists and maps they are bytes.
         """
-        _ = pd.DataFrame  # pyarrow says less where it is missing
+        _ = pd.DataFrame  # where it is missing, pyarrow's own error says less
         rows = self.to_arrow()
         known = pa.schema([schemas.pandas_field(field) for field in rows.schema])
         return projection.cast_leaves(rows, self.schema, known).to_pandas()
@@ -323,15 +323,15 @@ class Scan:
     def to_polars(self) -> Any:  # noqa: ANN401 - as above
         """The rows as a `polars.LazyFrame`, which is planned and read when it is collected.
 
-        Polars' columns, filters and limits go into the plan. Extension types are what they store: a uuid is binary.
-        Errors as `to_batches`, and NotInstalled.
+        Polars pushes columns, filters and limits into the plan. Extension types become their storage types: a uuid is
+        binary. Errors as `to_batches`, and NotInstalled.
         """
         return polars_source.lazy_frame(self)
 
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401 - as above
         """The rows as a relation of DuckDB, which is planned and read when it is executed.
 
-        DuckDB's columns and filters go into the plan. Raises NotInstalled; errors of the scan come as DuckDB's.
+        DuckDB pushes columns and filters into the plan. Raises NotInstalled; errors of the scan become DuckDB errors.
 
         Args:
             connection: A `duckdb.DuckDBPyConnection`; by default a new one, in memory.
@@ -339,7 +339,7 @@ class Scan:
         return duckdb_source.relation(self, connection)
 
     def sample_files(self, files: int) -> pa.RecordBatchReader:
-        """The rows of that many of the planned files, evenly spread over the plan; of all, where there are fewer. No
+        """The rows of that many of the planned files, evenly spread over the plan, or of all if there are fewer. No
         other file is read. Errors as `to_batches`, and Invalid for less than one file."""
         if files < 1:
             raise Invalid(f"a sample takes at least one file, not {files}")
@@ -350,13 +350,13 @@ class Scan:
         footers are read. Errors as `to_batches`, and Invalid for less than one file.
 
         Args:
-            plan: Of this scan, where there is one already.
+            plan: An existing plan of this scan; None plans it first.
             files: How many of the planned files, evenly spread over the plan; all by default.
 
         Returns:
             ``file_path`` (string), ``row_group`` (int32), ``first_row`` (int64, its position in the file),
-            ``record_count`` (int64), ``size_in_bytes`` (int64, of all columns, before compression; 0 where the file
-            does not say) and ``is_skipped`` (bool), in the order of `plan`.
+            ``record_count`` (int64), ``size_in_bytes`` (int64, of all columns, before compression; 0 if the file does
+            not record it) and ``is_skipped`` (bool), in the order of `plan`.
         """
         if files is not None and files < 1:
             raise Invalid(f"a sample takes at least one file, not {files}")
@@ -369,11 +369,11 @@ class Scan:
         )
 
     def sample(self, rows: int, *, seed: int = 0) -> pa.Table:
-        """A random sample of the rows, without repetition, in their order; all rows are read. Errors as `to_batches`.
+        """A random sample of the rows without replacement, in their order; reads all rows. Errors as `to_batches`.
 
         Args:
-            rows: How many; all, if there are no more.
-            seed: Another one draws other rows.
+            rows: How many; all rows if there are fewer.
+            seed: Seed of the draw.
         """
         if rows < 0:
             raise Invalid(f"a sample of {rows} rows")
@@ -405,10 +405,10 @@ class Scan:
 
         Args:
             spark: A `pyspark.sql.SparkSession`; its settings are not changed.
-            planning_mode: Whether its executors plan, too: the `mode` of `plan`.
+            planning_mode: Whether its executors also plan: the `mode` of `plan`.
             native_deletes: In a session with DataFusion Comet and Iceberg's runtime, have Comet read files with deletes
-                in native code, where it can. Filters of the query then skip no parts of these files; those of the scan
-                do.
+                in native code, where it can. The query's filters then skip no parts of these files; the scan's filter
+                does.
 
         Returns:
             A `pyspark.sql.DataFrame`.
@@ -429,7 +429,7 @@ class Scan:
         return frame if self._limit is None else frame.limit(self._limit)
 
     def physical(self, location: str) -> str:
-        """Where other programs (Spark) find a file of the table; elsewhere than at its location only for relocated
+        """Where other programs (Spark) find a file of the table. It differs from `location` only in relocated
         tables."""
         return self._scan.store.physical(location)
 

@@ -1,4 +1,4 @@
-"""`Table`: the interface of a table, delegated to the rooms that implement it."""
+"""`Table`: the interface of a table, delegated to the packages that implement it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from icebench.engine.spark import native_scan
     from icebench.engine.spark import planning as spark_planning
     from icebench.engine.spec import table_text
-else:  # planning does not wait for what reads and changes rows, nor for PySpark
+else:  # loaded on first use: planning needs neither what reads and changes rows, nor PySpark
     inspector = LazyModule("icebench.engine.inspect.inspector")
     maintenance = LazyModule("icebench.engine.maintenance.maintenance")
     table_profile = LazyModule("icebench.engine.maintenance.profile.table_profile")
@@ -80,14 +80,14 @@ class Table(MetadataOperations, RowOperations):
         state: The table as loaded.
         store: Its storage.
         committer: Its catalog; None for a read-only table.
-        cache: Keeps decoded manifests from one plan to the next; None creates one for the handle, and one of 0 bytes
-            decodes them for each plan.
-        verify: What becomes of files that contradict the metadata though their rows are certain: ``"warn"`` warns once
-            of each cause (`icebench.engine.errors.ContradictionWarning`), ``"strict"`` raises CorruptTable.
+        cache: Keeps decoded manifests from one plan to the next; None creates a cache for the handle, and with a cache
+            of 0 bytes each plan decodes them.
+        verify: What to do about files that contradict the metadata although their rows are certain: ``"warn"`` warns
+            once per cause (`icebench.engine.errors.ContradictionWarning`), ``"strict"`` raises CorruptTable.
         reporting: Where scans and commits are reported to; None for nowhere.
 
     Raises:
-        Invalid: Another `verify`.
+        Invalid: Another value of `verify`.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Table(MetadataOperations, RowOperations):
 
     @property
     def schema(self) -> Schema:
-        """The current schema; it may also be called, as may `spec` and `sort_order`: ``table.schema()``."""
+        """The current schema; like `spec` and `sort_order` it can also be called: ``table.schema()``."""
         return self.metadata.schema
 
     def schemas(self) -> dict[int, Schema]:
@@ -167,11 +167,11 @@ class Table(MetadataOperations, RowOperations):
         return {order.order_id: order for order in self.metadata.sort_orders}
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id; None for none."""
+        """The snapshot with that id; None if there is none."""
         return self.metadata.snapshot_by_id.get(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """The snapshot of a branch or tag; None for none."""
+        """The snapshot of a branch or tag; None if there is none."""
         ref = self.metadata.refs.get(name)
         return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
 
@@ -201,7 +201,7 @@ class Table(MetadataOperations, RowOperations):
         return self.metadata.current_snapshot
 
     def history(self) -> tuple[SnapshotLogEntry, ...]:
-        """When which snapshot became the current one, oldest first; `inspect.history` has the same as a table."""
+        """When each snapshot became the current one, oldest first; `inspect.history` returns the same as a table."""
         return self.metadata.snapshot_log
 
     @property
@@ -258,10 +258,10 @@ class Table(MetadataOperations, RowOperations):
             snapshot_id: A snapshot to read.
             ref: A branch or tag to read.
             as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
-            limit: Stop after that many rows, of whichever files come first; None for all.
-            case_sensitive: Whether names in filter and columns are.
-            runner: Plans and reads in parallel; by default a `LocalRunner` with a thread for each processor, or 8 where
-                that are fewer and the table is in an object store.
+            limit: Stop after that many rows, from whichever files come first; None for all rows.
+            case_sensitive: Whether names in filter and columns are case-sensitive.
+            runner: Plans and reads in parallel; by default a `LocalRunner` with one thread per processor, and at least
+                8 threads if the table is in an object store.
             counters: Count planning, reading, and storage requests and bytes.
 
         Raises:
@@ -301,19 +301,19 @@ class Table(MetadataOperations, RowOperations):
         Overwrites, deletes and rewrites have no effect on it; see `changelog_scan` for those.
 
         Args:
-            from_snapshot_id: The last snapshot that was seen already; None for everything since the table was made.
-            to_snapshot_id: The last snapshot to see; None for the current one.
-            from_inclusive: The first snapshot is itself among those that are seen.
-            filter: Keeps rows, as in `scan`.
-            columns: Those to read, in order; None for all.
-            case_sensitive: Whether names in the filter and columns are.
-            runner: Does the reading; see `scan`.
+            from_snapshot_id: The last snapshot already seen; None for everything since the table was created.
+            to_snapshot_id: The last snapshot to read; None for the current one.
+            from_inclusive: Whether to include the snapshot `from_snapshot_id`.
+            filter: Selects rows, as in `scan`.
+            columns: The columns to return, as in `scan`; None for all.
+            case_sensitive: Whether names in filter and columns are case-sensitive.
+            runner: Plans and reads in parallel; see `scan`.
             counters: Counts the work of planning and reading.
 
         Raises:
             NotFound: No such snapshot, or part of the history between the two was expired.
             Invalid: The first is not an ancestor of the last; the filter is wrong.
-            Unsupported: SQL that a filter cannot be.
+            Unsupported: SQL that filters do not support.
         """
         extra = self._metadata_columns(columns)
         own = None if columns is None else [c for c in columns if c not in extra]
@@ -345,20 +345,20 @@ class Table(MetadataOperations, RowOperations):
 
         The projected columns are followed by ``_change_type`` (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),
         ``_change_ordinal`` (of the snapshot, from 0, rewrites not counted) and ``_commit_snapshot_id``. Rows that were
-        merely rewritten do not appear. With a filter it is the changelog of matching rows: a row that matches after an
-        update, and did not before, is an INSERT.
+        merely rewritten do not appear. With a filter it is the changelog of matching rows: a row that matches only
+        after an update is an INSERT.
 
         Args:
-            from_snapshot_id: The last snapshot that was seen already; None for everything since the table was made.
-            to_snapshot_id: The last snapshot to see; None for the current one.
-            from_inclusive: The first snapshot is itself among those that are seen.
+            from_snapshot_id: The last snapshot already seen; None for everything since the table was created.
+            to_snapshot_id: The last snapshot to read; None for the current one.
+            from_inclusive: Whether to include the snapshot `from_snapshot_id`.
             filter: As in `scan`.
             columns: As in `scan`, without metadata columns.
             net_changes: Omit changes that later snapshots undo; all changes are then held in memory.
             identifier_columns: Columns that identify a row, for updates; by default the schema's identifier
                 fields, or the row ids of format version 3.
-            compute_updates: Make a DELETE and an INSERT of one row in one snapshot an UPDATE_BEFORE and an
-                UPDATE_AFTER; by default where identifier columns are given.
+            compute_updates: Return a DELETE and an INSERT of one row in one snapshot as UPDATE_BEFORE and
+                UPDATE_AFTER; by default if identifier columns are given.
             case_sensitive: As in `scan`.
             runner: As in `scan`.
             counters: As in `scan`.
@@ -366,8 +366,8 @@ class Table(MetadataOperations, RowOperations):
         Raises:
             NotFound: No such snapshot, or part of the history between the two was expired.
             Invalid: The first is not an ancestor of the last; filter, columns or identifiers do not fit the schema;
-                updates together with net changes, or without identifier columns.
-            Unsupported: SQL that a filter cannot be.
+                updates are combined with net changes, or nothing identifies rows.
+            Unsupported: SQL that filters do not support.
         """
         scan = self._table_scan(filter, columns, case_sensitive=case_sensitive, runner=runner, counters=counters)
         last = scan.snapshot if to_snapshot_id is None else self.metadata.snapshot(to_snapshot_id)
@@ -411,7 +411,7 @@ class Table(MetadataOperations, RowOperations):
         )
 
     def _metadata_columns(self, columns: Sequence[str] | None) -> list[str]:
-        """The names among `names` of columns that readers compute."""
+        """The names among `columns` of those that readers compute."""
         own = self.metadata.schema.id_of
         names = () if columns is None else list_of_names(columns, "columns")
         return [c for c in names if (c in METADATA_COLUMNS or c == PARTITION_NAME) and c not in own]

@@ -7,8 +7,8 @@
     table.append(rows)
     table.scan(filter="id < 5", columns=["ts"]).to_arrow()
 
-What stands in `__all__` is the public interface, with `icebench.spark` for Spark. A name is loaded when it is first
-used: a command that only prints its help, or only needs the errors, waits for neither Arrow nor SQLAlchemy.
+The names in `__all__` are the public interface, with `icebench.spark` for Spark. Each is imported on first use, so a
+command that only prints its help, or only needs the errors, loads neither Arrow nor SQLAlchemy.
 """
 
 from importlib import import_module

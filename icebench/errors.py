@@ -1,4 +1,4 @@
-"""What the engine raises, and its warnings."""
+"""The errors and warnings of the engine."""
 
 from icebench.engine.errors import (
     AlreadyExists,

@@ -1,4 +1,4 @@
-"""A plug-in for pytest: the fixture `iceberg_gate` fails a test whose query plans more of an Iceberg table than it may.
+"""A pytest plug-in: the fixture `iceberg_gate` fails a test if a query plans more of an Iceberg table than allowed.
 
 ::
 
@@ -7,8 +7,8 @@
         iceberg_gate.check(events.scan("user_id = 77"), files=3, bytes=20_000_000)  # at most
         iceberg_gate.check(events.scan("user_id = 77"))  # what was accepted: `pytest --icebench-accept`
 
-Counts are exact, so what passes once passes on a busy machine, too. pytest loads this module wherever icebench is
-installed; the engine is loaded by the first check.
+Counts are exact, so a check that passes once also passes on a busy machine. pytest loads this module wherever icebench
+is installed; the first check loads the engine.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["IcebergGate"]
 
 _ACCEPT = "--icebench-accept"
 _PROPERTY = "iceberg_gate"
-"""The property of reports that carries counts to the process that writes baselines: with pytest-xdist it is another
-than that of the test."""
+"""The report property that carries counts to the process that writes baselines; with pytest-xdist this is not the
+process of the test."""
 _COLLECTED = "iceberg_gate_collected"
 """The name under which a worker of pytest-xdist hands over the ids of its tests."""
 
 
 class IcebergGate:
-    """Compares the plans of scans with limits, or with a baseline. It is what the fixture `iceberg_gate` is.
+    """Compares the plans of scans with limits, or with a baseline; the value of the fixture `iceberg_gate`.
 
     Args:
         request: The request of a test.
@@ -57,30 +57,30 @@ class IcebergGate:
         manifests: int | None = None,
         requests: int | None = None,
     ) -> PlannedWork:
-        """Plan a scan as a new process would, with no manifest decoded before, and fail if that is more than it may be.
+        """Plan a scan as a new process would, without manifests decoded before, and fail if the plan exceeds a limit.
 
-        With limits it may come up to them, and what has no limit is not compared. Without any it may come up to the
-        baseline of its test module, ``test_events.icebench.json`` beside ``test_events.py``, or to 5 % more bytes.
-        ``--icebench-accept`` writes baselines instead of comparing with them.
+        Each count may reach its limit; counts without a limit are not compared. Without any limit, counts may reach the
+        baseline of the test module, ``test_events.icebench.json`` beside ``test_events.py``; bytes may exceed it by
+        5 %. ``--icebench-accept`` writes baselines instead of comparing with them.
 
         Args:
-            scan: Of `icebench.Table.scan`.
-            name: Distinguishes the scans of one test in the baseline; by default their number does.
-            files: The most data files.
-            bytes: The most bytes in them.
-            delete_files: The most delete files and deletion vectors that apply to them.
-            manifests: The most manifests that planning reads.
-            requests: The most requests of planning to the store.
+            scan: A scan from `icebench.Table.scan`.
+            name: Distinguishes the scans of one test in the baseline; by default they are numbered.
+            files: Maximum number of data files.
+            bytes: Maximum size of these data files.
+            delete_files: Maximum number of delete files and deletion vectors that apply to them.
+            manifests: Maximum number of manifests that planning reads.
+            requests: Maximum number of storage requests by planning.
 
         Returns:
-            What was counted. In a test with the fixture `benchmark` of pytest-benchmark, its `extra_info` has it, too.
+            The counts. In a test with the fixture `benchmark` of pytest-benchmark, its `extra_info` has them, too.
 
         Raises:
-            AssertionError: It is more, or not in the baseline.
+            AssertionError: A count exceeds its limit or the baseline, or the baseline does not have the scan.
             ConfigError: The baseline cannot be decoded.
             EngineError: The scan cannot be planned.
-            TypeError: It is no `icebench.Scan`.
-            ValueError: The test has a scan of this name already.
+            TypeError: `scan` is not an `icebench.Scan`.
+            ValueError: The test has already checked a scan of this name.
         """
         __tracebackhide__ = True
         # local import: pytest loads this module at its start, for tests of other things, too
@@ -130,14 +130,14 @@ class IcebergGate:
 
 @pytest.fixture
 def iceberg_gate(request: pytest.FixtureRequest) -> IcebergGate:
-    """Fails the test if a scan plans more files, bytes, delete files, manifests or requests than it may:
-    ``iceberg_gate.check(table.scan("id = 7"), files=3)``, or without limits, as the baseline of the test module says.
+    """Fails the test if a scan plans more files, bytes, delete files, manifests or requests than allowed:
+    ``iceberg_gate.check(table.scan("id = 7"), files=3)``, or without limits, than in the test module's baseline.
     """
     return IcebergGate(request)
 
 
 class _Session:
-    """What the reports of a session say, in the process that has all of them."""
+    """Collects the reports of a session, in the process that receives all of them."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -210,8 +210,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     """Adds the option that writes baselines."""
     group = parser.getgroup("icebench", "gates of Iceberg tables")
     group.addoption(_ACCEPT, action="store_true", help="write the baselines of iceberg_gate")
-    # pytest rewrites the assertions of each distribution that has a plug-in: here of an engine, which it would compile
-    # again, and slow down. There is no public way to decline.
+    # pytest rewrites the assertions of each distribution that has a plug-in: here it would compile a whole engine
+    # again, and slow it down. There is no public way to opt out.
     marked = getattr(pluginmanager.rewrite_hook, "_must_rewrite", None)
     if isinstance(marked, set):
         marked.discard("icebench")

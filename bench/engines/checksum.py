@@ -1,7 +1,7 @@
-"""A checksum of rows that every engine can be held to: exact, and the same in whatever order and batches rows come.
+"""A checksum of rows by which all engines are compared: exact, and independent of the order and batches of the rows.
 
 Per column it keeps the nulls and the exact sum of the values as integers (unscaled decimals, days, microseconds; the
-bits of floats; the CRC-32 of text and bytes) and what they are the integers of, so that a difference can be said in
+bits of floats; the CRC-32 of text and bytes) and what these integers represent, so that a difference can be put into
 words. Over whole rows it keeps the sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row
 are found too.
 """
@@ -30,8 +30,8 @@ _ROWS_IN_CACHE = 1 << 16
 
 @dataclass(frozen=True)
 class ColumnSum:
-    """The nulls of a column, the sum of its other values, as `checksum_of` turns them into integers, and what they are:
-    without it a date would be as good as a number. Empty where all are null."""
+    """The nulls of a column, the sum of its other values, as `checksum_of` turns them into integers, and their kind,
+    without which a date would equal a number. The kind is empty where all are null."""
 
     nulls: int
     total: int
@@ -45,7 +45,7 @@ class ColumnSum:
 
 @dataclass(frozen=True)
 class Checksum:
-    """Of rows of named columns. Equal when, and as good as only when, the rows are the same."""
+    """The checksum of rows of named columns. Equal if, and practically only if, the rows are the same."""
 
     rows: int
     row_mix: int
@@ -108,11 +108,11 @@ def checksum_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Ch
 
     Integers of any width, 32- and 64-bit floats, decimals of any width, and the variants of text, binary and lists
     count as the same type, because engines differ in which they deliver. NaNs are all one value; 0.0 and -0.0 are two.
-    Of nested values, a hash is summed; a null in one is neither zero nor empty. A UUID in canonical lower-case text is
-    as good as its bytes, which some engines deliver, wherever it stands.
+    Of nested values, a hash is summed; a null in one is neither zero nor empty. A UUID in canonical lower-case text
+    equals its bytes, which some engines deliver, also inside nested values.
 
     Raises:
-        TypeError: A column of a type that is not known here.
+        TypeError: A column of an unknown type.
         KeyError: A batch lacks a column.
     """
     total = empty_checksum(columns)

@@ -1,17 +1,17 @@
 """What an engine under test can do, and what of it is timed.
 
-The timed regions are the same for every engine, so that a figure of one means what a figure of another means:
+The timed regions are the same for every engine, so that their figures are comparable:
 
 planning
     From an opened table to the complete list of data files (with their deletes and residuals) in memory.
     `Engine.open` comes before, untimed: it reads metadata.json and nothing below it. The first `plan` of a fresh handle
     is *cold*: no manifest of the table is in any cache of the process (`Forgetting`), though the operating system's
-    page cache is warm and the code is. A `plan` right after another of the same handle is *warm* and may use whatever
+    page cache and the code are warm. A `plan` right after another of the same handle is *warm* and may use whatever
     the engine keeps by default.
     Parsing the filter's text is not included (engines hand their parsers very different machinery: Spark's analyzer
     takes tens of milliseconds), nor is converting the list to paths for comparison.
 scanning
-    To the last value of the asked columns delivered: Arrow engines iterate over record batches and drop each, Spark
+    To the last value of the requested columns delivered: Arrow engines iterate over record batches and drop each, Spark
     engines write to Spark's ``noop`` sink. Planning and the application of deletes are included. Nothing is counted or
     summed inside the timed region. A *cold* scan begins with the name of metadata.json, as a user's query does:
     `Engine.open` is timed, and nothing of the table is in any cache of the engine. A *warm* one begins with a handle
@@ -19,18 +19,18 @@ scanning
 maintenance
     From the name of a table to the last commit, and the last file deleted.
 committing
-    From descriptions of files in the form in which the engine takes them, and an open empty table, to a snapshot with
-    them that everybody can see: manifests, manifest list and metadata written, the catalog's pointer moved.
+    From descriptions of files in the form in which the engine takes them, and an open empty table, to a visible
+    snapshot with them: manifests, manifest list and metadata written, the catalog's pointer moved.
 writing
     From rows in memory, in the form in which the engine takes them, and an open empty table, to a snapshot with them;
-    or, of engines that write no tables, to a Parquet file.
+    or, for engines that write no tables, to a Parquet file.
 changing
-    From rows in memory, in the same form, and an open table of which data files are there, to a snapshot with the
-    change: finding the rows that are replaced, and writing data and delete files, is included.
+    From rows in memory, in the same form, and an open table with data files, to a snapshot with the change: finding the
+    rows that are replaced, and writing data and delete files, is included.
 querying
     From the text of a query over open tables to the last row of its answer in the memory of this process: parsing,
-    planning of the query and of every scan, and reading are included. Metadata files were read before. Of *streams* of
-    queries at once, from the first text to the last row of the last answer.
+    planning of the query and of every scan, and reading are included. Metadata files were read before. For concurrent
+    *streams* of queries, from the first text to the last row of the last answer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Filter = TypeVar("Filter")
 
 
 class Ability(Enum):
-    """What an engine can be asked for."""
+    """What an engine can do."""
 
     PLAN = "planning"
     COUNT_PLAN = "planning that reports only the number of files"
@@ -77,7 +77,7 @@ class EngineMissing(Exception):
 
 
 class TookTooLong(Exception):
-    """There was no answer within the time that was given; the message has it."""
+    """There was no answer within the given time, which is in the message."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"gave no answer within {seconds:g} s")
@@ -85,11 +85,11 @@ class TookTooLong(Exception):
 
 
 class Plan:
-    """A finished plan; what is read from it is read outside timing.
+    """A finished plan; it is read outside the timed region.
 
     Args:
-        paths: Gives the paths of the planned data files, as the engine spells them.
-        counters: Gives exact work counters of the planning; called after the clock has stopped, once.
+        paths: Returns the paths of the planned data files, as the engine spells them.
+        counters: Returns exact work counters of the planning; called once, after the clock has stopped.
     """
 
     def __init__(self, paths: Callable[[], Iterable[str]], counters: Callable[[], Mapping[str, int]]) -> None:
@@ -108,9 +108,9 @@ class Plan:
 
 
 class Engine(Protocol[Handle, Filter]):
-    """An engine under test. A handle is whatever `open` gives; it is used by one thread, for one table.
+    """An engine under test. A handle is whatever `open` returns; it is used by one thread, for one table.
 
-    Errors of the engine itself (its own exceptions) come through unchanged; the harness records them as failures.
+    Errors of the engine itself (its own exceptions) propagate unchanged; the harness records them as failures.
     """
 
     name: str
@@ -119,12 +119,12 @@ class Engine(Protocol[Handle, Filter]):
 
     def open(self, metadata_location: str) -> Handle:
         """A fresh handle of the table at that metadata.json, with nothing of the table cached in it but its metadata.
-        Timed as part of a cold scan, and not with a plan."""
+        Timed as part of a cold scan, but not with a plan."""
         ...
 
     def compile(self, handle: Handle, filter: str | None) -> Filter:
-        """SQL text through the engine's own parser; None keeps all rows. What it gives serves every handle of the same
-        metadata.json. Not timed."""
+        """Parse a filter in SQL with the engine's own parser; None keeps all rows. The result serves every handle of
+        the same metadata.json. Not timed."""
         ...
 
     def plan(self, handle: Handle, filter: Filter) -> Plan:
@@ -142,7 +142,7 @@ class Engine(Protocol[Handle, Filter]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedFile:
-    """What a table says of one of its data files; bounds as Iceberg serialises single values."""
+    """What a table records about one of its data files; bounds in Iceberg's single-value serialization."""
 
     path: str
     record_count: int
@@ -155,13 +155,13 @@ class CommittedFile:
 
 
 class Committing(Protocol):
-    """What an engine with `Ability.COMMIT` offers besides."""
+    """What an engine with `Ability.COMMIT` offers in addition."""
 
     name: str
 
     def take_files(self, files: Sequence[icebench.DataFile], metadata_location: str) -> Any:  # noqa: ANN401 - its own
-        """The files of the table at that metadata.json, in the form in which the engine takes those of writers; `files`
-        are the same. Not timed."""
+        """The files of the table at that metadata.json, in the form in which the engine takes files from writers;
+        `files` describes the same files. Not timed."""
         ...
 
     def new_table(self, metadata_location: str, folder: Path) -> Any:  # noqa: ANN401 - its own
@@ -170,11 +170,11 @@ class Committing(Protocol):
         ...
 
     def opened_again(self, table: Any) -> Any:  # noqa: ANN401 - its own
-        """The table of a handle in another handle, as another writer has it. Not timed."""
+        """Another handle of the same table, as another writer has it. Not timed."""
         ...
 
     def commit_files(self, table: Any, files: Any) -> None:  # noqa: ANN401 - its own
-        """Append all files in one snapshot without looking at former ones (a fast append). Timed."""
+        """Append all files in one snapshot without reading former ones (a fast append). Timed."""
         ...
 
     def location_of(self, table: Any) -> str:  # noqa: ANN401 - its own
@@ -183,7 +183,7 @@ class Committing(Protocol):
 
 
 class Writing(Protocol):
-    """What an engine with `Ability.WRITE` offers besides."""
+    """What an engine with `Ability.WRITE` offers in addition."""
 
     name: str
     writes_tables: bool
@@ -192,13 +192,13 @@ class Writing(Protocol):
     """Whether it writes rows in the sort order that a table declares."""
 
     def take_rows(self, rows: pa.Table, kept: ExitStack) -> Any:  # noqa: ANN401 - its own
-        """The rows in the form in which the engine has rows in memory, until `kept` is closed. Not timed."""
+        """The rows in the engine's own in-memory form, valid until `kept` is closed. Not timed."""
         ...
 
     def new_target(self, metadata_location: str, folder: Path, level: int | None) -> Any:  # noqa: ANN401 - its own
         """An empty table below an empty folder, with the columns and partitions of the table at that metadata.json, and
-        its sort order where the engine honours it; of an engine that writes no tables, where its file will be. `level`
-        is that of zstd, by the engine's own setting; None is its default. Not timed."""
+        its sort order where the engine honours it; for an engine that writes no tables, where its file will be. `level`
+        is the zstd level, by the engine's own setting; None is its default. Not timed."""
         ...
 
     def append_rows(self, target: Any, rows: Any) -> None:  # noqa: ANN401 - its own
@@ -211,7 +211,7 @@ class Writing(Protocol):
 
 
 class Changing(Writing, Protocol):
-    """What an engine with `Ability.CHANGE` offers besides."""
+    """What an engine with `Ability.CHANGE` offers in addition."""
 
     merge_modes: frozenset[MergeMode]
     """How it upserts: by the table property ``write.merge.mode``."""
@@ -225,7 +225,7 @@ class Changing(Writing, Protocol):
         ...
 
     def overwrite_partition(self, target: Any, rows: Any, filter: str) -> None:  # noqa: ANN401 - its own
-        """Replace all rows of the partition that the given rows are of; `filter` keeps those and no others. Timed."""
+        """Replace all rows of the partition of the given rows; `filter` keeps exactly its rows. Timed."""
         ...
 
 
@@ -238,27 +238,27 @@ class ParquetTarget:
 
 
 class Maintaining(Protocol):
-    """What an engine with `Ability.MAINTAIN` offers besides."""
+    """What an engine with `Ability.MAINTAIN` offers in addition."""
 
     name: str
     maintains: frozenset[Action]
 
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
-        """Do that to all of a table in a directory catalog: rewrite its data files to a target size, by
+        """Perform the action on a whole table in a directory catalog: rewrite its data files to a target size, by
         `icebench.bench.layouts.actions.KEYS`; rewrite its manifests by partition; expire all snapshots but the current
-        one, with their files; delete orphan files of more than three days. Timed, with opening the table."""
+        one, with their files; delete orphan files older than three days. Timed, including opening the table."""
         ...
 
 
 class Querying(Protocol):
-    """What an engine with `Ability.QUERY` offers besides."""
+    """What an engine with `Ability.QUERY` offers in addition."""
 
     name: str
     dialect: str
-    """Of its SQL: ``duckdb`` or ``spark``."""
+    """The dialect of its SQL: ``duckdb`` or ``spark``."""
 
     def open_tables(self, locations: Mapping[str, str]) -> Any:  # noqa: ANN401 - its own
-        """The tables of these metadata files, by the names that queries call them. Not timed.
+        """The tables of these metadata files, by the names that queries use. Not timed.
 
         Raises:
             EngineMissing: The engine cannot open one of them.
@@ -272,13 +272,13 @@ class Querying(Protocol):
         names: Sequence[str],
         seconds: float | None = None,
     ) -> list[tuple[Any, ...]]:
-        """The rows of a query's answer in their order; times with a zone have it. Timed.
+        """The rows of a query's answer in their order; times with a zone keep it. Timed.
 
         Args:
-            tables: Of `open_tables`.
+            tables: The tables from `open_tables`.
             query: One query in the engine's dialect.
             names: The tables that it reads.
-            seconds: When to give up; None waits.
+            seconds: When to give up; None waits without limit.
 
         Raises:
             TookTooLong: There was no answer by then.
@@ -290,23 +290,23 @@ class QueryingConcurrently(Querying, Protocol):
     """What an engine with `Ability.CONCURRENT_QUERIES` offers in addition."""
 
     def new_session(self, tables: Any) -> Any:  # noqa: ANN401 - its own
-        """The tables of `open_tables` in a session of a further user: for `answer` in another thread, while others
+        """The tables of `open_tables` in a session of another user, for `answer` in another thread while other sessions
         answer. Not timed."""
         ...
 
 
 @runtime_checkable
 class Counting(Protocol):
-    """An engine that can say exactly what a scan did."""
+    """An engine that can report exactly what a scan did."""
 
     def count_scan(self, handle: Any, columns: Sequence[str], filter: Any) -> Mapping[str, int]:  # noqa: ANN401 - its own
-        """Scan as `Engine.scan` does, and give the work counters of planning, reading and storage. Not timed."""
+        """Scan as `Engine.scan` does, and return the work counters of planning, reading and storage. Not timed."""
         ...
 
 
 @runtime_checkable
 class Forgetting(Protocol):
-    """An engine that caches of tables what outlives its handles: for the process, or for its session."""
+    """An engine with caches of tables that outlive its handles, in the process or in its session."""
 
     def forget(self) -> None:
         """Empty those caches, so that the next scan or plan of a new handle is cold. Not timed."""
@@ -315,16 +315,16 @@ class Forgetting(Protocol):
 
 @runtime_checkable
 class Quotable(Protocol):
-    """An engine that can say what it is asked in its own words."""
+    """An engine that can state its query in its own language."""
 
     def query(self, handle: Any, columns: Sequence[str] | None, filter: str | None) -> str:  # noqa: ANN401 - its own
-        """What `Engine.scan` runs for these columns and this text of a filter, or `Engine.plan` where `columns` is
-        None: an expression in Python of `table`, or SQL that selects from ``TABLE``. Not run, not timed."""
+        """What `Engine.scan` runs for these columns and this text of a filter, or `Engine.plan` if `columns` is None: a
+        Python expression over `table`, or SQL that selects from ``TABLE``. Not run, not timed."""
         ...
 
 
 class FilesReader(Protocol):
-    """An engine that can say what a table says of its files."""
+    """An engine that can return what a table records about its files."""
 
     name: str
 
@@ -335,7 +335,7 @@ class FilesReader(Protocol):
 
 
 AnyEngine = Engine[Any, Any]
-"""An engine whose handles and filters are its own business."""
+"""An engine with handles and filters of any type."""
 
 
 def normalised(location: str) -> str:

@@ -1,6 +1,6 @@
-"""The engines by name, made only when they are asked for.
+"""The engines by name, created only on demand.
 
-An engine's module is imported on demand: the harness must run, and say why, where a peer's package is missing.
+An engine's module is imported on demand: where a peer's package is missing, the harness must run, and say why.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ALL_DELETES = ("vectors", "positions", "equality")
 
 @dataclass(frozen=True)
 class EngineContext:
-    """What engines share. `spark` starts the session at its first call, so only a run that needs Spark pays for it, and
-    `spark_settings` are its settings, for sessions elsewhere; `access` gives what opens the files of the table of a
-    metadata file."""
+    """What engines share. `spark` starts the session at its first call, so only a run that needs Spark pays for it;
+    `spark_settings` returns its settings, for sessions elsewhere; `access` returns what opens the files of a table,
+    given its metadata file."""
 
     spark: Callable[[], SparkSession]
     access: Callable[[str], Access] = field(default_factory=TableAccess)
@@ -43,14 +43,14 @@ class EngineEntry:
         name: In definitions and records.
         factory: ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
         description: One line, for lists.
-        keeps: What it keeps of a table between the scans of one handle; that it has none, where a query names the
-            metadata file.
-        scripts: ``module:SCRIPTS``: its `icebench.bench.engines.script.Script` of a ``scan`` and of a ``plan``.
+        keeps: What it keeps of a table between the scans of one handle; or that it has no handle, if its queries name
+            the metadata file.
+        scripts: ``module:SCRIPTS``: its `icebench.bench.engines.script.Script` for a ``scan`` and for a ``plan``.
         spark_conf: ``module:function``: what it changes in the settings of a Spark session of its own.
         needs_spark: Whether it starts a session.
         own_process: Whether it works in a process of its own (`icebench.bench.engines.own_process`).
         plans: Whether it shows which files it plans.
-        deletes: Which kinds of deletes it reads, out of `icebench.bench.workloads.reading_files.DELETE_KINDS`.
+        deletes: Which kinds of deletes it reads, from `icebench.bench.workloads.reading_files.DELETE_KINDS`.
     """
 
     name: str

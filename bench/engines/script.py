@@ -1,8 +1,8 @@
-"""A case in an engine's own words: a Python program that imports the engine's packages and nothing of this project, so
-that the engine's authors can read, run and correct it.
+"""A case as a stand-alone Python program that imports the engine's packages and nothing of this project, so that the
+engine's authors can read, run and correct it.
 
-The query is the engine's own (`Quotable.query`), recorded with the case; what is around it is the engine's `Script`.
-Tests hold the program to the answer of the code that is measured, for every engine.
+The query is the engine's own (`Quotable.query`), recorded with the case; the code around it is the engine's `Script`.
+Tests check, for every engine, that the program gives the same answer as the code that is measured.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ REPEATED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Script:
-    """What is around an engine's query.
+    """The code around an engine's query.
 
-    In all parts ``{query}`` stands for the query, ``{sql}`` for it as a literal in which `source` stands for ``TABLE``,
+    In all parts ``{query}`` stands for the query, ``{sql}`` for it as a literal in which `source` replaces ``TABLE``,
     ``{conf}`` for the properties of the run's Spark session, and ``{filter}`` for the text of the filter as a literal.
 
     Args:
-        setup: What is imported and made once.
-        after: The same of what needs `TABLE`.
-        open: An expression that gives the handle `table` of the metadata file `TABLE`; empty where the query names it.
+        setup: Imports, and what is created once.
+        after: The same for what needs `TABLE`.
+        open: An expression for the handle `table` of the metadata file `TABLE`; empty if the query names the file.
         run: Statements that run the query to its last row, and set `rows` where that is known.
-        forget: Statements that empty what is cached besides handles; empty where nothing is.
-        rows: An expression of the number of rows, or planned files; evaluated once, and not timed.
-        source: What SQL selects from, by the location of the metadata file; None where the query is no SQL.
+        forget: Statements that empty caches other than those of handles; empty if there are none.
+        rows: An expression for the number of rows, or planned files; evaluated once, and not timed.
+        source: What SQL selects from, by the location of the metadata file; None if the query is not SQL.
     """
 
     setup: str
@@ -49,7 +49,7 @@ class Quoted:
     """A case whose query was recorded.
 
     Args:
-        title: What it is, in words; lines.
+        title: What it is, in words; one or more lines.
         query: As the engine gave it.
         location: The metadata file of its table.
         filter: Its text; None without one.

@@ -1,4 +1,4 @@
-"""What a run has for a measurement."""
+"""What a run provides to a measurement."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NO_DELAY = "no-delay"
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a run has for a measurement.
+    """What a run provides to a measurement.
 
     Args:
-        options: What `MeasurementKind.parse` made of the definition.
-        engines: Those that could be made, by name.
-        asked: The names of all that the definition has.
+        options: What `MeasurementKind.parse` returned for the definition.
+        engines: Those that could be created, by name.
+        asked: The names of all engines in the definition.
         seed: The definition's, for orders that are drawn.
         cache: Directory of generated tables.
         spark: The run's session.
         progress: Reports every step.
         resources: Holds what is needed until the end of the run.
-        access: Learns what opens the files of tables that are no local ones.
-        store: Starts the run's S3 server, once, and gives what opens files there. It has a bucket for each of
+        access: Records what opens the files of tables that are not local.
+        store: Starts the run's S3 server, once, and returns what opens files there. The server has a bucket for each of
             `icebench.bench.costs.object_store.PROFILES`, with its delays, and `NO_DELAY`. Raises EngineMissing.
     """
 

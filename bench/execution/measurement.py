@@ -1,5 +1,5 @@
-"""What the harness knows of a measurement: one declaration, from which definitions are read, cases made and counted,
-figures named, and the report's section and findings drawn.
+"""What the harness knows of a measurement: one declaration, by which definitions are parsed, cases created and counted,
+figures named, and the report's section and findings made.
 
 docs/guide/extending.md adds one from another package.
 """
@@ -25,19 +25,19 @@ if TYPE_CHECKING:  # who reads a run's file waits for none of these: they bring 
     from icebench.bench.workloads.definitions import Workload
 
 ANY = "*"
-"""In `MeasurementKind.series`: whatever the cache."""
+"""In `MeasurementKind.series`: any cache."""
 
 _SERIES = ("time", "cpu", "memory")
 SCAN_SERIES: Mapping[str, tuple[str, str, str]] = {
     "cold": ("scan_time_cold", "scan_cpu_cold", "scan_memory_cold"),
     "warm": ("scan_time_warm", "scan_cpu_warm", "scan_memory_warm"),
 }
-"""Of measurements that are scans, as `MeasurementKind.series`."""
+"""`MeasurementKind.series` of measurements that are scans."""
 COLD_AND_WARM = (
     "Cold: the timed part opens the table anew, and nothing of it is cached in the engine. Warm: the handle of a scan "
     "just before."
 )
-"""What sections of scans say of their metrics."""
+"""What sections of scans say about their metrics."""
 
 Figure = tuple[float, float]
 """What a case took in a round, and what its base took in the same."""
@@ -45,17 +45,17 @@ Figure = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What a section says of a metric.
+    """What a section says about a metric.
 
     Args:
         name: Of the metric.
         title: Of its table; empty where it is only drawn.
         caption: Of its chart; empty where it is only tabulated.
         unit: Of the chart.
-        more_is_better: Where less is not, which the caption says; for metrics that are only drawn.
-        added: The metric of what a case adds to its base, in a table before.
+        more_is_better: Whether a greater value is better, which the caption says; for metrics that are only drawn.
+        added: The metric of what a case adds to its base, in a table before its own.
         folded: Whether its table is only for looking things up.
-        counted: Whether ratios of rounds say nothing: it is exact, or depends on earlier runs.
+        counted: Whether ratios of rounds are meaningless: it is exact, or depends on earlier runs.
     """
 
     name: str
@@ -92,9 +92,9 @@ class SectionText:
         explanation: What was measured.
         metrics: In their order.
         case: What a case is: a filter, a scan.
-        added: Title of the tables of what cases add, for one with the metric's own title in it, and what that is a
-            share of.
-        against_own: Whether each table of what is timed is followed by one of ratios to this project's engine.
+        added: Title of the tables of `Metric.added`, in which ``{}`` stands for the metric's own title; and what the
+            values are a share of.
+        against_own: Whether each table of timings is followed by one of ratios to this project's engine.
         summary: ``module:function`` that makes the first tables from the section's records; empty without.
     """
 
@@ -114,9 +114,9 @@ class Race:
     Args:
         what: What they do; the sentence begins with it.
         metric: By which they are compared.
-        between: Engines, over all cases; layouts, for the engine that is fastest, case by case; or each case and the
-            one that is named ``none``, for every engine.
-        cases: What the names of the cases begin with that are compared, each with itself; all where empty.
+        between: What is compared: engines, over all cases; layouts, for the engine that is fastest, case by case; or
+            each case and the one that is named ``none``, for every engine.
+        cases: Prefix of the names of the cases that are compared, each with itself; empty for all.
     """
 
     what: str
@@ -127,13 +127,13 @@ class Race:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What of a definition decides how many cases there are.
+    """The parts of a definition that determine how many cases there are.
 
     Args:
         engines: Their names.
         planners: How many of them show their plans.
-        filters: How many a table is read under.
-        options: What `MeasurementKind.parse` made of the definition.
+        filters: How many filters a table is read with.
+        options: What `MeasurementKind.parse` returned for the definition.
     """
 
     engines: tuple[str, ...]
@@ -143,7 +143,7 @@ class Asked:
 
 
 def races_of_scans(what: str, between: Literal["engines", "layouts", "base"] = "engines") -> tuple[Race, ...]:
-    """The race of cold scans and that of warm ones; ``{}`` in the words stands for which."""
+    """The race of cold scans and that of warm ones; ``{}`` in `what` stands for ``cold`` or ``warm``."""
     said = {cache: what.format(cache) for cache in SCAN_SERIES}
     return tuple(
         Race(what=said[cache][0].upper() + said[cache][1:], metric=names[0], between=between)
@@ -152,25 +152,25 @@ def races_of_scans(what: str, between: Literal["engines", "layouts", "base"] = "
 
 
 class MeasurementKind:
-    """A measurement. The attributes are what most differ in; the methods do what most need.
+    """A measurement. Most kinds differ in the attributes only; the methods do what most kinds need.
 
     Attributes:
         name: In definitions and records.
         description: One line, for lists.
         suits: What it can be made on.
-        made_by: ``module:function`` that makes what is measured of a subject, in place of `measurements`.
-        is_usual: Whether it is made where a definition names no measurements.
-        timed: Whether it has repetitions; False where all is counted.
-        seconds: One execution at scale 1, of which half is the same at any smaller scale; for estimates.
+        made_by: ``module:function`` that creates the measurements of a subject, in place of `measurements`.
+        is_usual: Whether it is made if a definition names no measurements.
+        timed: Whether it has repetitions; False if everything is counted.
+        seconds: Duration of one execution at scale 1, half of which is the same at any smaller scale; for estimates.
         series: Cache of a case -> the metrics of its wall time, processor time and memory; `ANY` for those not named,
             and without that ``time``, ``cpu`` and ``memory``.
-        units: Of further figures of cases and samples, where they are not shares and not seconds.
-        differences: Metrics that are differences of two clocks: their scatter says nothing of themselves.
+        units: Of further figures of cases and samples, where they are neither shares nor seconds.
+        differences: Metrics that are differences of two timings: their scatter says nothing about themselves.
         section: What the report says; or ``module:function`` that draws it from records; None without a section.
         races: Findings, in their order.
-        faults: ``module:function`` that gives findings of what went wrong, from all records; empty without.
-        findings: ``module:function`` that gives further findings, likewise.
-        rows_counter: The counter of matching rows: zero in a filter's case is worth a remark. Empty where none is.
+        faults: ``module:function`` that returns findings of what went wrong, from all records; empty without.
+        findings: ``module:function`` that returns further findings, likewise.
+        rows_counter: The counter of matching rows: zero in a filter's case is worth a remark. Empty if there is none.
         checksums_files: Whether its checksums are of files, which have other names whenever they are written.
     """
 
@@ -196,8 +196,8 @@ class MeasurementKind:
         return workload.gives in self.suits
 
     def parse(self, values: Definition) -> Any:  # noqa: ANN401 - its own
-        """Options out of its own table of a definition, for `Context`; repetitions, warmups and layouts are read by the
-        experiment.
+        """Options from its own table of a definition, for `Context`; the experiment reads repetitions, warmups and
+        layouts.
 
         Raises:
             ConfigError: A key, type or value is wrong.
@@ -205,11 +205,11 @@ class MeasurementKind:
         return None
 
     def floors(self, workload: Workload) -> Mapping[str, AnyEngine]:
-        """What is measured beside the engines though it is none, by name."""
+        """What is measured beside the engines without being one, by name."""
         return {}
 
     def measurements(self, subject: object, context: Context) -> Iterator[Measurement]:
-        """What is measured of a subject that a workload gives, with everything made that is needed.
+        """The measurements of a subject that a workload yields, after creating everything that they need.
 
         Raises:
             ConfigError: The options do not suit the subject.
@@ -219,11 +219,11 @@ class MeasurementKind:
         return found
 
     def cases(self, workload: Workload, asked: Asked) -> int:
-        """How many there are: of one table where the workload is arranged in layouts, else of all of it."""
+        """The number of cases: of one table if the workload is arranged in layouts, else of the whole workload."""
         return len(asked.engines)
 
     def executions(self, workload: Workload, asked: Asked) -> Iterator[tuple[int, float]]:
-        """How many of the `cases` take how long, as `seconds` says."""
+        """Pairs of a number of `cases` and the duration of each, as for `seconds`."""
         yield self.cases(workload, asked), self.seconds
 
     def names(self, case: Case) -> tuple[str, str, str]:
@@ -237,7 +237,7 @@ class MeasurementKind:
     def against(
         self, pairs: Mapping[tuple[int, int], tuple[Figure, Figure]], case: Case
     ) -> Iterator[tuple[str, str, Mapping[tuple[int, int], float]]]:
-        """The same of what a case costs more than its base, which has the same cache, from wall time and processor time
+        """The same for a case's extra cost over its base, which has the same cache, from wall time and processor time
         of both in each round."""
         wall, cpu, _ = self.names(case)
         for name, own in ((f"{wall}_added", 0), (f"{cpu}_added", 1)):

@@ -27,15 +27,15 @@ def works_in_children(engine: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A case that was seen to be right.
+    """A case whose result was checked to be right.
 
     Args:
         case: Unique in its run.
         evidence: What checking it found.
-        prepare: Does what must not be timed and gives what must; called before every run. None where there is nothing
-            to time, as all was counted.
+        prepare: Does what must not be timed and returns what must; called before every run. None if there is nothing to
+            time because everything was counted.
         seconds: How long a run takes, where its check measured that.
-        after: Checks what a run left behind, when the clock has stopped; gives further figures by metric.
+        after: Checks what a run left behind, after the clock has stopped; returns further figures by metric.
         on_spark: Whether Spark works for it, whatever the engine.
     """
 
@@ -53,7 +53,7 @@ class Trial:
 
 
 class Recording(Protocol):
-    """Takes what is not measured (see `icebench.bench.execution.recorder.Recorder`)."""
+    """Records what is not measured (see `icebench.bench.execution.recorder.Recorder`)."""
 
     def skip(self, case: Case, reason: str) -> None: ...
 
@@ -62,9 +62,10 @@ class Recording(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What every measurement works with. `engines` are those that could be made, by name; `resources` are let go when
-    the workload's last round is over; `truth` gives what is in the table of a metadata file, and may raise NoTruth;
-    `bytes_read` is how much was read so far where that engine runs, None where the system does not report it."""
+    """What every measurement works with. `engines` are those that could be created, by name; `resources` are released
+    when the workload's last round is over; `truth` returns the ground truth for the table of a metadata file, and may
+    raise NoTruth; `bytes_read` returns how much was read so far where that engine runs, None if the system does not
+    report it."""
 
     engines: Mapping[str, AnyEngine]
     recorder: Recording
@@ -89,7 +90,7 @@ class Bench:
 
 
 class TableTruth(Protocol):
-    """What knows the rows of a table."""
+    """The ground truth for the rows of a table."""
 
     def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer: ...
 
@@ -103,7 +104,7 @@ class Measurement(Protocol):
         ...
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
-        """Check every case once; those that are right, ready to be timed. What is wrong is recorded as a failure.
+        """Check every case once, and yield those that are right, ready to be timed. Others are recorded as failures.
 
         Raises:
             BenchError: Nothing of it can be measured.

@@ -149,7 +149,7 @@ class Layout:
         return {"strategy": "hilbert", "hilbert_by": self.hilbert} if self.hilbert else {}
 
     def check(self, columns: Collection[str], path: str) -> None:
-        """Refuse columns that the rows do not have.
+        """Reject columns that the rows do not have.
 
         Raises:
             ConfigError: The message lists the known columns, and the nearest.

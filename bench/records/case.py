@@ -17,12 +17,12 @@ class Case:
 
     Args:
         workload: Whose rows, or files; cases are interleaved and compared within it.
-        layout: How they are arranged, varied knobs included, or the name of a table that was found so.
-        configuration: What varies besides, such as deletes; empty where nothing does.
+        layout: How they are arranged, varied knobs included, or the name of an existing table.
+        configuration: What else varies, such as deletes; empty where nothing does.
         cache: ``cold``, ``warm``, ``fresh`` (a new process), or ``none`` where nothing is cached.
         filter: Its name.
-        engine: Who is measured.
-        measurement: Out of `icebench.bench.execution.measurement.MEASUREMENTS`.
+        engine: The engine that is measured.
+        measurement: One of `icebench.bench.execution.measurement.MEASUREMENTS`.
     """
 
     workload: str = "*"
@@ -48,7 +48,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a case did, whatever the clock says; equal in every process of a run.
+    """What a case did, timing apart; equal in every process of a run.
 
     Args:
         counters: Exact counts of work.
@@ -56,9 +56,9 @@ class Evidence:
         detail: What names stand for.
         figures: Shares of counts, such as recall.
         base: The case that it is compared with in the same round; None without one.
-        query: What the engine was asked in its own words (`icebench.bench.engines.engine.Quotable`); empty where that
-            is not known.
-        table: The metadata file that was asked; empty where the query is, and where the file is gone after the run.
+        query: The query in the engine's own language (`icebench.bench.engines.engine.Quotable`); empty if it is not
+            known.
+        table: The metadata file that was queried; empty if the query is, or if the file is gone after the run.
     """
 
     counters: Mapping[str, int] = field(default_factory=dict)

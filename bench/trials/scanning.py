@@ -1,6 +1,6 @@
 """Scans: every row of some columns delivered, of one table or of several that are compared.
 
-With it are measured a table's decimals, what deletes cost, what a filter leaves, and the matrices of reading.
+`Scanning` measures a table's decimals, what deletes cost, what a filter leaves, and the matrices of reading.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Scanning:
     """Scans that belong together.
 
     Args:
-        case: Of all of them, whatever the configuration, filter and engine.
+        case: The case that all of them share, whatever the configuration, filter and engine.
         tables: Configuration -> metadata file; the configuration is empty where there is one.
         columns: What is scanned.
         filters: Name -> SQL text; `EVERYTHING` has none.
@@ -37,11 +37,11 @@ class Scanning:
         rows: Configuration -> how many rows it must deliver without a filter, where that is known.
         counters: Configuration -> what is known of its table, to be recorded with each scan.
         readers: Configuration -> names of those that can read it, where not all can.
-        counts_work: Whether an engine that can is asked for the work of planning, reading and storage.
-        warm: Names of filters under which warm scans are measured beside cold ones.
-        counts_deleted: Whether it is counted how many rows each lacks of the base's.
-        truth: Gives what knows the rows of a configuration, and may raise NoTruth; None where nothing but the table's
-            own files does.
+        counts_work: Whether engines that can are asked for the work of planning, reading and storage.
+        warm: Names of filters under which warm scans are measured in addition to cold ones.
+        counts_deleted: Whether to count how many of the base's rows each configuration lacks.
+        truth: Returns the ground truth for the rows of a configuration, and may raise NoTruth; None if there is only
+            what the table's own files hold.
     """
 
     case: Case
@@ -141,7 +141,7 @@ class Scanning:
         return set(found) - set(faults)
 
     def _verdict_of_files(self, bench: Bench, location: str, text: str | None, found: Checksum) -> str:
-        """What the table's own files say of a fault: whether the writer made it, or which of them a reader lacks.
+        """What the table's own files show of a fault: whether the writer made it, or which of them a reader lacks.
 
         Raises:
             Disputed: Two evaluators differ on the rows of the files.

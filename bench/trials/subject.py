@@ -29,13 +29,14 @@ class Subject:
         table: Its metadata.
         filters: Name -> SQL text.
         identifier_columns: Whose values together identify a row; empty where none are known.
-        usual: The columns that scans deliver unless the definition names others; none are the decimal ones.
+        usual: The columns that scans deliver unless the definition names others; if empty, the decimal ones.
         rows: How many it has before deletes, where that is known.
         without_deletes: The table whose scan is what deletes are compared with; None when there is none.
         with_deletes: Variant -> the same data files with deletes.
         readers: Variant -> engines that can read its deletes, where not all can.
-        truth: Gives what knows the rows of a variant, of `NONE` the undeleted ones; None where only the files do.
-        building: What building it takes; None for a table that was there.
+        truth: Returns the ground truth for the rows of a variant, for `NONE` the undeleted ones; None if there is only
+            what the files hold.
+        building: The measurement of building it; None for a table that existed.
     """
 
     workload: str

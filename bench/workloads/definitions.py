@@ -45,19 +45,19 @@ DayOrder: TypeAlias = Literal["sorted", "partitioned"]
 
 
 class Workload:
-    """What every kind has. What a new kind overrides is what the defaults do not say of it.
+    """Base of all kinds of workloads. A new kind overrides the defaults that do not hold for it.
 
     Attributes:
-        kind: In definitions.
-        name: In cases.
-        gives: What measurements are given.
+        kind: Its name in definitions.
+        name: Its name in cases.
+        gives: What measurements receive.
     """
 
     kind: str
     name: str
     gives: ClassVar[Gives] = Gives.OTHER
     known_bytes: ClassVar[bool] = True
-    """Whether `generated` says how large its tables are, or none is made."""
+    """Whether `generated` determines how large its tables are, or no table is created."""
 
     @property
     def size(self) -> float:
@@ -66,20 +66,20 @@ class Workload:
 
     @property
     def generated(self) -> Rows | Events | Refreshes | None:
-        """What makes its rows; None where nothing does."""
+        """What generates its rows; None if nothing does."""
         return None
 
     def tables_made(self, layouts: int) -> int:
-        """How many tables are made of it in that many layouts, raw files among them."""
+        """How many tables are created for it in that many layouts, raw files included."""
         return 0
 
     @property
     def existing(self) -> tuple[TableWorkload, ...]:
-        """The tables of it that nobody here makes."""
+        """Those of its tables that exist already."""
         return ()
 
     def subjects(self) -> Iterator[object]:
-        """What measurements are given. Those of rows and of tables that exist are made by the run, one a layout."""
+        """What measurements receive. For rows and for existing tables, the run creates the subjects, one per layout."""
         yield self
 
 
@@ -88,9 +88,9 @@ class RowsWorkload(Workload):
     """Rows that are arranged in layouts.
 
     Args:
-        kind: In definitions.
-        rows: What makes them.
-        scanned: The columns that scans deliver unless the definition names others; none are the decimal ones.
+        kind: Its name in definitions.
+        rows: What generates them.
+        scanned: The columns that scans deliver unless the definition names others; if empty, the decimal ones.
         first_scans: Whether the first scans of fresh processes can be measured.
     """
 
@@ -162,13 +162,13 @@ def _log(values: Definition) -> RowsWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class TableWorkload(Workload):
-    """A table that exists.
+    """An existing table.
 
     Args:
         path: A metadata file or the table's directory; empty for what a catalog has now.
         relocate: Old prefixes -> new ones, for a table that was copied without rewriting its metadata.
-        catalog: The catalog that gives what opens the files: its address, or the name of its configuration. None for
-            files that open without.
+        catalog: The catalog that supplies what opens the files: its address, or the name of its configuration. None for
+            files that can be opened without.
         table: The name there.
         warehouse: Of an SQL catalog.
         catalog_name: Of one that shares an SQL database.
@@ -216,7 +216,7 @@ class TableWorkload(Workload):
 
 @dataclass(frozen=True, kw_only=True)
 class TablesWorkload(Workload):
-    """Tables that exist and that queries join, by the names that queries call them, in lower case."""
+    """Existing tables that queries join, by the names that queries use, in lower case."""
 
     gives: ClassVar[Gives] = Gives.DATABASE
 

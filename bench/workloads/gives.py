@@ -4,7 +4,8 @@ from enum import Enum
 
 
 class Gives(Enum):
-    """By which a measurement says what it suits; a kind of another package that is none of these gives `OTHER`."""
+    """The kinds of subjects that a measurement can name in `suits`; a workload of another package that fits none gives
+    `OTHER`."""
 
     ROWS = "rows, arranged in layouts"
     TABLE = "a table that exists"

@@ -1,6 +1,6 @@
-"""What a workload of rows is to the harness: columns, raw files that Spark's executors write, and rows to delete.
+"""What the harness sees of a workload of rows: columns, raw files that Spark's executors write, and rows to delete.
 
-Layouts are built from the raw files, and the oracle reads them; nothing else of a workload is seen by either.
+Layouts are built from the raw files, and the oracle reads them; neither sees anything else of a workload.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BATCH_VALUES = 1 << 22
 _MOST_BATCH_ROWS = 1 << 16
 SPARK_ROWS = 500_000
-"""Fewer rows are written sooner by this process than a session starts, and on a machine without Java."""
+"""Fewer rows are written by this process: sooner than a session starts, and also on a machine without Java."""
 
 SPREADS = ("random", "clustered", "first")
 """Which rows a delete takes: some everywhere, consecutive ones from the middle, or the first ones, in arrival order."""
@@ -48,7 +48,7 @@ class KeyRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Rows that are a function of their number, and that the fields alone decide.
+    """Rows that are a function of their number, and that the fields alone determine.
 
     Args:
         rows: How many.
@@ -110,7 +110,7 @@ class Rows:
         return None
 
     def key(self) -> dict[str, Any]:
-        """JSON values that decide the rows; with the digest of the sources, the key of the cached raw files."""
+        """JSON values that determine the rows; with the digest of the sources, the key of the cached raw files."""
         return {"workload": type(self).__name__, **asdict(self)}
 
     def write_raw(self, folder: Path, spark: Callable[[], SparkSession]) -> list[Path]:

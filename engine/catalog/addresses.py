@@ -1,4 +1,4 @@
-"""What a catalog is opened by: an address, or a name with properties as PyIceberg's users have them."""
+"""Resolves how a catalog is opened: by an address, or by a name with properties as in PyIceberg's configuration."""
 
 from __future__ import annotations
 

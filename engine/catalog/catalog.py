@@ -15,7 +15,7 @@ Namespace = tuple[str, ...]
 class Catalog(Committer, Protocol):
     """Tables by name. Identifiers are tuples (`icebench.engine.catalog.identifiers`). Thread-safe.
 
-    Errors beside those named: StorageFailed when the catalog cannot be reached.
+    Errors in addition to those named: StorageFailed when the catalog cannot be reached.
     """
 
     @property
@@ -47,7 +47,7 @@ class Catalog(Committer, Protocol):
         ...
 
     def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
-        """Register a new table; its namespace need not exist. With `is_staged` the metadata are what became of those of
+        """Register a new table; its namespace need not exist. With `is_staged` the metadata is derived from that of
         `stage_table`, and may have snapshots.
 
         Raises:

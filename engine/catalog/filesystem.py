@@ -5,13 +5,13 @@
 stale or missing: readers go on from it while a next version exists.
 
 A name must never become free again, or a writer that was stalled at v2 could create v3 while the table is at v11: no
-version is removed before the table is. Since others may do so all the same, and a table may be dropped and made anew,
-a writer looks after it created a version whether the one before is still the one that it read, and withdraws its own
-where it is not.
+version is removed before the table is. Since others may do so all the same, and a table may be dropped and created
+again, a writer that created a version then checks that the one before is still the one that it read; if not, it
+withdraws its own.
 
 This works only where a file is created atomically and only once (`Store.creates_atomically`): on local file systems,
-and on S3 by conditional writes. Other object stores are refused, for there two writers could both believe that they
-committed. Iceberg Java's catalog writes to S3 without a condition: the two must not write to one such catalog.
+and on S3 by conditional writes. Other object stores are refused, because two writers could both believe that they
+committed. Iceberg Java's catalog writes to S3 without a condition: the two must not write to the same catalog there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A catalog in AWS Glue, as Iceberg Java's and PyIceberg's GlueCatalog keep it.
 
-A commit is ``UpdateTable`` with the ``VersionId`` at which the table was at the base: Glue refuses it where another one
-came first. Glue's client sends a request again where its answer is late, so that a refusal may be that of the second
-one: then, and where no answer came, the outcome is looked up.
+A commit is ``UpdateTable`` with the ``VersionId`` that the table had at the base: Glue refuses it if another commit
+came first. Glue's client repeats a request whose answer is late, so a refusal may be that of the repeated request. In
+that case, and if no answer came, the outcome is looked up.
 """
 
 from __future__ import annotations
@@ -224,8 +224,9 @@ class GlueCatalog(MetastoreCatalog):
         )
 
     def _move(self, old: Identifier, new: Identifier, kind: str) -> bool:
-        """Glue renames nothing: a table is made anew, and the former one deleted. In between it is no Iceberg table:
-        no other writer can commit to it, and lose that. If this ends in between, renaming again goes on."""
+        """Glue cannot rename: the table is created under the new name, and the former one deleted. In between it is no
+        Iceberg table, so no other writer can commit to it and lose the commit. If this is interrupted in between,
+        renaming again resumes it."""
         table = self._table(old)
         if table is None:
             return False

@@ -1,9 +1,9 @@
 """A catalog in a Hive metastore, as Iceberg Java's and PyIceberg's HiveCatalog keep it.
 
-A commit replaces the metastore's table under the metastore's exclusive lock, after looking that it is still at the
+A commit replaces the metastore's table under the metastore's exclusive lock, after checking that it is still at the
 base; and it sends the expected parameters, which metastores with HIVE-26882 compare in the transaction.
-Neither alone would do: a metastore that does not know of it ignores what is expected, a lock ends where its holder is
-slow, and other writers hold the lock only, or expect only (``engine.hive.lock-enabled``).
+Neither is enough alone: other metastores ignore the expected parameters, a lock expires if its holder is slow, and
+other writers use only the lock, or only the expected parameters (``engine.hive.lock-enabled``).
 """
 
 from __future__ import annotations

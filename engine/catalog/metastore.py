@@ -140,7 +140,7 @@ class MetastoreCatalog(PointerCatalog):
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str] = ()
     ) -> None:
-        """Neither service compares: of two writers at once the later one's properties stay."""
+        """Neither service compares versions: of two concurrent writers, the later one's properties stay."""
         both = sorted(set(updates) & set(removals))
         if both:
             raise Invalid(f"namespace property {both[0]!r} is both to set and to remove")

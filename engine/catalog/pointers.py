@@ -195,11 +195,11 @@ class PointerCatalog(ABC):
 
     @abstractmethod
     def _move(self, old: Identifier, new: Identifier, kind: str) -> bool:
-        """Give a table or view another name; whether there was one. Raises AlreadyExists, AnswerLost."""
+        """Rename a table or view; whether there was one. Raises AlreadyExists, AnswerLost."""
 
     @abstractmethod
     def _remove(self, identifier: Identifier, kind: str) -> bool:
-        """Forget a table or view; whether there was one. Raises AnswerLost."""
+        """Drop a table or view; whether there was one. Raises AnswerLost."""
 
     # Look-ups.
 
@@ -238,7 +238,7 @@ class PointerCatalog(ABC):
         uuid_in: Callable[[str], str],
         kind: str = TABLE_TYPE,
     ) -> bool:
-        """Give a table or view another name; whether there was one. `uuid_in` reads a metadata file."""
+        """Rename a table or view; whether there was one. `uuid_in` reads a metadata file."""
         before = self._pointer(old, kind)
 
         def happened() -> bool:
@@ -255,7 +255,7 @@ class PointerCatalog(ABC):
             return True
 
     def _drop(self, identifier: Identifier, kind: str = TABLE_TYPE) -> bool:
-        """Forget a table or view; whether there was one."""
+        """Drop a table or view; whether there was one."""
         try:
             return self._remove(identifier, kind)
         except AnswerLost as lost:

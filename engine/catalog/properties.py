@@ -64,11 +64,11 @@ _SAYS_NOTHING = {
 
 
 def check_properties(given: Mapping[str, str], read: Iterable[str] = (), *, subject: str) -> None:
-    """Refuse what nobody reads.
+    """Reject unknown properties.
 
     Args:
         given: By name; messages have the names, never the values.
-        read: Names that the catalog itself reads, beside those of storage; a prefix ends with a dot.
+        read: Names that the catalog itself reads, in addition to those of storage; a prefix ends with a dot.
         subject: Whose properties, for messages.
 
     Raises:

@@ -2,8 +2,8 @@
 
 The server writes metadata files and decides commits; the client sends requirements and updates. A commit is sent once.
 Its answer is one of: success; 409, another commit came first; any other 4xx, it was refused; and everything else (5xx,
-a timeout, a broken connection, an unreadable answer) is `Unknown`: only the table itself shows the outcome. A 409 too
-may come from the commit's own success, where a gateway sent the request twice; `icebench.engine.commit.commit_loop`
+a timeout, a broken connection, an unreadable answer) is `Unknown`: only the table itself shows the outcome. Even a 409
+may result from the commit's own success, if a gateway sent the request twice; `icebench.engine.commit.commit_loop`
 looks for the snapshot before it tries again.
 """
 
@@ -395,7 +395,7 @@ class RestCatalog:
         return found
 
     def _in_namespace(self, namespace: Namespace, ask: Callable[[], T]) -> T:
-        """What `ask` gives; where the namespace is missing it is made first, for the engine's catalogs need none."""
+        """The result of `ask`; a missing namespace is created first, as the engine's catalogs do not require one."""
         try:
             return ask()
         except NoSuchNamespace:
@@ -418,7 +418,7 @@ class RestCatalog:
 
 
 def _look(look: Callable[[], T]) -> tuple[T | None, EngineError | None]:
-    """What a look at a name finds, or the error for which it is not known what is there; neither if nothing is."""
+    """What a lookup of a name finds, or the error because of which that is unknown; neither if nothing is there."""
     try:
         return look(), None
     except NotFound:

@@ -262,7 +262,7 @@ def open_session(
         waiting: How waits between retries are made.
 
     Raises:
-        Invalid: An address, timeout or credential that is none; both a token and a credential.
+        Invalid: An invalid address, timeout or credential; both a token and a credential.
         Unsupported: A type of authentication; signing without botocore.
         StorageFailed: The server cannot be reached, or refuses the client.
         CorruptTable: The answer contradicts the specification.

@@ -1,4 +1,4 @@
-"""What a catalog with views does beside tables. Implementations pass ``tests/contract/test_views.py``."""
+"""Interface of catalogs with views. Implementations pass ``tests/contract/test_views.py``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ViewState:
 class ViewCatalog(Protocol):
     """Views by name; tables and views share their names.
 
-    Errors beside those named: StorageFailed when the catalog cannot be reached, Unsupported where it has no views,
-    CommitStateUnknown for a change whose answer was lost.
+    Errors in addition to those named: StorageFailed when the catalog cannot be reached, Unsupported where it has no
+    views, CommitStateUnknown for a change whose answer was lost.
     """
 
     def create_view(
@@ -39,12 +39,12 @@ class ViewCatalog(Protocol):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> ViewState:
-        """Make a view; its namespace need not exist.
+        """Create a view; its namespace need not exist.
 
         Args:
             identifier: Its name.
-            definition: Version and schema ids are given by the catalog.
-            schema: Of the rows that the query gives.
+            definition: The catalog assigns version and schema ids.
+            schema: Of the rows that the query returns.
             location: Where its metadata goes; by default below the warehouse, by name.
             properties: The view's.
 
@@ -54,7 +54,7 @@ class ViewCatalog(Protocol):
         ...
 
     def load_view(self, identifier: Identifier) -> ViewState:
-        """The view now; raises NotFound, also where a table has that name."""
+        """The view at its current state; raises NotFound, also where a table has that name."""
         ...
 
     def view_exists(self, identifier: Identifier) -> bool:
@@ -62,10 +62,10 @@ class ViewCatalog(Protocol):
         ...
 
     def replace_view(self, identifier: Identifier, definition: ViewVersion, schema: Schema) -> ViewState:
-        """Give a view another definition; the old one stays in its history.
+        """Replace a view's definition; the old one stays in its history.
 
-        Nothing happens where the definition is the current one already. What others do at the same time is not lost:
-        of several replacements one is current at the end, and all are in the history.
+        Nothing happens if the definition is the current one already. Concurrent replacements are not lost: one of them
+        is current at the end, and all are in the history.
 
         Raises:
             NotFound: No such view.
@@ -79,10 +79,10 @@ class ViewCatalog(Protocol):
         ...
 
     def rename_view(self, old: Identifier, new: Identifier) -> None:
-        """Give a view another name; raises NotFound, AlreadyExists. Lost answers are settled as for tables."""
+        """Rename a view; raises NotFound, AlreadyExists. Lost answers are settled as for tables."""
         ...
 
     def drop_view(self, identifier: Identifier) -> None:
-        """Forget a view; raises NotFound. Lost answers are settled as for tables. Whether its metadata files stay is
-        the implementation's to say."""
+        """Drop a view; raises NotFound. Lost answers are settled as for tables. The implementation decides whether its
+        metadata files stay."""
         ...

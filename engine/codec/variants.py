@@ -37,7 +37,7 @@ def decode_variant(metadata: bytes, value: bytes) -> Any:  # noqa: ANN401 - what
     variant is, in UTC), numpy.datetime64 for nanoseconds (in UTC where it has a zone), UUID, list, or dict.
 
     Raises:
-        CorruptTable: The bytes are no variant.
+        CorruptTable: The bytes are not a variant.
         Unsupported: A later version or a later type, or a date that Python does not have.
     """
     try:

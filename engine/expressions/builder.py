@@ -30,8 +30,9 @@ def col(name: str) -> Expression:
 
         table.scan((col("a") > 1) & col("s.f").is_null())
 
-    Comparisons and tests give filters, which combine by ``&``, ``|`` and ``~``; the other methods give values, which
-    compare as columns do. They mean what they do in filters that are text, `icebench.engine.expressions.parse`.
+    Comparisons and tests return filters, which combine by ``&``, ``|`` and ``~``; the other methods return values,
+    which can be compared like columns. All mean the same as in filters given as text; see
+    `icebench.engine.expressions.parse`.
     """
     return Expression(ColumnValue(tuple(name.split("."))))
 
@@ -122,7 +123,7 @@ class Expression:
         return self._test(predicate.is_nan, "is_nan")
 
     def isin(self, values: Iterable[Operand]) -> Predicate:
-        """Whether the value is one of these; false for none."""
+        """Whether the value is one of `values`; false if there are none."""
         given = list(values)
         if isinstance(self._node, ColumnValue) and not any(isinstance(each, Expression) for each in given):
             return predicate.is_in(".".join(self._node.path), given)  # type: ignore[arg-type]
@@ -139,7 +140,7 @@ class Expression:
         return self._call("starts_with", prefix).as_predicate()
 
     def like(self, pattern: str, escape: str | None = None) -> Predicate:
-        """SQL's LIKE: ``%`` stands for any text, ``_`` for a character; `escape` before either makes it ordinary."""
+        """SQL's LIKE: ``%`` stands for any text, ``_`` for a character; `escape` before either makes it literal."""
         return like(self._node, like_pattern(pattern, escape))
 
     def lower(self) -> Expression:
@@ -196,7 +197,7 @@ class Expression:
 
 
 def compare(left: Expression, operator: Operator, right: Operand) -> Predicate:
-    """`left operator right`; statistics answer it where one side is a column and the other a literal."""
+    """`left operator right`; statistics can answer it if one side is a column and the other a literal."""
     one, other = left._node, _node(right)  # noqa: SLF001 - this module's own
     if isinstance(one, ColumnValue) and isinstance(other, LiteralNode):
         return predicate.compare(".".join(one.path), operator, right)  # type: ignore[arg-type]

@@ -45,10 +45,10 @@ from icebench.engine.spec.types import (
 def sql(text: str) -> SqlExpression:
     """Parse an expression that computes a value for each row, for `Table.update`, where a plain string is a value.
 
-    Null in arithmetic and comparisons gives null, ``and`` and ``or`` have three values. Whole numbers are computed with
-    64 bits, decimals exactly; quotients of decimals have six digits after the point or more and are rounded half up,
-    those of whole numbers are doubles. What overflows, divides by zero or cannot be cast raises Invalid when it is
-    evaluated, but not for rows that ``case``, ``coalesce``, ``and`` and ``or`` leave out.
+    Null in arithmetic and comparisons gives null; ``and`` and ``or`` use three-valued logic. Integers are computed with
+    64 bits, decimals exactly. Quotients of decimals have six digits after the point or more and are rounded half up;
+    those of integers are doubles. An overflow, a division by zero or a failed cast raises Invalid at evaluation, but
+    not for rows that ``case``, ``coalesce``, ``and`` and ``or`` leave out.
 
     Args:
         text: See the module.

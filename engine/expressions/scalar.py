@@ -29,7 +29,7 @@ class ColumnValue:
 
 @dataclass(frozen=True, slots=True)
 class LiteralNode:
-    """A value that the text says. Numbers with a point are decimals, those with an exponent doubles."""
+    """A literal of the text. Numbers with a point are decimals, those with an exponent doubles."""
 
     value: LiteralValue | None
 

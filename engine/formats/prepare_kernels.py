@@ -7,11 +7,11 @@ from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FO
 
 
 def prepare_kernels() -> None:
-    """Load the kernels that decode and encode manifests and read Parquet footers, compiling those that were not kept.
+    """Load the kernels that decode and encode manifests and read Parquet footers, compiling those that are not cached.
 
-    The first call on a machine compiles for up to a minute and keeps the code for later processes, where the call takes
-    a tenth of a second. Without it a process starts with slower ways, and loads or compiles once that is due; results
-    are the same. Does nothing where Numba cannot compile.
+    The first call on a machine compiles for up to a minute and caches the code for later processes, where the call
+    takes a tenth of a second. Without it a process starts with slower code, and loads or compiles kernels when they are
+    due; results are the same. Does nothing where Numba cannot compile.
     """
     for kernel in (DECODE_CHUNK, GATHER, WRITE_ROWS, LIST_CHUNKS, SLIM_FOOTER):
         kernel.load()

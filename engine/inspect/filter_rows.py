@@ -1,4 +1,4 @@
-"""Filters of scans, applied to rows that are in no table: those of metadata tables, above all."""
+"""Filters of scans, applied to rows that are in no table, such as those of metadata tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from icebench.engine.plan.scan import as_predicate
 def filter_rows(rows: pa.Table, filter: Filter) -> pa.Table:
     """The rows for which a filter is true.
 
-    The filter is bound and evaluated as that of a scan of a table that had these rows::
+    The filter is bound and evaluated as in a scan of a table with these rows::
 
         icebench.filter_rows(table.inspect.files(), "record_count < 1000 and partition.day >= date '2026-01-01'")
 
@@ -26,7 +26,7 @@ def filter_rows(rows: pa.Table, filter: Filter) -> pa.Table:
 
     Raises:
         Invalid: The filter cannot be parsed, or does not fit the columns.
-        Unsupported: A filter or a column of a kind that the engine does not have.
+        Unsupported: A filter or a column of a kind that the engine does not support.
     """
     schema = from_arrow_schema(rows.schema)
     bound = bind(as_predicate(filter, schema), schema)

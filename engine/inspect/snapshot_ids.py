@@ -11,8 +11,8 @@ from icebench.engine.spec.snapshots import MOST_LONG
 
 
 def snapshot_ids(ids: Iterable[int | None]) -> pa.Array:
-    """The ids as int64, or as uint64 if one is beyond a long; null for None. Raises Unsupported for one beside a
-    negative one."""
+    """The ids as int64, or as uint64 if one is beyond a long; null for None. Raises Unsupported if one is beyond a long
+    and another is negative."""
     values = list(ids)
     try:
         return pa.array(values, pa.uint64() if max((i or 0 for i in values), default=0) > MOST_LONG else pa.int64())

@@ -47,10 +47,10 @@ class BuiltIndex:
 
     Args:
         snapshot_id: The snapshot whose statistics file has it.
-        statistics_path: That file.
+        statistics_path: Location of that file.
         files: Data files in the index.
         files_read: Those of them that had to be read.
-        size_bytes: The blob.
+        size_bytes: Size of the blob.
     """
 
     snapshot_id: int

@@ -1,8 +1,8 @@
 """A clustering pass: rewrites the files that overlap too much in the keys that the table declares.
 
-The declaration is table properties, ``icebench.clustering.*``. Which files are merged is decided by `clustering`; they
-are written and committed as by any rewrite of data files. The names of a pass's files begin with a digest of the
-declaration, by which later passes know, also after snapshots have expired, that they belong together.
+The declaration is the table properties ``icebench.clustering.*``. `clustering` decides which files are merged; they are
+written and committed as in any rewrite of data files. The names of a pass's files begin with a digest of the
+declaration, by which later passes recognise files that belong together, even after their snapshots have expired.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.sorting import SortOrder, sort_order_of
 
 _MOST_ROUNDS = 8
-"""A pass looks again at what it has written; estimates are seldom so wrong that there is more to do twice."""
+"""A pass examines again what it has written; estimates are seldom so wrong that it finds more to do twice."""
 _NAME_PARTS = 8
 """Between the hyphens of a data file's name: partition, task, five of the operation's id, count."""
 
@@ -43,15 +43,15 @@ class ClusteringPass:
     """What a clustering pass did, or would do.
 
     Args:
-        depth_before: In how many files' ranges of the keys the key of a row was, on average over the bytes.
-        depth_after: The same afterwards; for a dry run, as it is expected.
+        depth_before: The number of files whose key range contained the key of a row, averaged over the bytes.
+        depth_after: The same afterwards; for a dry run, the expected value.
         merges: Sets of files that were merged.
         waiting_merges: Sets that the budget did not allow.
         waiting_bytes: Their bytes.
-        unplaced_files: Files that have another partition spec, or no bounds of a key: they are left.
-        rewritten_data_files: Data files that went.
+        unplaced_files: Files with another partition spec, or without bounds of a key, which are not rewritten.
+        rewritten_data_files: Data files that were removed.
         rewritten_bytes: Their bytes.
-        added_data_files: Data files that came.
+        added_data_files: Data files that were added.
         added_bytes: Their bytes.
         failed_groups: Groups that could not be rewritten (with partial progress).
         snapshots: What was committed, in order.
@@ -73,7 +73,7 @@ class ClusteringPass:
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """How a table says that its rows are arranged; see `Maintenance.cluster`."""
+    """How a table declares its rows to be arranged; see `Maintenance.cluster`."""
 
     strategy: str
     order: SortOrder
@@ -84,7 +84,7 @@ class Declaration:
         """From the table's properties.
 
         Raises:
-            Invalid: There is none; columns that are missing or have no order.
+            Invalid: There is none, or it names columns that are missing or have no order.
         """
         properties, schema = metadata.properties, metadata.schema
         strategy, keys = CLUSTERING_STRATEGY.of(properties), CLUSTERING_KEYS.of(properties)
@@ -176,12 +176,12 @@ def cluster(
 
     Args:
         table: The table.
-        state: It as loaded.
+        state: The table as loaded.
         course: How to rewrite.
         selection: Sizes of files and groups.
-        max_bytes: The most bytes of data files to rewrite.
-        dry_run: Only say what would be done first.
-        new_id: Identifies rewrites.
+        max_bytes: Maximum bytes of data files to rewrite.
+        dry_run: Only report what would be done first.
+        new_id: Creates the ids of rewrites.
     """
     declaration = Declaration.of(state.metadata)
     clustered = Clustered.of(table, state.metadata, course.branch, declaration)

@@ -1,7 +1,7 @@
 """Partition statistics files: sizes and counts of each partition of a snapshot (spec: "Partition Statistics File").
 
-Rows are those of Iceberg Java 1.12: one for each partition tuple of each spec that the snapshot's manifests name, also
-of removed files, with what last changed it. Where an ancestor has a file, only manifests that came since are read.
+Rows are those of Iceberg Java 1.12: one for each partition tuple of each spec in the snapshot's manifests, also for
+removed files, with what last changed it. If an ancestor has a file, only manifests added since then are read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ComputedPartitionStats:
     Args:
         snapshot_id: The snapshot.
         statistics_path: Its partition statistics file.
-        partitions: Its rows.
+        partitions: The number of its rows.
         manifests_read: Manifests that were read; 0 if the snapshot had the file already.
     """
 

@@ -1,6 +1,6 @@
 """Estimates how many distinct values columns have: theta sketches in the statistics file of a snapshot.
 
-Where a snapshot below has sketches, and all its rows are still there, only files that came since are read.
+If an ancestor has sketches, and all its rows are still there, only files added since then are read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ComputedTableStats:
     Args:
         snapshot_id: The snapshot.
         statistics_path: Its new statistics file.
-        distinct_values: About how many each column has, by its full name.
+        distinct_values: The estimated number for each column, by its full name.
         files: Data files of the snapshot.
         files_read: Those of them that had to be read.
     """
@@ -115,8 +115,8 @@ def _column_ids(schema: Schema, columns: Sequence[str] | None) -> list[int]:
 def _load_known(
     table: Target, plan: ScanPlan, ids: Sequence[int], files: Sequence[FileRead]
 ) -> tuple[dict[int, ThetaSketch], list[FileRead]]:
-    """The sketches of the newest snapshot below that has all, and the files that are not in them; else empty ones, and
-    all files."""
+    """The sketches of the newest ancestor that has all, and the files that are not in them; else empty ones, and all
+    files."""
     metadata, snapshot = plan.metadata, plan.snapshot
     known = {each.snapshot_id: each for each in metadata.statistics}
     for snapshot_id in metadata.ancestors(None if snapshot is None else snapshot.snapshot_id):
@@ -137,7 +137,7 @@ def _load_known(
 
 
 def _sketches(file: StatisticsFile | None, ids: Sequence[int], store: Store) -> dict[int, ThetaSketch] | None:
-    """The sketches of these columns in a file; None unless it has all. Those of other writers are left, which hash
+    """The sketches of these columns in a file; None unless it has all. Those of other writers are ignored, as they hash
     values of some types in other forms."""
     described = () if file is None else file.blob_metadata
     if file is None or not {blob.fields for blob in described if blob.type == THETA_SKETCH} >= {(i,) for i in ids}:

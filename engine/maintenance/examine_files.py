@@ -25,9 +25,9 @@ class ExaminedFiles:
     """What `examine_files` found.
 
     Args:
-        contradictions: Files whose length or counts are not those that the metadata state, and whose rows are certain,
-            by location.
-        unreadable: For each data or delete file that cannot be read the error that a scan raises, which names it.
+        contradictions: Files whose length or counts differ from the metadata although their rows are certain, by
+            location.
+        unreadable: For each data or delete file that cannot be read, the error that a scan raises, which names it.
     """
 
     contradictions: tuple[Contradiction, ...]
@@ -38,14 +38,14 @@ def examine_files(table: Subject) -> ExaminedFiles:
     """Open every file of the current snapshot: manifests, delete files and the footers of data files; no rows are read.
 
     Raises:
-        CorruptTable, FileNotFound, Unsupported: Of the metadata, the manifest list or a manifest, without which no file
-            is known.
+        CorruptTable, FileNotFound, Unsupported: From the metadata, the manifest list or a manifest, without which the
+            files are not known.
     """
     store = CollectingStore(table.store)
     plan = table_scan(table.metadata, store, runner=table.runner, table_name=table.name).plan()
     request = request_for(plan, store, projection=Schema(()), table_name=table.name)
     files = list(planned_files(plan))
-    # Each delete file once, beside one of the data files that it concerns.
+    # Each delete file once, with one of the data files that it applies to.
     concerned: dict[DeleteFile, FileRead] = {delete: file for file in files for delete in file.deletes}
     own, counters = LocalRunner(1), Counters()
 

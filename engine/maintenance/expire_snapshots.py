@@ -31,19 +31,19 @@ class ExpiredSnapshots:
     """The result of an expiry.
 
     Args:
-        snapshot_ids: Snapshots that are gone.
-        refs: Branches and tags that are gone.
-        deleted_data_files: Data files that were deleted, as the next ones.
+        snapshot_ids: Expired snapshots.
+        refs: Expired branches and tags.
+        deleted_data_files: How many data files were deleted; likewise for the next ones.
         deleted_position_delete_files: Position-delete files, and Puffin files with deletion vectors.
         deleted_equality_delete_files: See above.
         deleted_manifests: See above.
         deleted_manifest_lists: See above.
         deleted_statistics_files: See above.
-        outside: Locations of files that were left because they are outside the table's own locations
-            (`TableMetadata.own_locations`), such as files that `add_files` took on.
-        not_deleted: Locations of files that storage would not delete; they are orphans now.
-        error: Why no file was deleted: the remaining snapshots could not be read whole, or a branch or tag was made
-            while snapshots expired, in a catalog that could not refuse the one or the other.
+        outside: Locations of files that were kept because they are outside the table's own locations
+            (`TableMetadata.own_locations`), such as files from `add_files`.
+        not_deleted: Locations of files that storage refused to delete; they are orphan files now.
+        error: Why no file was deleted: the remaining snapshots could not be read completely, or a branch or tag was
+            created while snapshots expired, in a catalog that could reject neither of the two.
     """
 
     snapshot_ids: tuple[int, ...] = ()

@@ -21,7 +21,7 @@ DEFAULT_GROUP_SIZE_BYTES = 100 << 30
 DEFAULT_SORTED_GROUP_SIZE_BYTES = 4 << 30
 """One thread or task sorts a group."""
 GROUP_PER_MEMORY = 4
-"""How many times the memory for rows a sorted group is at most, where memory is short."""
+"""The largest ratio of a sorted group to the memory for rows, where memory is short."""
 
 
 class Grouping(Protocol):
@@ -50,7 +50,7 @@ class Selection:
         delete_ratio_threshold: A data file is rewritten, whatever its size, if at least this fraction of its rows is
             deleted by position in delete files of its own.
         rewrite_all: All files are rewritten.
-        max_file_group_size_bytes: The most bytes of a group with several files.
+        max_file_group_size_bytes: Maximum bytes of a group with several files.
         output_spec_id: The partition spec of the new files.
     """
 
@@ -93,7 +93,7 @@ class Selection:
     def groups(self, files: Iterable[FileRead]) -> list[FileGroup]:
         """The groups to rewrite, by partition in the order of their first files.
 
-        A file of another spec than the output's may have rows of several of its partitions: such files are grouped
+        A file with a spec other than the output spec may have rows of several output partitions: such files are grouped
         together, as unpartitioned.
         """
         by_partition: dict[PartitionKey | None, list[FileRead]] = {}

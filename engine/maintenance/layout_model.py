@@ -1,9 +1,9 @@
-"""Layouts that were never written: the data files that a partition spec and an order would make of rows in memory, with
-the partition values and bounds that a plan would see.
+"""Models layouts without writing them: the data files that a partition spec and an order would make of rows in memory,
+with the partition values and bounds that a plan would see.
 
-Each column becomes ranks once; an order of the rows is then a sort of integers, and the bounds of a file are the least
-and the greatest rank in it. The evaluator is that of planning, so that a file is planned here exactly if it would be
-planned in a table whose files have the same rows.
+Each column is converted to ranks once; ordering the rows then sorts integers, and the bounds of a file are the least
+and the greatest rank in it. The evaluator is that of planning, so a file is planned here exactly if it would be planned
+in a table whose files have the same rows.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class LayoutModel:
             sort: Full names of columns.
             zorder: Full names of columns, for Z-order.
             hilbert: Full names of columns, for a Hilbert curve.
-            properties: Table properties besides the table's own, such as metrics modes.
+            properties: Table properties in addition to the table's own, such as metrics modes.
 
         Raises:
             Invalid: More than one order, no such column, or no rows in a file.
@@ -142,12 +142,12 @@ class LayoutModel:
 
     @cached_property
     def _row_bytes(self) -> float:
-        """Of a row, before compression: what the writer fills row groups by."""
+        """The average size of a row before compression, by which the writer fills row groups."""
         size = sum(map(encoded_size, self.rows.to_batches()))
         return max(size, 1) / max(self.rows.num_rows, 1)
 
     def of_files(self, file_numbers: Rows, *, spec: PartitionSpec = UNPARTITIONED) -> ModelledLayout:
-        """The layout in which each row is in the file of this number; a file has rows of one partition."""
+        """The layout in which row i is in file `file_numbers[i]`; a file has rows of one partition."""
         order = np.argsort(file_numbers, kind="stable")
         changes = np.flatnonzero(np.diff(file_numbers[order])) + 1
         ends = [self.rows.num_rows] if self.rows.num_rows else []
@@ -165,7 +165,7 @@ class LayoutModel:
         return self._groups[key]
 
     def partition_count(self, spec: PartitionSpec) -> int:
-        """How many partitions the rows are of."""
+        """The number of partitions of the rows."""
         return len(self._partitions(spec)[1])
 
 
@@ -188,7 +188,7 @@ class ModelledLayout:
         """The layout in which each row group is a file: what it plans is what a read of the planned files decodes.
 
         Args:
-            rows_per_row_group: Of all row groups of a file but the last; at least 1.
+            rows_per_row_group: Rows of every row group of a file but the last; at least 1.
         """
         size = max(1, round(min(rows_per_row_group, self.model.rows.num_rows)))
         cuts = [np.arange(start, end, size) for start, end in pairwise(self.starts)]
@@ -197,7 +197,7 @@ class ModelledLayout:
         return ModelledLayout(self.model, self.spec, self.order, np.concatenate([*cuts, self.starts[-1:]]), properties)
 
     def planned(self, filter: str | Predicate | None) -> npt.NDArray[np.bool_]:
-        """For each file, whether a plan with this filter has it.
+        """For each file, whether a plan with this filter includes it.
 
         Raises:
             Invalid: The filter does not fit the schema.

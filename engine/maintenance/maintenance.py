@@ -68,7 +68,7 @@ class SelectionOptions(TypedDict, total=False):
 
 
 class CourseOptions(TypedDict, total=False):
-    """Options of how to rewrite; see `icebench.engine.maintenance.rewrite_data_files.Rewrite`."""
+    """Options that control how to rewrite; see `icebench.engine.maintenance.rewrite_data_files.Rewrite`."""
 
     max_concurrent_groups: int
     partial_progress: bool
@@ -86,21 +86,21 @@ class ClusterOptions(CourseOptions, total=False):
 
 
 class RewriteOptions(SelectionOptions, CourseOptions, total=False):
-    """Options of a rewrite of data files besides its strategy."""
+    """Options of a rewrite of data files, apart from its strategy."""
 
 
 @dataclass(frozen=True)
 class Maintenance:
-    """Operations that change how a table is stored and its history, never its rows, and the profile of a table.
+    """Operations that change a table's storage and history, never its rows; and the table's profile.
 
-    All but `profile` and `rewrite_table_path` raise CommitFailed where the change is not visible, for
-    `CommitStateUnknown` it may or may not be; and Unsupported for a read-only table.
+    All but `profile` and `rewrite_table_path` raise Unsupported for a read-only table, and CommitFailed if the change
+    is not visible; after `CommitStateUnknown` it may or may not be.
 
     Args:
         subject: The table as loaded.
-        target: Gives the table to change; raises Unsupported for a read-only one.
-        advance: Takes the table after a change.
-        new_id: Identifies rewrites.
+        target: Returns the table to change; raises Unsupported for a read-only one.
+        advance: Called with the table after a change.
+        new_id: Creates the ids of rewrites.
         now_ms: The clock of ages, in milliseconds since 1970.
     """
 
@@ -115,25 +115,25 @@ class Maintenance:
 
     @cached_property
     def table(self) -> Target:
-        """The table to change; raises Unsupported for a read-only one. It is one for all steps of an operation, since a
-        name that is given to another table between two steps is noticed by it (`icebench.engine.commit.one_table`)."""
+        """The table to change; raises Unsupported for a read-only one. All steps of an operation share it: it detects
+        that the name was given to another table between two steps (`icebench.engine.commit.one_table`)."""
         return self.target()
 
     def build_index(self, column: str, *, kind: IndexKind = "bloom", fpp: float = 0.01) -> BuiltIndex:
         """Index which values of a column each data file of the current snapshot may hold.
 
         Plans use it for ``=`` and ``in`` on the column, after partitions and metrics, in every snapshot that has the
-        files (counter ``entries_skipped_by_index``). Files that come later are read by all plans until the index is
-        built again, which reads only those. It is part of the snapshot's statistics file, and forgotten with it.
+        files (counter ``entries_skipped_by_index``). It skips no file that is added later, until the index is built
+        again, which reads only those. It is part of the snapshot's statistics file, and removed with it.
 
         Args:
             column: Full name, not inside a list or map.
-            kind: ``"bloom"``: a Bloom filter for each file, some 10 bits for each distinct value. ``"values"``: hashes
-                of all values, 12 bytes for each distinct value of a file, without false positives.
+            kind: ``"bloom"``: a Bloom filter per file, some 10 bits per distinct value. ``"values"``: hashes of all
+                values, 12 bytes per distinct value of a file, without false positives.
             fpp: The false-positive probability of a Bloom filter.
 
         Raises:
-            Invalid: No such column, another kind, or a table without a snapshot.
+            Invalid: No such column, an unknown kind, or a table without a snapshot.
             Unsupported: Values of the column's type are not hashed.
         """
         state, built = build_file_index(self.table, column, kind=kind, fpp=fpp)
@@ -151,26 +151,26 @@ class Maintenance:
         progress: Callable[[Progress], object] | None = None,
         **options: Unpack[ClusterOptions],
     ) -> ClusteringPass:
-        """Rewrite the data files that overlap too much in the keys by which the table declares to be clustered.
+        """Rewrite the data files that overlap too much in the clustering keys that the table declares.
 
-        The table properties ``icebench.clustering.strategy`` (``sort``, ``zorder`` or ``hilbert``) and
-        ``icebench.clustering.keys`` (columns, separated by commas; none for a sort by the table's own order) are the
-        declaration. Files are merged where ``icebench.clustering.fan-in`` (4) or more of about the same density
-        overlap, the most depth per byte first, so that a row is rewritten a logarithmic number of times however the
-        table grows; a second pass over an unchanged table does nothing. Rows and their lineage stay, as in
-        `rewrite_data_files`.
+        The declaration is the table properties ``icebench.clustering.strategy`` (``sort``, ``zorder`` or ``hilbert``)
+        and ``icebench.clustering.keys`` (columns, separated by commas; none for a sort by the table's own order). Files
+        are merged where ``icebench.clustering.fan-in`` (default 4) or more of about the same density overlap, the most
+        depth per byte first. A row is thus rewritten a logarithmic number of times however the table grows, and a
+        second pass over an unchanged table does nothing. Rows and their lineage stay, as in `rewrite_data_files`.
 
         Args:
-            max_bytes: The most bytes of data files to rewrite; None for all that is due. Sets are merged whole.
+            max_bytes: Maximum bytes of data files to rewrite; None for all that is due. A set of overlapping files is
+                merged as a whole or not at all.
             dry_run: Only report what would be merged first.
-            branch: Where.
+            branch: The branch to rewrite.
             snapshot_properties: Entries for the snapshot summaries.
-            spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads do it here.
-            progress: Called after each group, such as by `icebench.progress_bar`.
+            spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads of this process do.
+            progress: Called after each group; see `icebench.progress_bar`.
             options: See `Rewrite`, and `Selection` for the sizes.
 
         Raises:
-            Invalid: No declaration, one of other columns, or an option that there is not.
+            Invalid: No declaration, unsuitable columns in it, or an unknown option.
             ValidationFailed: As `rewrite_data_files`.
         """
         _check_options("cluster", options, ClusterOptions)
@@ -198,9 +198,9 @@ class Maintenance:
 
     def compute_partition_stats(self, *, snapshot_id: int | None = None) -> ComputedPartitionStats:
         """Write the partition statistics file of a snapshot, as Iceberg's procedure ``compute_partition_stats`` does:
-        data files, delete files, their records and bytes of each partition, and what changed it last.
+        the data files and delete files of each partition, their records and bytes, and what changed it last.
 
-        Where an ancestor has such a file, only manifests that came since are read. A snapshot that has one keeps it.
+        If an ancestor has such a file, only manifests added since then are read. A snapshot that has one keeps it.
 
         Args:
             snapshot_id: The snapshot; None means the current one.
@@ -218,23 +218,23 @@ class Maintenance:
         self, columns: Sequence[str] | None = None, *, snapshot_id: int | None = None
     ) -> ComputedTableStats:
         """Estimate how many distinct values columns have, as Iceberg's procedure ``compute_table_stats`` does: a theta
-        sketch (``apache-datasketches-theta-v1``) for each in the snapshot's statistics file, by which Spark and Trino
+        sketch (``apache-datasketches-theta-v1``) per column in the snapshot's statistics file, by which Spark and Trino
         plan joins, and which `profile` shows.
 
         Up to 4,096 values are counted exactly; above, the standard error is 1.6 %. Deleted rows do not count, nor do
-        nulls and empty strings. Where an ancestor has sketches of the columns that were computed here, and all its rows
-        are still in the same files, only the other files are read. Memory is bounded: 32 KiB for each column and what a
-        read takes. Everything else in the statistics file stays, such as indexes.
+        nulls and empty strings. If an ancestor has sketches of the columns that this engine computed, and all its rows
+        are still in the same files, only the other files are read. Memory is bounded: 32 KiB per column and what a read
+        takes. Everything else in the statistics file stays, such as indexes.
 
         Args:
-            columns: Full names, not inside a list or map; None for those on the top level whose values can be compared.
+            columns: Full names, not inside a list or map; None for all top-level ones whose values can be compared.
             snapshot_id: The snapshot; None means the current one.
 
         Raises:
             Invalid: No such column, or a table without a snapshot.
             NotFound: No such snapshot.
             Unsupported: Values of a column's type cannot be compared.
-            ValidationFailed: Another commit changed the snapshot's statistics file at the same moment.
+            ValidationFailed: Another commit changed the snapshot's statistics file concurrently.
         """
         state, computed = compute_table_stats(self.table, columns, snapshot_id)
         self.advance(state)
@@ -243,20 +243,20 @@ class Maintenance:
     def convert_equality_deletes(
         self, *, branch: str = MAIN, snapshot_properties: Mapping[str, str] | None = None
     ) -> RewrittenDeletes:
-        """Delete by position what equality deletes delete, and remove these: every scan compares the keys of each row
-        with them, and a position costs next to nothing.
+        """Replace equality deletes by position deletes of the same rows: every scan compares the keys of each row with
+        equality deletes, while a deleted position costs next to nothing.
 
         The key columns of the data files that they may apply to are read once. Format version 3 gets deletion vectors,
-        merged with those that there are; version 2 position-delete files. No equality-delete file of the loaded
-        snapshot remains in the branch; those that others commit meanwhile do.
+        merged with existing ones; version 2 gets position-delete files. No equality-delete file of the loaded snapshot
+        remains in the branch; those that are committed concurrently do.
 
         Args:
-            branch: Where.
+            branch: The branch to rewrite.
             snapshot_properties: Entries for the snapshot summary.
 
         Raises:
-            ValidationFailed: A data file with deleted rows was removed meanwhile, or in version 3 got other deletes by
-                position.
+            ValidationFailed: A data file with deleted rows was concurrently removed, or in version 3 got other position
+                deletes.
             Unsupported: A column of a data file's partition spec was dropped.
         """
         return self._rewritten_deletes(self._delete_rewrite(branch, snapshot_properties).of_keys())
@@ -274,21 +274,22 @@ class Maintenance:
         """Expire old snapshots, and delete the files that nothing else needs.
 
         The retention of a branch or tag overrides the arguments, which override the table properties
-        ``history.expire.*``; see `ExpireSnapshots`. The metadata is committed first; a file is deleted only if no
-        remaining snapshot refers to it and it is in the table's own locations, and none after an unknown commit.
+        ``history.expire.*``; see `ExpireSnapshots`. The metadata is committed first. A file is then deleted only if no
+        remaining snapshot refers to it and it is in the table's own locations; none is if the commit's outcome is
+        unknown.
 
         Args:
-            older_than: Snapshots from before this time expire; None means by ``history.expire.max-snapshot-age-ms``.
-            retain_last: The number of snapshots of a branch to keep whatever their age; None means by
+            older_than: Snapshots older than this time expire; None uses ``history.expire.max-snapshot-age-ms``.
+            retain_last: The number of snapshots of a branch to keep whatever their age; None uses
                 ``history.expire.min-snapshots-to-keep``.
-            snapshot_ids: Snapshots that expire whatever their age; none may be the head of a branch or a tag's.
+            snapshot_ids: Snapshots to expire whatever their age; none may be the snapshot of a tag or a branch's head.
             delete_files: False keeps all files.
             dry_run: Only report which snapshots, branches and tags would expire.
-            progress: Called after each file that is deleted, such as by `icebench.progress_bar`. What it raises ends
-                the deletion; the snapshots are expired.
+            progress: Called after each deleted file; see `icebench.progress_bar`. An exception from it ends the
+                deletion; the snapshots are expired all the same.
 
         Raises:
-            Invalid: ``gc.enabled`` is false, or a snapshot that is still needed.
+            Invalid: ``gc.enabled`` is false, or one of `snapshot_ids` is still needed.
             NotFound: No such snapshot.
         """
         change = ExpireSnapshots(
@@ -309,7 +310,7 @@ class Maintenance:
         return examine_files(self.subject)
 
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """Where files of the current snapshot contradict the metadata though their rows are certain, all of them.
+        """All contradictions between files of the current snapshot and the metadata where the rows are certain.
         Raises the error of a file that cannot be read. Works on read-only tables."""
         examined = self.examine_files()
         for error in examined.unreadable:
@@ -333,9 +334,9 @@ class Maintenance:
 
         Args:
             snapshot_id: The snapshot; None means the current one.
-            columns: With figures of columns, and reasons by them, for which manifests are read twice.
-            deep: Open every data file: storage by column, and files that are not as their manifest entries say. What is
-                wrong with a file is a figure (`FooterFigures.contradictions`), no error.
+            columns: Include figures of columns, and reasons derived from them; this reads manifests twice.
+            deep: Open every data file, for storage by column and for files that differ from their manifest entries.
+                Such faults are figures (`FooterFigures.contradictions`) and raise no error.
             sample_files: Read the sort keys of that many of the files that claim a sort order, and check the order.
             counters: Count storage requests and bytes.
 
@@ -353,18 +354,18 @@ class Maintenance:
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.
 
-        Spellings of a location are one file: ``/a//b``, ``/x/../a/b`` and ``file:/a/b``, also through symbolic links of
-        directories. Files ``vN.metadata.json`` stay (`icebench.engine.catalog.filesystem`).
+        Different spellings of a location are one file: ``/a//b``, ``/x/../a/b`` and ``file:/a/b``, also through
+        symbolic links to directories. Files ``vN.metadata.json`` are kept (`icebench.engine.catalog.filesystem`).
 
         Args:
-            older_than: Only files from before this time, by the storage's clock; None means three days ago. A younger
-                one may belong to a writer that is about to commit it: a time nearer than the longest write loses data.
+            older_than: Only files older than this time, by the storage's clock; None means three days ago. A newer file
+                may belong to a writer that is about to commit it: an age shorter than the longest write loses data.
             dry_run: Only report them; False deletes them.
 
         Raises:
             Invalid: ``gc.enabled`` is false; metadata of another table or view is in those directories, or the
                 table's own is not: files there may not be this table's, so nothing is deleted.
-            FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
+            FileNotFound, CorruptTable, StorageFailed: The table cannot be read completely, so nothing is deleted.
         """
         oldest = self.table.staging().now_ms() - DEFAULT_AGE_MS if older_than is None else milliseconds(older_than)
         return remove_orphan_files(self.table, older_than_ms=oldest, dry_run=dry_run)
@@ -386,26 +387,26 @@ class Maintenance:
         """Rewrite data files, with deletes applied, the current schema and the output partition spec.
 
         Options and defaults are those of Iceberg's ``rewrite_data_files``; `docs/design/maintenance.md` has the
-        differences. Rows and their lineage stay as they are, whatever others commit meanwhile.
+        differences. Rows and their lineage stay as they are, whatever is committed concurrently.
 
         Args:
-            strategy: ``"binpack"`` puts small files together and takes large ones apart; ``"sort"`` sorts the rows of
-                each group besides; ``"zorder"`` and ``"hilbert"`` arrange them along a curve so that filters on any of
-                several columns prune, of which Hilbert's makes the more compact files.
-            where: Only files that may hold a row for which this is true; they are rewritten whole.
+            strategy: ``"binpack"`` combines small files and splits large ones; ``"sort"`` also sorts the rows of each
+                group; ``"zorder"`` and ``"hilbert"`` arrange them along a curve so that filters on any of several
+                columns prune; the Hilbert curve makes the more compact files.
+            where: Only files that may hold a row for which this is true; they are rewritten as a whole.
             sort_order: For ``"sort"``: a sort order, or columns to sort by, ascending; None means the table's own.
             zorder_by: For ``"zorder"``: full names of primitive columns.
             hilbert_by: For ``"hilbert"``: likewise.
-            branch: Where.
+            branch: The branch to rewrite.
             snapshot_properties: Entries for the snapshot summaries.
-            spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads do it here.
-            progress: Called after each group, such as by `icebench.progress_bar`.
+            spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads of this process do.
+            progress: Called after each group; see `icebench.progress_bar`.
             options: See `Selection` and `Rewrite`.
 
         Raises:
-            Invalid: An option or a column that there is not, or sizes that do not fit each other.
-            ValidationFailed: Rows of the rewritten files were deleted meanwhile; with partial progress, such groups are
-                among `RewrittenDataFiles.failed`.
+            Invalid: An unknown option or column, or sizes that contradict each other.
+            ValidationFailed: Rows of the rewritten files were deleted concurrently; with partial progress, such groups
+                are among `RewrittenDataFiles.failed`.
         """
         _check_options("rewrite_data_files", options, RewriteOptions)
         _fit_executors(options, spark, is_sorted=strategy != "binpack")
@@ -441,19 +442,20 @@ class Maintenance:
 
         In version 2 the small files of a partition (below 75 % of ``write.delete.target-file-size-bytes``) become one
         per data file, or one per partition with ``write.delete.granularity=partition``. Those that apply to no data
-        file are removed in any case. The same rows are deleted afterwards, and no others later: new files keep the
-        greatest sequence number of the old ones.
+        file are removed in any case. Exactly the same rows stay deleted, also later: new files keep the greatest
+        sequence number of the old ones.
 
         Args:
-            min_input_files: A partition with fewer small files is left; version 2 only.
+            min_input_files: A partition with fewer small files is skipped; version 2 only.
             rewrite_all: Rewrite files of any size and number; version 2 only.
-            dry_run: Only count what would go, and at most how many files would come; added bytes are then 0.
-            branch: Where.
+            dry_run: Only count what would be removed, and at most how many files would be added; added bytes are then
+                0.
+            branch: The branch to rewrite.
             snapshot_properties: Entries for the snapshot summary.
 
         Raises:
-            ValidationFailed: A rewritten delete file was removed meanwhile; in version 3 also a data file with deleted
-                rows, or it got other deletes by position.
+            ValidationFailed: A rewritten delete file was concurrently removed; in version 3 also, a data file with
+                deleted rows was removed, or got other position deletes.
             Unsupported: A column of a data file's partition spec was dropped.
         """
         rewrite = self._delete_rewrite(branch, snapshot_properties)
@@ -477,12 +479,12 @@ class Maintenance:
     ) -> Snapshot:
         """Rewrite all manifests, up to ``commit.manifest.target-size-bytes`` each. No data or delete file changes.
 
-        Many small manifests cost a plan a request each; manifests whose files are of all partitions are read by every
-        plan, whatever it filters.
+        Many small manifests cost a plan one request each; a manifest with files of all partitions is read by every
+        plan, whatever its filter.
 
         Args:
-            by_partition: Bring the files of a partition together; otherwise they stay in order.
-            branch: Where.
+            by_partition: Group the files by partition; otherwise keep their order.
+            branch: The branch to rewrite.
             snapshot_properties: Entries for the snapshot summary.
 
         Returns:
@@ -510,24 +512,24 @@ class Maintenance:
         """Stage a copy of the table's metadata in which `target_prefix` replaces `source_prefix`, and list which files
         to copy where. Copies nothing else, changes nothing, and works on read-only tables.
 
-        Written again are metadata files, manifest lists, manifests, position deletes, Puffin files of deletion vectors,
-        and statistics files with indexes. Once all listed files are copied, the table is registered at its new place,
-        or opened there. As Iceberg's procedure of that name, with the differences in `docs/design/maintenance.md`.
+        It rewrites metadata files, manifest lists, manifests, position deletes, Puffin files of deletion vectors, and
+        statistics files with indexes. Once all listed files are copied, the table can be registered, or opened, at its
+        new location. As Iceberg's procedure of that name, with the differences in `docs/design/maintenance.md`.
 
         Args:
-            source_prefix: A directory, by whole segments: ``/a/t`` has nothing to do with ``/a/t2``.
+            source_prefix: A directory, compared by whole path segments: ``/a/t`` is no prefix of ``/a/t2``.
             target_prefix: What replaces it.
-            start_version: Name or location of a metadata file that was copied before, with all it refers to: only what
-                came later is staged and listed. It must have been staged by the same version of icebench. None stages
-                all versions of the metadata log.
+            start_version: Name or location of a metadata file that was copied before, with everything it refers to:
+                only what was added since is staged and listed. It must have been staged by the same version of
+                icebench. None stages all versions of the metadata log.
             end_version: Name or location of the newest metadata file to stage; None means the loaded one.
-            staging_location: An own directory for what is written, in the table's storage; None makes one in the
-                table's metadata directory. For a table that is read elsewhere than its metadata say, give one.
+            staging_location: A separate directory for what is written, in the table's storage; None creates one in the
+                table's metadata directory. For a relocated table, give one.
             create_file_list: Write the list, ``file-list`` in the staging directory.
 
         Raises:
             Invalid: A file or a property of the table is not below the source prefix; no such version; the prefixes are
-                equal. Nothing stays staged.
+                equal. No staged file is left behind.
             AlreadyExists: The staging directory has files of an earlier rewrite.
             FileNotFound, CorruptTable: A metadata file, manifest or delete file cannot be read.
         """
@@ -548,7 +550,7 @@ def _executors(spark: Any) -> ExecutorGroups:  # noqa: ANN401 - Spark's own type
 
 
 def _fit_executors(options: RewriteOptions | ClusterOptions, spark: Any, *, is_sorted: bool) -> None:  # noqa: ANN401
-    """Set what is not given by the memory of the session's executors."""
+    """Set options that are not given, from the memory of the session's executors."""
     held = None if spark is None else memory.row_memory_bytes(spark)
     if held is not None:
         held = options.setdefault("sort_memory_bytes", held)
@@ -569,7 +571,7 @@ def _course(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _selection(options: Mapping[str, Any], strategy: Strategy, metadata: TableMetadata) -> Selection:
-    """The options, with the table's own target size and partition spec where they say none."""
+    """The options, by default with the table's own target size and partition spec."""
     own = {name: value for name, value in options.items() if name in SelectionOptions.__annotations__}
     own.setdefault("target_file_size_bytes", TARGET_FILE_SIZE_BYTES.of(metadata.properties))
     if strategy != "binpack":

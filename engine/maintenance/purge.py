@@ -20,7 +20,7 @@ def purge(table: Target, drop: Callable[[], None]) -> None:
 
     Raises:
         Invalid: ``gc.enabled`` is false, or files of another table are among those of this one; nothing is dropped.
-        FileNotFound, CorruptTable: The table cannot be read whole, and is not dropped.
+        FileNotFound, CorruptTable: The table cannot be read completely, and is not dropped.
         StorageFailed: Likewise; or it was dropped, and some files are left, as the message says.
         As `drop`.
     """

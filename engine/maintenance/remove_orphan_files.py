@@ -47,17 +47,18 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
     files are deleted: reading all manifests may take long, and a writer that took longer than the age limit may have
     committed meanwhile.
 
-    Files ``vN.metadata.json`` stay however old they are: a directory catalog commits by creating the next one, so that
-    a writer that was stalled through many commits could take a name that is free again for the next version.
+    Files ``vN.metadata.json`` are kept however old they are: a directory catalog commits by creating the next one, so a
+    writer that was stalled during many commits could mistake a name that is free again for the next version.
 
     Args:
         table: The table.
-        older_than_ms: Files from after this time, by the storage's clock, stay: a writer may be about to commit them.
+        older_than_ms: Files newer than this time, by the storage's clock, are kept: a writer may be about to commit
+            them.
         dry_run: Only find them.
 
     Raises:
         Invalid: ``gc.enabled`` is false, or files of another table are among those of this one (`check_ownership`).
-        FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
+        FileNotFound, CorruptTable, StorageFailed: The table cannot be read completely, so nothing is deleted.
     """
     former = _deletable(table.load())
     listed = list(list_own_files(table, former.metadata))

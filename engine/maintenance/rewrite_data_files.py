@@ -42,7 +42,7 @@ DEFAULT_MAX_COMMITS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a rewrite is: groups and their bytes, done (written or failed) and in all."""
+    """How far a rewrite is: groups and their bytes, done (written or failed) and in total."""
 
     groups: int
     groups_total: int
@@ -110,17 +110,17 @@ class Rewrite:
         zorder_by: Full names of columns, for Z-order.
         hilbert_by: Full names of columns, for a Hilbert curve.
         where: Files that may hold rows for which this is true; None means all.
-        max_concurrent_groups: How many groups are written side by side; None leaves it to the strategy.
+        max_concurrent_groups: How many groups are written concurrently; None leaves it to the strategy.
         partial_progress: Commit groups as they are done.
-        partial_progress_max_commits: At most that many commits.
+        partial_progress_max_commits: Maximum number of commits.
         use_starting_sequence_number: Give new files the sequence number of the snapshot that was planned.
-        remove_dangling_deletes: In a last commit remove delete files that concern no data file any more.
-        sort_memory_bytes: About how many bytes of rows sorts hold in memory, here or in each task of executors, where a
-            group has at most two hundred times as many; row groups are written early beyond it. None is 1 GiB here, and
-            on executors what `icebench.engine.spark.memory` says.
-        branch: Where.
+        remove_dangling_deletes: In a last commit, remove delete files that no longer apply to any data file.
+        sort_memory_bytes: About how many bytes of rows sorts hold in memory, in this process or in each task of
+            executors, where a group has at most two hundred times as many; beyond it, row groups are written early.
+            None is 1 GiB in this process, and on executors what `icebench.engine.spark.memory` computes.
+        branch: The branch to rewrite.
         properties: Entries for the snapshot summaries.
-        executors: Runs groups elsewhere; None runs them here.
+        executors: Run the groups; None runs them in this process.
         progress: Called after each group.
     """
 
@@ -162,7 +162,7 @@ def rewrite_data_files(
 
     Args:
         table: The table.
-        state: It as loaded: the rewrite is of its files.
+        state: The table as loaded, whose files are rewritten.
         rewrite: What to do.
         operation_id: Part of the names of the new files.
     """

@@ -1,16 +1,17 @@
 """Rewrites delete files: those by position into fewer or into deletion vectors, those by key into either.
 
-Which rows of which data files are deleted is taken from a plan, and stays as it is. What keeps it so beside other
-writers:
+Which rows of which data files are deleted is taken from a plan, and must not change. With concurrent writers, this is
+ensured as follows:
 
 * A rewritten position-delete file names data files that are live, and takes the greatest sequence number of what it
-  replaces: it applies to those data files, and to none that comes later under the same name.
-* A deletion vector has all deleted positions of its data file. Others that delete rows of it by position meanwhile, or
-  remove it, are conflicts.
-* Equality deletes may be removed once their rows are deleted by position, for no data file with a lower sequence
-  number comes later but one that a rewrite makes of older ones. A rewrite that was planned before the equality deletes
-  came would bring their rows back. It has to meet the new position deletes as a conflict, so these are new deletes
-  (operation ``delete``, the snapshot's own sequence number): Iceberg Java overlooks position deletes of a ``replace``.
+  replaces: it applies to those data files, and to none that is added later under the same name.
+* A deletion vector has all deleted positions of its data file. Concurrent commits that delete rows of it by position,
+  or remove it, are conflicts.
+* Equality deletes may be removed once their rows are deleted by position: the only data files with a lower sequence
+  number that can still be added are those that a rewrite makes of older ones. A rewrite that was planned before the
+  equality deletes were committed would bring their rows back. It must conflict with the new position deletes, so these
+  are new deletes (operation ``delete``, the snapshot's own sequence number): Iceberg Java overlooks position deletes of
+  a ``replace``.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ class RewrittenDeletes:
     """What a rewrite of delete files did.
 
     Args:
-        removed_delete_files: Delete files that went; a deletion vector counts as one.
-        removed_bytes: Their bytes; of a vector those of its blob.
-        added_delete_files: Delete files that came.
+        removed_delete_files: Delete files that were removed; a deletion vector counts as one.
+        removed_bytes: Their bytes; for a vector, those of its blob.
+        added_delete_files: Delete files that were added.
         added_bytes: Their bytes.
         snapshot: What was committed; None if nothing was due.
     """
@@ -76,8 +77,8 @@ class DeleteRewrite:
 
     Args:
         table: The table.
-        state: It as loaded.
-        branch: Where.
+        state: The table as loaded.
+        branch: The branch to rewrite.
         properties: Entries for the snapshot summary.
     """
 
@@ -198,7 +199,7 @@ class DeleteRewrite:
         ]
         request = request_for(plan, table.store, projection=Schema((FILE, POS)))
         batches = read_files(only_keys, request, runner=table.runner, counters=table.counters)
-        # A batch never crosses a row group, so all its rows are of one file, and files come in order.
+        # A batch never crosses a row group, so all its rows are from one file, and files come in order.
         for path, own in groupby(batches, key=lambda batch: str(batch.column(0)[0])):
             file = keyed.pop(path)
             is_matched = np.ones(file.record_count, np.bool_)

@@ -1,8 +1,8 @@
 """Stages a copy of a table's metadata for another place, as Iceberg's procedure ``rewrite_table_path`` does.
 
-Metadata files, manifest lists, manifests, position deletes, deletion vectors and file indexes name files by their whole
-locations. They are written again below a staging directory with one prefix in place of another; all other files stay
-as they are. A list says what to copy where.
+Metadata files, manifest lists, manifests, position deletes, deletion vectors and file indexes name files by their full
+locations. They are rewritten below a staging directory with one prefix in place of another; all other files stay as
+they are. A list says what to copy where.
 
 A manifest list states the length of each manifest, and a manifest the size of each delete file. Both change with the
 prefix, so an incremental rewrite encodes manifests and position deletes of the start version, too, and drops the bytes:

@@ -1,4 +1,4 @@
-"""Tables, views and namespaces by name: what `icebench.load_catalog` gives."""
+"""Tables, views and namespaces by name: what `icebench.load_catalog` returns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SpecLike = PartitionSpec | Sequence[tuple[str, Transform | str]]
 
 
 class TableOptions(TypedDict, total=False):
-    """Of a new table, as `Catalog.create_table` explains them."""
+    """Options of a new table; see `Catalog.create_table`."""
 
     partition_spec: SpecLike
     sort_order: SortOrder | Sequence[str]
@@ -76,10 +76,10 @@ class Catalog:
 
     Args:
         inner: The implementation.
-        cache: Keeps decoded manifests for all its tables; None makes one for each table handle.
-        verify: As `icebench.Table`, for all its tables.
+        cache: Keeps decoded manifests for all its tables; None creates one for each table handle.
+        verify: As for `icebench.Table`, for all its tables.
         address: Where it is, for `repr`.
-        properties: Of them, ``table-default.`` and ``table-override.`` are properties of new tables.
+        properties: Catalog properties; those prefixed ``table-default.`` and ``table-override.`` are for new tables.
         reporting: Where scans and commits are reported to; None for nowhere.
         now_ms: The clock.
         new_id: Makes table UUIDs.
@@ -134,15 +134,15 @@ class Catalog:
             name: With a namespace.
             schema: Of the table, or of the Arrow data that it will hold. Fresh column ids are assigned.
             partition_spec: Refers to the columns by the ids of `schema`, or by name.
-            sort_order: Refers to the columns by the ids of `schema`, or names those to sort by, ascending.
-            properties: Table properties; ``format-version`` chooses the format version (2).
-            location: The table's directory; by default the warehouse's, by name. Recorded as an absolute location
+            sort_order: Refers to the columns by the ids of `schema`, or lists the columns to sort by, ascending.
+            properties: Table properties; ``format-version`` is the format version (default 2).
+            location: The table's directory; by default below the warehouse, by name. Recorded as an absolute location
                 without ``..``, ``.`` and empty segments.
 
         Raises:
             AlreadyExists: There is a table of that name.
             Invalid: The schema, spec, sort order or a property is wrong.
-            Unsupported: The format version, a type or a transform.
+            Unsupported: The format version, a type or a transform is not supported.
         """
         identifier = table_identifier(name)
         metadata = self._new_metadata(
@@ -179,7 +179,7 @@ class Catalog:
         )
 
     def _split(self, properties: Mapping[str, str] | None) -> tuple[dict[str, str], int | None]:
-        """Table properties with the catalog's, and the format version if they name one."""
+        """Table properties merged with the catalog's, and the format version if they name one."""
         given = {**self._defaults, **as_texts(properties or {}), **self._overrides}
         version = FORMAT_VERSION.of(given) if FORMAT_VERSION.name in given else None
         given.pop(FORMAT_VERSION.name, None)
@@ -189,7 +189,7 @@ class Catalog:
     def create_table_if_not_exists(
         self, name: Name, schema: Schema | pa.Schema, **options: Unpack[TableOptions]
     ) -> Table:
-        """Create an empty table as `create_table` does, or load the one that has the name, whatever its schema."""
+        """Create an empty table as `create_table` does, or load the existing one of that name, whatever its schema."""
         try:
             return self.create_table(name, schema, **options)
         except AlreadyExists:
@@ -219,15 +219,15 @@ class Catalog:
     ) -> TableTransaction:
         """Begin a transaction that replaces a table's schema, partition spec, sort order and rows in one step: SQL's
         ``CREATE OR REPLACE TABLE ... AS SELECT``. Arguments as for `create_table`; without ``format-version`` among the
-        properties the format version stays, and `location` is that of new files.
+        properties the format version stays, and `location` applies to new files.
 
-        Snapshots, branches, tags, location and other properties stay, so that former states can be read, with their own
-        schemas. What others commit meanwhile is replaced, too. For ids of columns and partition fields see
+        Snapshots, branches, tags, location and other properties stay, so that former states remain readable with their
+        own schemas. Concurrent commits are replaced, too. For ids of columns and partition fields see
         `icebench.engine.commit.changes.replace_table`.
 
         Args:
             name: With a namespace.
-            schema: Of the table from then on.
+            schema: The new schema.
             or_create: Create the table if there is none; see `create_table_transaction`.
             **options: As for `create_table`.
 
@@ -274,14 +274,14 @@ class Catalog:
 
     @also_named(identifier="name")
     def load_table(self, name: Name) -> Table:
-        """The table as it is now; raises NotFound."""
+        """The table at its current state; raises NotFound."""
         identifier = table_identifier(name)
         return self._table(identifier, self._inner.load_state(identifier))
 
     def storage_options(self, name: Name) -> dict[str, str]:
-        """What opens a table's files without the catalog, as `load_table` and PyIceberg take it: storage properties,
-        and credentials that a REST server gives, valid for some minutes at least. There are secrets among them. Raises
-        NotFound; Unsupported if the server signs each request instead.
+        """Properties with which `load_table` and PyIceberg open a table's files without the catalog: storage
+        properties, and credentials from a REST server, which are valid for at least some minutes. They include secrets.
+        Raises NotFound; Unsupported if the server signs each request instead.
         """
         location = self._inner.load_state(table_identifier(name)).metadata.location
         own = self._inner.storage_options(location) if isinstance(self._inner, rest.RestCatalog) else self._properties
@@ -309,12 +309,12 @@ class Catalog:
 
     @also_named(identifier="name")
     def drop_table(self, name: Name, *, purge: bool = False) -> None:
-        """Drop a table; raises NotFound. A SQL catalog keeps its files, a directory catalog deletes those in its
-        directory. Files elsewhere are kept: those in ``write.data.path``, and those of `add_files`. If another table
-        has files in the directory, raises Invalid and drops nothing.
+        """Drop a table; raises NotFound. A SQL catalog keeps the files, a directory catalog deletes those in the
+        table's directory. Files elsewhere are kept: those in ``write.data.path``, and those of `add_files`. If another
+        table has files in the directory, raises Invalid and drops nothing.
 
-        `purge` deletes the files, too, also under another name that is registered for them: a REST server does it, in
-        other catalogs see `icebench.engine.maintenance.purge`.
+        `purge` also deletes the files, even if they are registered under another name as well. With a REST catalog the
+        server does so; for other catalogs see `icebench.engine.maintenance.purge`.
         """
         identifier = table_identifier(name)
         if not purge:
@@ -348,10 +348,10 @@ class Catalog:
             name: With a namespace; tables and views share their names.
             queries: SQL by dialect, such as ``{"spark": "select ..."}``.
             schema: Of the rows that the queries return.
-            default_namespace: Of names without one in the queries.
-            default_catalog: Likewise.
-            properties: The view's.
-            location: Where its metadata goes; by default the warehouse, by name.
+            default_namespace: Namespace of names in the queries that have none.
+            default_catalog: Likewise, their catalog.
+            properties: View properties.
+            location: Where its metadata goes; by default below the warehouse, by name.
 
         Raises:
             AlreadyExists: A view or table has that name.
@@ -384,7 +384,7 @@ class Catalog:
         return self._views.replace_view(table_identifier(name), definition, _schema(schema)).metadata
 
     def load_view(self, name: Name) -> views.ViewMetadata:
-        """The view as it is now; raises NotFound."""
+        """The view at its current state; raises NotFound."""
         return self._views.load_view(table_identifier(name)).metadata
 
     def view_exists(self, name: Name) -> bool:
@@ -425,7 +425,7 @@ class Catalog:
         return self._inner.namespace_properties(namespace_identifier(namespace))
 
     load_namespace_properties = namespace_properties
-    """As PyIceberg has it."""
+    """PyIceberg's name for it."""
 
     def update_namespace_properties(
         self, namespace: Name, updates: Mapping[str, str], removals: Collection[str] = ()

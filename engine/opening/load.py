@@ -85,35 +85,35 @@ def load_catalog(  # type: ignore[misc] # an option may not be called `propertie
     """Open a catalog, creating it if it does not exist.
 
     Args:
-        address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
-            Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does; or
-            the address of a REST catalog (``https://host/api``, without ``/v1``) or of a Hive metastore
-            (``thrift://host:9083``); or a name that is configured for PyIceberg, in ``.pyiceberg.yaml`` or variables
-            ``PYICEBERG_CATALOG__NAME__KEY`` (``./name`` is the directory), or whose ``uri`` or ``type`` is among
-            `properties`. Arguments stand above what is configured.
-        warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, which of
-            the server's warehouses, by the server's name for it.
-        name: The catalog's name: of one that is configured the name of its configuration, else "default". It
-            distinguishes catalogs that share a database.
-        token: A bearer token for a REST catalog, or a function that returns one: it is asked at first use, and when its
-            token was refused.
+        address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), which may be
+            shared with Iceberg's JDBC catalog and PyIceberg's SQL catalog; or a directory, laid out as by
+            HadoopCatalog; or the address of a REST catalog (``https://host/api``, without ``/v1``) or of a Hive
+            metastore (``thrift://host:9083``). Or the name of a catalog that is configured for PyIceberg, in
+            ``.pyiceberg.yaml`` or variables ``PYICEBERG_CATALOG__NAME__KEY``, or whose ``uri`` or ``type`` is among
+            `properties`; ``./name`` is the directory. Arguments override the configuration.
+        warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, the
+            server's name for one of its warehouses.
+        name: The catalog's name, which distinguishes catalogs that share a database. Defaults to the name of its
+            configuration if there is one, else to "default".
+        token: A bearer token for a REST catalog, or a function that returns one: it is called at first use, and when
+            its token was refused.
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
-        properties: Storage options, such as ``s3.endpoint``; ``table-default.`` and ``table-override.`` before
-            properties of new tables; ``metrics-reporter-impl``, see
+        properties: Storage options, such as ``s3.endpoint``; properties of new tables, prefixed ``table-default.`` or
+            ``table-override.``; ``metrics-reporter-impl``, see
             `icebench.engine.opening.metrics_reporters.reporting_of`; for a REST catalog also those of
-            `icebench.engine.catalog.rest_session.open_session`. One that only tunes other engines gives an
+            `icebench.engine.catalog.rest_session.open_session`. A property that only tunes other engines causes an
             `IgnoredPropertyWarning`.
-        cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
+        cache: Keeps decoded manifests for all tables of the catalog, in memory and, given a directory, on disk; see
             `icebench.engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
-        verify: As `icebench.Table`, for all tables of the catalog.
+        verify: As for `icebench.Table`, for all tables of the catalog.
         options: More `properties`, as PyIceberg's `load_catalog` takes them:
-            ``load_catalog("lake", type="rest", uri="https://host/api", **{"s3.region": "eu-west-1"})``. One that is
-            None is left out.
+            ``load_catalog("lake", type="rest", uri="https://host/api", **{"s3.region": "eu-west-1"})``. Options that
+            are None are ignored.
 
     Raises:
-        TypeError: A keyword that is neither a parameter nor may be a property of the catalog.
-        Invalid: Not an address; a property is given twice, or is not a text.
-        Unsupported: A kind of catalog or storage that this engine does not have; a property that nothing reads.
+        TypeError: A keyword that is neither a parameter nor a possible property of the catalog.
+        Invalid: Not an address; a property is given twice, or is not a string.
+        Unsupported: An unsupported kind of catalog or storage; an unknown property.
         StorageFailed: The database, directory or server cannot be used.
     """
     configured = configured_catalogs().get(address.lower(), {}) if is_name(address) else {}
@@ -190,17 +190,17 @@ def load_table(
     Args:
         location: The table's directory, or one of its metadata files.
         relocate: Prefix in the metadata -> actual prefix of the files, for a table that was copied or moved in parts. A
-            table that was moved as a whole is recognised, with a `RelocationWarning`: its metadata file is in the
-            ``metadata`` directory of a place with its files, and the place that the metadata name is of another storage
-            or lacks them. An empty mapping reads files where the metadata say. Relative locations in the metadata begin
-            at the table's directory.
+            table that was moved as a whole is detected, with a `RelocationWarning`: its metadata file is in the
+            ``metadata`` directory of a location with the table's files, while the location that the metadata states is
+            in another storage or lacks them. An empty mapping reads files at the locations in the metadata. Relative
+            locations in the metadata are relative to the table's directory.
         properties: Storage options, such as ``s3.endpoint``; ``metrics-reporter-impl`` as in `load_catalog`.
         cache: Keeps decoded manifests; see `load_catalog`.
-        verify: As `icebench.Table`.
+        verify: As for `icebench.Table`.
 
     Raises:
         NotFound: No table there.
-        Unsupported: A property that nothing reads.
+        Unsupported: An unknown property.
         Invalid: The directory does not identify the current metadata file.
         CorruptTable: The metadata contradicts the specification.
     """
@@ -226,6 +226,6 @@ def load_table(
 
 
 def _sample(metadata: TableMetadata) -> str | None:
-    """A file that must be there if the table is."""
+    """A file that must exist if the table does."""
     snapshot = metadata.current_snapshot
     return None if snapshot is None else snapshot.manifest_list or next(iter(snapshot.manifests), None)

@@ -15,7 +15,7 @@ from icebench.engine.runtime.metrics_reports import MetricsReporter, Reporting
 
 if TYPE_CHECKING:
     from icebench.engine.runtime import opentelemetry_reporter, prometheus_reporter
-else:  # each needs a package that only those who ask for it have
+else:  # each needs an optional package
     opentelemetry_reporter = LazyModule("icebench.engine.runtime.opentelemetry_reporter")
     prometheus_reporter = LazyModule("icebench.engine.runtime.prometheus_reporter")
 
@@ -38,17 +38,17 @@ _OWN: Mapping[str, Callable[[], MetricsReporter]] = {"prometheus": prometheus, "
 
 
 def reporting_of(properties: Mapping[str, str], catalog_name: str | None = None) -> Reporting | None:
-    """Where to report to, by the properties of a catalog that have one; None for nowhere.
+    """Where a catalog whose properties name a reporter reports to; None for nowhere.
 
     Args:
         properties: Their ``metrics-reporter-impl`` may be ``prometheus``, ``opentelemetry``, or the full name of a
-            reporter, of its class or of a function that makes one: ``package.module.Reporter``. One of Iceberg Java is
-            ignored, with an IgnoredPropertyWarning.
+            reporter, of its class or of a function that creates one: ``package.module.Reporter``. A reporter of Iceberg
+            Java is ignored, with an IgnoredPropertyWarning.
         catalog_name: For reports.
 
     Raises:
-        Invalid: There is nothing of that name, or it is no reporter.
-        NotInstalled: It needs a package that is not there.
+        Invalid: There is nothing of that name, or it is not a reporter.
+        NotInstalled: It needs a package that is not installed.
     """
     name = properties[METRICS_REPORTER]
     if name.startswith(_OF_JAVA):

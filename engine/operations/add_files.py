@@ -32,17 +32,17 @@ def add_files(
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot]:
-    """Commit data and delete files in one snapshot. No file is deleted if the commit fails, nor opened if described.
+    """Commit data and delete files in one snapshot. Described files are not opened; a failed commit deletes no file.
 
     Args:
         target: The table.
         files: At least one; their descriptions are written into manifests unchanged. Data files may be the rows of an
             Arrow table, or come from an iterator, which is consumed once and never held as a whole. Or locations of
-            data files, which are opened: see `icebench.engine.operations.file_descriptions`. If they have no field ids
-            and the table no name mapping, the same commit gives it one.
-        check_duplicate_files: Refuse files that the branch already lists, in any spelling of their paths. This reads
+            data files, which are opened: see `icebench.engine.operations.file_descriptions`. If these have no field ids
+            and the table has no name mapping, the same commit sets one.
+        check_duplicate_files: Reject files that the branch already lists, in any spelling of their paths. This reads
             all manifests of the branch; without it a file that is listed twice is read twice.
-        branch: Where to; made when it does not exist.
+        branch: The branch to change, created if it does not exist.
         properties: Entries for the snapshot summary.
 
     Returns:
@@ -52,7 +52,7 @@ def add_files(
         Invalid: No files, one is given twice, or a description does not fit the table.
         AlreadyExists: The branch lists one of the files already.
         Unsupported: A position-delete file that does not name its one data file; delete files in a table or iterator.
-        ValidationFailed: A data file that position deletes point into was removed meanwhile.
+        ValidationFailed: A data file that position deletes point into was removed concurrently.
         CommitFailed: See `Target.commit`.
     """
     change: SnapshotProducer
@@ -109,7 +109,7 @@ def _data_files(files: Iterator[DataFile]) -> Iterator[DataFile]:
 
 
 def _validation(deletes: Sequence[DataFile], metadata: TableMetadata, branch: str) -> Validation | None:
-    """Data files that position deletes point into must stay; None for equality deletes, which are right on any base."""
+    """Data files that position deletes point into must stay; None for equality deletes, which are valid on any base."""
     referenced = []
     for file in deletes:
         if file.content is FileContent.POSITION_DELETES:

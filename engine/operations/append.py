@@ -38,7 +38,7 @@ def append(
     Args:
         target: The table.
         prepare: Writes the rows, once, for the current table; concurrent commits do not matter.
-        branch: Where to; made when it does not exist.
+        branch: The branch to change, created if it does not exist.
         properties: Entries for the snapshot summary.
         is_visible: False leaves the branch unchanged: the snapshot waits for publication.
 
@@ -47,7 +47,7 @@ def append(
 
     Raises:
         Invalid: The rows do not fit the table, or `branch` is a tag.
-        CommitFailed: See `Target.commit`; without `CommitStateUnknown` the written files are gone.
+        CommitFailed: See `Target.commit`; except for `CommitStateUnknown`, the written files are deleted.
         StorageFailed: The storage refused.
     """
     state = target.load()
@@ -68,15 +68,15 @@ def append_batch(
 ) -> tuple[TableState, Snapshot | None]:
     """Append a numbered batch of a stream, unless the branch already has it or a later one of the stream.
 
-    Which batches the branch has is looked up again at every attempt to commit, so that a batch whose commit's answer
-    was lost is found, too. A batch is found after its snapshot expired; see `icebench.engine.commit.committed_batches`.
+    Every commit attempt looks up again which batches the branch has, so that a batch is also found if the answer to its
+    commit was lost, or after its snapshot expired; see `icebench.engine.commit.committed_batches`.
 
     Args:
         target: The table.
-        prepare: Writes the rows; not called for a batch that is there.
-        stream_id: Names the stream over restarts of its writer.
+        prepare: Writes the rows; not called for a batch that the branch has.
+        stream_id: Identifies the stream across restarts of its writer.
         batch_id: The batch's number, greater than those before.
-        branch: Where to.
+        branch: The branch to change.
         properties: Entries for the snapshot summary.
 
     Returns:
@@ -126,12 +126,12 @@ def append_merging(
         target: The table.
         prepare: Writes the rows for the table as it is with the new columns.
         incoming: The columns of the rows; their ids do not matter.
-        branch: Where to.
+        branch: The branch to change.
         properties: Entries for the snapshot summary.
 
     Raises:
         Invalid: ``write.spark.accept-any-schema`` is not set, or a column's type cannot become the other's.
-        ValidationFailed: Another commit changed the schema meanwhile.
+        ValidationFailed: Another commit changed the schema concurrently.
         CommitFailed: As `append`.
     """
     if not ACCEPT_ANY_SCHEMA.of(target.load().metadata.properties):

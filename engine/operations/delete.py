@@ -29,15 +29,15 @@ def delete(
     """Delete the rows that a scan's filter is true for, in one snapshot.
 
     A row for which the filter is null stays. With ``write.delete.isolation-level=serializable`` (the default) the
-    commit fails if another one added rows that the filter may be true for; with ``snapshot`` such rows stay.
+    commit fails if a concurrent one added rows that the filter may be true for; with ``snapshot`` such rows stay.
 
     Args:
         target: The table.
         scan_of: Creates the scan of the branch whose filter selects the rows to delete; its columns are ignored.
         mode: How; None means the table property ``write.delete.mode``, ``copy-on-write`` by default.
-        branch: Where.
+        branch: The branch to change.
         properties: Entries for the snapshot summary.
-        executors: Do the work there; None does it here.
+        executors: Do the work; None does it in this process.
 
     Returns:
         The table without the rows, and the snapshot that deleted them; None if no row matched.
@@ -45,7 +45,7 @@ def delete(
     Raises:
         Invalid: No such mode, or the filter does not fit the table.
         Unsupported: The mode is not possible in the table's format version.
-        ValidationFailed: Another commit changed what this one was meant for.
+        ValidationFailed: A concurrent commit conflicts with this one.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()

@@ -24,10 +24,10 @@ _FORMATS: dict[str, FileFormat] = {".orc": "orc", ".avro": "avro"}
 
 
 def describe_files(locations: Sequence[str], target: Target) -> tuple[list[DataFile], str | None]:
-    """Descriptions of data files in Parquet, ORC (by the name's end, ``.orc``) or Avro (``.avro``).
+    """Descriptions of data files in Parquet, ORC (if the name ends in ``.orc``) or Avro (``.avro``).
 
     Files need field ids, or the names of the table's columns. The source columns of partition fields are read: all rows
-    of a file must be of one partition. There are no column metrics, so plans do not skip the files by those.
+    of a file must belong to one partition. The descriptions have no column metrics, so plans cannot skip by them.
 
     Args:
         locations: The files.
@@ -39,7 +39,7 @@ def describe_files(locations: Sequence[str], target: Target) -> tuple[list[DataF
     Raises:
         Invalid: A file has no column of the table, or rows of several partitions; the message names it.
         FileNotFound, CorruptTable: A file is missing, or not of its format.
-        Unsupported: The types of a column do not go together.
+        Unsupported: The types of a column are incompatible.
     """
     metadata = target.load().metadata
     text = NAME_MAPPING.of(metadata.properties)

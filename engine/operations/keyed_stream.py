@@ -9,7 +9,7 @@ What is written for a key, in the order of its changes in one batch:
 * an insert writes the row;
 * an update writes the row, and the key unless the batch wrote a row of that key before;
 * a delete writes the key;
-* a row of the batch that a later change of its key takes away is deleted by position (a deletion vector in format
+* a row of the batch that a later change of its key supersedes is deleted by position (a deletion vector in format
   version 3).
 """
 
@@ -57,7 +57,7 @@ class KeyedStream:
     Args:
         target: The table; format version 2 or later.
         on: The key: top-level columns of primitive types. A key may be null; null equals null.
-        branch: Where to.
+        branch: The branch to change.
         stream_id: Identifies the stream across restarts of its writer; with it every batch needs a number and is
             committed once. None for a stream that never resumes.
         committed: Called with the table after each batch.
@@ -135,7 +135,7 @@ class KeyedStream:
                 return None
             except ValidationFailed:
                 planned, metadata = metadata, self.target.load().metadata
-                # What was written depends on these; where they are as they were, writing again would not help.
+                # The written files depend on these; if they are unchanged, writing again would not help.
                 same_specs = metadata.partition_specs == planned.partition_specs
                 if same_specs and metadata.format_version == planned.format_version:
                     raise
@@ -279,7 +279,7 @@ def _delete_specs(metadata: TableMetadata, keys: Schema) -> list[PartitionSpec]:
     """The specs under which a key has to be deleted to reach every row that has it.
 
     Raises:
-        Unsupported: The table is partitioned by a column that is no part of the key.
+        Unsupported: The table is partitioned by a column that is not part of the key.
     """
     for spec in metadata.partition_specs:
         if spec.has_global_deletes:

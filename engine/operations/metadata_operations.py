@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from icebench.engine.commit.changes.change import Change
     from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
     from icebench.engine.spec.schema_evolution import SchemaUpdate
-else:  # what only reads a table does not wait for what changes it
+else:  # loaded on first use: a reader of tables needs nothing that changes them
     cherry_pick = LazyModule("icebench.engine.commit.changes.cherry_pick")
     evolution = LazyModule("icebench.engine.commit.changes.evolution")
     references = LazyModule("icebench.engine.commit.changes.references")
@@ -45,8 +45,8 @@ class MetadataOperations(ABC):
         names.
 
         Args:
-            edit: Makes its changes on the `SchemaUpdate` it is given (``lambda s: s.add_column("x", LONG)``); called
-                once for every attempt, with the schema as it is then.
+            edit: Makes its changes on the given `SchemaUpdate` (``lambda s: s.add_column("x", LONG)``); called once for
+                every commit attempt, with the schema as it is then.
         """
         self._change(evolution.UpdateSchema(edit))
         return self
@@ -55,15 +55,15 @@ class MetadataOperations(ABC):
         """Change the default partition spec (spec: "Partition Evolution"); files keep the spec they were written with.
 
         Args:
-            edit: Makes its changes on the `PartitionSpecUpdate` it is given; called once for every attempt.
+            edit: Makes its changes on the given `PartitionSpecUpdate`; called once for every commit attempt.
         """
         self._change(evolution.UpdateSpec(edit))
         return self
 
     def replace_sort_order(self, order: SortOrder | Sequence[str]) -> Self:
-        """Set the sort order of writers, or the full names of columns to sort by, ascending; the table assigns its id.
+        """Set the sort order for writers, as a `SortOrder` or as the full names of columns to sort by, ascending.
 
-        No fields or names make the table unsorted.
+        The table assigns its id. Without fields or names the table becomes unsorted.
         """
         # Staged more than once: an iterator would be exhausted, and no names mean unsorted.
         wanted = order if isinstance(order, SortOrder) else list_of_names(order, "sort_order")
@@ -84,7 +84,7 @@ class MetadataOperations(ABC):
         return self
 
     def upgrade_format(self, format_version: int) -> Self:
-        """Upgrade to a later format version, irreversibly. Unsupported for a version that the engine does not know."""
+        """Upgrade to a later format version, irreversibly; raises Unsupported for one that the engine does not know."""
         self._change(evolution.UpgradeFormat(format_version))
         return self
 
@@ -135,7 +135,7 @@ class MetadataOperations(ABC):
         return self
 
     def fast_forward(self, branch: str, to: str) -> Self:
-        """Move a branch to the snapshot of `to`; Invalid unless that descends from the branch's head."""
+        """Move a branch to the snapshot of `to`; raises Invalid unless that descends from the branch's head."""
         self._change(references.FastForward(branch, to))
         return self
 
@@ -154,8 +154,8 @@ class MetadataOperations(ABC):
         see `icebench.engine.commit.changes.cherry_pick.CherryPick` for restrictions and errors.
 
         Args:
-            snapshot_id: The snapshot, or
-            wap_id: the ``wap.id`` that it was written with.
+            snapshot_id: The snapshot; None to name it by `wap_id`.
+            wap_id: The ``wap.id`` that the snapshot was written with.
         """
         self._change(cherry_pick.CherryPick(snapshot_id=snapshot_id, wap_id=wap_id))
         return self
@@ -166,7 +166,7 @@ class MetadataOperations(ABC):
         For a stream whose batches are no longer known; see `icebench.engine.commit.committed_batches`.
 
         Args:
-            stream_id: The stream; of a Spark query its id.
+            stream_id: The stream; for a Spark query, its id.
             batch_id: The batch; -1 for none.
             branch: The branch.
         """

@@ -31,22 +31,22 @@ def overwrite(
 
     Data files whose rows all match are removed without being read; the remaining rows of others are rewritten
     (copy-on-write). With ``write.delete.isolation-level=serializable`` (the default) the commit fails
-    if another one added rows that the filter may be true for.
+    if a concurrent one added rows that the filter may be true for.
 
     Args:
         target: The table.
         scan_of: Creates the scan of the branch whose filter selects the rows to remove; its columns are ignored.
         prepare: Writes the new rows; they need not match the filter.
-        branch: Where.
+        branch: The branch to change.
         properties: Entries for the snapshot summary.
-        executors: Rewrite remaining rows there; None does so here.
+        executors: Rewrite the remaining rows; None does so in this process.
 
     Returns:
         The table, and the snapshot; None if no row was removed or added.
 
     Raises:
         Invalid: Rows or filter do not fit the table.
-        ValidationFailed: Another commit changed what this one was meant for.
+        ValidationFailed: A concurrent commit conflicts with this one.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()
@@ -78,7 +78,7 @@ def overwrite_partitions(
     """Replace the partitions of the given rows by these rows, in one snapshot (dynamic overwrite).
 
     In an unpartitioned table all rows are replaced. Files of former partition specs stay. With serializable isolation
-    (``write.delete.isolation-level``, the default) files that others add to these partitions fail the commit.
+    (``write.delete.isolation-level``, the default) the commit fails if a concurrent one added files to the partitions.
 
     Returns:
         The table, and the snapshot; None for no rows, which replace nothing.

@@ -67,9 +67,9 @@ class RowChange:
         plan: The plan that found the rows: the state of the branch from which the change starts.
         mode: How rows are deleted.
         added_rows: Rows that others may not add concurrently (serializable isolation); None for snapshot isolation.
-        branch: Where.
+        branch: The branch to change.
         properties: Entries for the snapshot summary.
-        executors: Find and write rows there; None does so here.
+        executors: Find and write rows; None does so in this process.
     """
 
     target: Target
@@ -131,14 +131,14 @@ class RowChange:
         writer, files = self.writer(), list(planned_files(self.plan))
         if self.executors is None:
             return writer.changed_by_filter(files, coming, drop_whole=drop_whole)
-        # Nothing is to be read of what goes as a whole.
+        # Files that are removed as a whole need not be read.
         gone, rest = split_matching(files, drop_whole=drop_whole) if coming is None else ([], files)
         return ChangedFiles(gone=gone) + self.executors.changed_by_filter(writer, rest, coming)
 
     def validation(
         self, referenced: Sequence[FileRef], refuse_deletes: Literal["all", "positions", "none"]
     ) -> Validation:
-        """What must not happen meanwhile."""
+        """What must not happen concurrently."""
         return Validation(
             starting_snapshot_id=None if self.plan.snapshot is None else self.plan.snapshot.snapshot_id,
             referenced=referenced,

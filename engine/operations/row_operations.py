@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from icebench.engine.operations.update import Assignments
     from icebench.engine.spark import jobs, memory
     from icebench.engine.spark import planning as spark_planning
-else:  # what only reads a table does not wait for what changes it
+else:  # loaded on first use: a reader of tables needs nothing that changes them
     cherry_pick = LazyModule("icebench.engine.commit.changes.cherry_pick")
     add_files = LazyModule("icebench.engine.operations.add_files")
     append = LazyModule("icebench.engine.operations.append")
@@ -62,7 +62,7 @@ else:  # what only reads a table does not wait for what changes it
 
 
 class RowOperations(ABC):
-    """Changes of rows. Each makes one snapshot, which is returned.
+    """Operations that change rows. Each creates one snapshot, which is returned.
 
     `branch` is the branch to change, which is created if it does not exist; `snapshot_properties` are entries for the
     snapshot summary; `counters` count files, bytes and attempts. All methods raise Unsupported for a read-only table,
@@ -76,7 +76,7 @@ class RowOperations(ABC):
 
     @abstractmethod
     def _advance(self, state: TableState) -> None:
-        """Take on what came of a change."""
+        """Adopt the state after a change."""
 
     @property
     @abstractmethod
@@ -98,18 +98,18 @@ class RowOperations(ABC):
         """Add rows. See `icebench.engine.operations.append`.
 
         Args:
-            data: A pyarrow Table or RecordBatchReader, a frame of pandas or Polars, a relation of DuckDB, any other
-                source of an Arrow stream, or a Spark DataFrame, whose executors write the files. Columns go by name;
-                one that is missing takes its write default, or null.
+            data: A pyarrow Table or RecordBatchReader, a pandas or Polars data frame, a DuckDB relation, any other
+                source of an Arrow stream, or a Spark DataFrame, whose executors write the files. Columns are matched by
+                name; a missing column gets its write default, or null.
             branch: The branch to change, created if it does not exist.
             merge_schema: Add columns that the table does not have, and widen those that are narrower, in the same
-                commit, where the property ``write.spark.accept-any-schema`` allows it.
-            wap_id: Write, audit, publish: leave the branch unchanged; the snapshot can be read by its id, and
+                commit, if the property ``write.spark.accept-any-schema`` allows it.
+            wap_id: Write-audit-publish: leave the branch unchanged; the snapshot can be read by its id, and
                 `cherry_pick` publishes it. The id goes into its summary as ``wap.id``.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
-            progress: Called with the rows of a stream that were written, and at the end, such as by
-                `icebench.progress_bar`; not for a Spark DataFrame, whose work Spark shows itself.
+            progress: Called with the number of rows of a stream that were written, and at the end; see
+                `icebench.progress_bar`. Not for a Spark DataFrame, whose progress Spark shows itself.
 
         Raises:
             Unsupported: `progress` with a Spark DataFrame.
@@ -176,12 +176,12 @@ class RowOperations(ABC):
 
         Args:
             files: Data and delete files as their writer describes them, at least one; none is opened. Data files may
-                come from an iterator, which is never held as a whole, or as an Arrow table or stream with the columns
-                of `inspect.data_files`, which is the quickest: of those, ``file_path``, ``file_format``,
-                ``record_count``, ``file_size_in_bytes`` and, where the table is partitioned, ``partition`` are needed.
-                Or locations of data files, which are opened; see `icebench.engine.operations.file_descriptions`.
-            check_duplicate_files: Read all manifests of the branch and refuse a file that they list already, which
-                would be read twice. To be switched off for files that are certainly new.
+                come from an iterator, which is never held as a whole, or, fastest, as an Arrow table or stream with
+                the columns of `inspect.data_files`, of which ``file_path``, ``file_format``, ``record_count``,
+                ``file_size_in_bytes`` and, if the table is partitioned, ``partition`` are required. Or locations of
+                data files, which are opened; see `icebench.engine.operations.file_descriptions`.
+            check_duplicate_files: Read all manifests of the branch and reject files that they list already, which
+                would be read twice. Switch it off only for files that are certainly new.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
@@ -295,7 +295,7 @@ class RowOperations(ABC):
         return snapshot
 
     dynamic_partition_overwrite = overwrite_partitions
-    """As PyIceberg has it."""
+    """PyIceberg's name for it."""
 
     def update(
         self,
@@ -312,15 +312,15 @@ class RowOperations(ABC):
 
         Args:
             filter: Selects the rows; rows for which it is null are unchanged.
-            assignments: Column -> literal (a text is a literal), `icebench.sql("price * 1.1")`, or a function from the
-                rows as a RecordBatch to the column's values as an Array; or one function from the rows to the changed
-                rows. All of them get the rows before the change.
+            assignments: Column -> literal (a string is a literal), `icebench.sql("price * 1.1")`, or a function from
+                the rows as a RecordBatch to the column's values as an Array; or one function from the rows to the
+                changed rows. All of them see the rows before the change.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``,
                 by default ``"copy-on-write"``.
             branch: The branch to change, created if it does not exist.
             snapshot_properties: Entries for the snapshot summary.
             counters: Counts files, bytes and attempts.
-            spark: As for `delete`; functions among the assignments run there, too.
+            spark: As for `delete`; functions among the assignments also run there.
         """
         target = self._target(counters)
         state, snapshot = update.update(
@@ -351,9 +351,9 @@ class RowOperations(ABC):
         See `icebench.engine.operations.upsert`.
 
         Args:
-            data: As for `append`, with all columns of the table; no key twice, no null in a key. Executors match and
-                write the rows of a Spark DataFrame, see `icebench.engine.operations.spark_upsert`; others are held in
-                memory.
+            data: As for `append`, with all columns of the table, no repeated key and no null in a key. Executors match
+                and write the rows of a Spark DataFrame, see `icebench.engine.operations.spark_upsert`; other rows are
+                held in memory.
             on: The key columns; None means the identifier columns of the schema.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``,
                 by default ``"copy-on-write"``.
@@ -392,7 +392,7 @@ class RowOperations(ABC):
             counters: Counts files, bytes and attempts.
 
         Raises:
-            Unsupported: Format version 1, or the table is partitioned by a column that is no part of the key.
+            Unsupported: Format version 1, or the table is partitioned by a column that is not part of the key.
         """
         target = self._target(counters)
         return keyed_stream.KeyedStream(
@@ -400,7 +400,7 @@ class RowOperations(ABC):
         )
 
     def _scan_of(self, target: Target, filter: Filter | None, branch: str, spark: Any = None) -> ScanOf:  # noqa: ANN401
-        """Makes the scan that finds what to change; executors of a session may plan, too."""
+        """Creates the scan that finds the rows to change; executors of the session `spark` may plan, too."""
 
         def scan_of(metadata: TableMetadata) -> TableScan:
             scan = table_scan(
@@ -412,7 +412,7 @@ class RowOperations(ABC):
                 table_name=self.name,
             )
             executors = None if spark is None else spark_planning.spark_executors(spark, metadata.properties)
-            # A file that is written again has other rows, too.
+            # A rewritten file also has rows that the filter leaves out.
             return replace(scan, whole_files=True, executors=executors)
 
         return scan_of

@@ -24,8 +24,8 @@ else:  # PySpark is loaded already where the caller has a DataFrame
 
 Rows = Any
 """A pyarrow Table, a RecordBatchReader, a `pandas.DataFrame`, whatever gives an Arrow stream (`__arrow_c_stream__`: a
-DataFrame of Polars, a relation of DuckDB), a `pyspark.sql.DataFrame`, whose type is at home in `icebench.engine.spark`
-alone, or `WrittenRows`."""
+DataFrame of Polars, a relation of DuckDB), a `pyspark.sql.DataFrame`, whose type only `icebench.engine.spark` imports,
+or `WrittenRows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def rows_of(data: Rows, verb: str) -> Rows:
     """The rows as Arrow data, unless executors write them or have written them; `verb` names the operation.
 
     Raises:
-        Invalid: These are no rows.
+        Invalid: These are not rows.
     """
     if isinstance(data, WrittenRows) or is_dataframe(data):
         return data
@@ -50,7 +50,7 @@ def rows_of(data: Rows, verb: str) -> Rows:
 
 
 class CountedRows:
-    """Rows that report how many of them were taken.
+    """Rows that report how many of them were consumed.
 
     Attributes:
         data: The same rows: a stream reports its batches; a table stays one, as it is sorted before it is written.
@@ -71,7 +71,7 @@ class CountedRows:
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         for batch in reader:
-            yield batch  # what comes after is done when the next one is asked for
+            yield batch  # it is done when the next one is requested
             self._done += batch.num_rows
             self._report(None)
 
@@ -87,7 +87,7 @@ def counted_rows(data: Rows, verb: str, progress: OnStep) -> CountedRows:
 
 
 def arrow_rows(data: object, verb: str, wanted: str = "rows") -> pa.Table | pa.RecordBatchReader:
-    """The rows as Arrow data; raises Invalid for what has none."""
+    """The rows as Arrow data; raises Invalid for anything that has none."""
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if _is_frame(data, "pandas"):

@@ -51,7 +51,7 @@ def upsert_frame(
     """Merge the rows of a DataFrame, as `icebench.engine.operations.upsert.upsert` does.
 
     The DataFrame runs once, and executors keep its rows until the end. Executors find the table's rows by a join on the
-    keys, and write position deletes, deletion vectors or remaining rows, in one task a group of data files; then they
+    keys, and write position deletes, deletion vectors or remaining rows, in one task per group of data files; then they
     write the DataFrame's rows as an append does. The driver holds the plan, and the entries of new files.
     """
     state = target.load()

@@ -65,7 +65,7 @@ class TableTransaction(MetadataOperations, RowOperations):
         self._committed(self._staged.finish())
 
     def discard(self) -> None:
-        """Discard the changes and delete the files that were written for them; Invalid if the transaction is over."""
+        """Discard the changes and delete the files written for them; raises Invalid if the transaction is over."""
         self._end()
         self._staged.abandon()
 

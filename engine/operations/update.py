@@ -32,7 +32,7 @@ from icebench.engine.write.data_files import written_schema
 
 Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
 """Top-level column -> literal, expression, or a function from the rows (all columns, by name) to the column's new
-values; or one function from the rows to as many rows. A text is a literal; `icebench.sql` makes an expression."""
+values; or one function from the rows to as many rows. A string is a literal; `icebench.sql` makes an expression."""
 
 
 def update(
@@ -47,17 +47,17 @@ def update(
 ) -> tuple[TableState, Snapshot | None]:
     """Change the rows for which a scan's filter is true, in one snapshot. In format version 3 rows keep their ids.
 
-    With ``write.update.isolation-level=serializable`` (the default) the commit fails if another one added rows that the
-    filter may be true for; it always fails if another one deleted or changed rows of the same data files.
+    With ``write.update.isolation-level=serializable`` (the default) the commit fails if a concurrent one added rows
+    that the filter may be true for; it always fails if one deleted or changed rows of the same data files.
 
     Args:
         target: The table.
         scan_of: Creates the scan of the branch whose filter selects the rows; its columns are ignored.
         assignments: The new values.
         mode: How; None means the table property ``write.update.mode``, ``copy-on-write`` by default.
-        branch: Where.
+        branch: The branch to change.
         properties: Entries for the snapshot summary.
-        executors: Do the work there, the functions of `assignments` included; None does it here.
+        executors: Do the work, the functions of `assignments` included; None does it in this process.
 
     Returns:
         The table, and the snapshot; None if no row matched.
@@ -65,7 +65,7 @@ def update(
     Raises:
         Invalid: No such mode, no such column, values that do not fit it, or an expression that fails for a row.
         Unsupported: An expression on unsupported types, or a mode that the table's format version does not have.
-        ValidationFailed: Another commit changed what this one was meant for.
+        ValidationFailed: A concurrent commit conflicts with this one.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()
@@ -100,7 +100,7 @@ class UpdatedRows:
                 arrays = [new.get(f.name, batch.column(place)) for place, f in enumerate(projection.fields)]
                 for place, f in enumerate(projection.fields):
                     if f.field_id == LAST_UPDATED.field_id:
-                        arrays[place] = pa.nulls(batch.num_rows, pa.int64())  # that is now
+                        arrays[place] = pa.nulls(batch.num_rows, pa.int64())  # null: by this commit
                 yield pa.RecordBatch.from_arrays(arrays, schema=request.arrow_schema)
 
         return pa.RecordBatchReader.from_batches(request.arrow_schema, batches())
@@ -119,7 +119,7 @@ class UpdatedRows:
 
 
 def _check(assignments: Assignments, schema: Schema) -> None:
-    """Raise Invalid for what is wrong whatever the rows are, before any is read."""
+    """Raise Invalid for errors that do not depend on the rows, before any row is read."""
     if callable(assignments):
         return
     if not assignments:
@@ -165,7 +165,7 @@ def _literal(value: object, field: pa.Field, length: int) -> pa.Array:
 
 
 def _given_type(values: Iterable[Any], type_: pa.DataType, name: str) -> pa.DataType:
-    """The type with those fields of structs that the values have: pyarrow passes over what it is not asked for."""
+    """The type with those fields of structs that the values have: pyarrow ignores fields that the type lacks."""
     present = [value for value in values if value is not None]
     if pat.is_struct(type_) and present and all(isinstance(value, Mapping) for value in present):
         given = {key: f"{name}.{key}" for value in present for key in value}

@@ -48,9 +48,9 @@ def upsert(
     """Merge rows into the table by key, in one snapshot.
 
     Each given row replaces all rows of the table with its key (in format version 3 with the row id of one of them), or
-    is added if there are none. With ``write.merge.isolation-level=serializable`` (the default) the commit fails if
-    another one added rows that may have one of the keys; it always fails if another one deleted or changed rows of the
-    same data files.
+    is added if there are none. With ``write.merge.isolation-level=serializable`` (the default) the commit fails if a
+    concurrent one added rows that may have one of the keys; it always fails if one deleted or changed rows of the same
+    data files.
 
     Args:
         target: The table.
@@ -58,7 +58,7 @@ def upsert(
         data: All columns of the table, by name; held in memory.
         on: The key: top-level columns of primitive types; None means the identifier columns of the schema.
         mode: How rows are deleted; None means the table property ``write.merge.mode``, ``copy-on-write`` by default.
-        branch: Where.
+        branch: The branch to change.
         properties: Entries for the snapshot summary.
 
     Returns:
@@ -67,7 +67,7 @@ def upsert(
     Raises:
         Invalid: No such mode, a missing or unknown column, a null in a key, or a key that is given twice.
         Unsupported: The mode is not possible in the table's format version.
-        ValidationFailed: Another commit changed what this one was meant for.
+        ValidationFailed: A concurrent commit conflicts with this one.
         CommitFailed: See `Target.commit`.
     """
     state = target.load()
@@ -128,7 +128,7 @@ class _Source:
             hits = numbers >= 0
             if not hits.any():
                 continue
-            path = batch.column(len(self.keys))[0].as_py()  # a batch is of one file
+            path = batch.column(len(self.keys))[0].as_py()  # all rows of a batch are from one file
             found.setdefault(path, []).append(batch.column(len(self.keys) + 1).to_numpy()[hits])
             if lineage:
                 row_ids[numbers[hits]] = batch.column(len(self.keys) + 2).fill_null(-1).to_numpy()[hits]
@@ -169,7 +169,7 @@ def refuse_null(key: str, nulls: int) -> None:
 
 
 def refuse_repeated(key: Mapping[str, object] | None) -> None:
-    """Raise Invalid for a key that several rows have; None is none."""
+    """Raise Invalid for a key that several rows have; None if there is no such key."""
     if key is not None:
         raise Invalid(f"the key {key} is given twice")
 
@@ -185,7 +185,7 @@ def _column(rows: pa.Table, key: NestedField) -> pa.Array:
 
 
 def _with_lineage(rows: pa.Table, row_ids: npt.NDArray[np.int64], metadata: TableMetadata) -> pa.Table:
-    """The rows with the ids of those they replace; new ones get theirs from the commit."""
+    """The rows with the row ids of those they replace; the commit assigns ids to new rows."""
     if metadata.format_version < 3:
         return rows
     ids = pa.array(row_ids, mask=row_ids < 0)

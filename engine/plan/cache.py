@@ -67,17 +67,17 @@ class ManifestCache:
     """Keeps decoded manifests and manifest lists. Safe to share between threads, scans, tables and catalogs.
 
     Args:
-        limit_bytes: The most bytes to keep in memory; 0 keeps nothing.
+        limit_bytes: Maximum bytes to keep in memory; 0 keeps nothing.
         directory: A local directory for decoded manifests, which other processes open without reading, inflating and
             decoding them again; see `icebench.engine.plan.disk_cache`. None keeps nothing on disk.
-        disk_limit_bytes: The most bytes to keep there.
+        disk_limit_bytes: Maximum bytes to keep there.
 
     Attributes:
         counters: Hits and misses, in memory and on disk.
 
     Raises:
         Invalid: A limit below zero.
-        StorageFailed: The directory cannot be made or written.
+        StorageFailed: The directory cannot be created or written.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Why a plan has the files that it has: the test of the filter that excludes each skipped one, and what shows it.
+"""Why a plan has the files that it has: the test of the filter that excludes each skipped one, and the evidence for it.
 
 A filter cannot be true where one part of an AND cannot, or no part of an OR can; `blocking_tests` finds such tests from
-the outcomes by which the plan itself decided. What is said beside them is read from the same manifests again: bounds
-and counts as stored, and partition values.
+the outcomes by which the plan itself decided. The evidence is read from the same manifests again: bounds and counts as
+stored, and partition values.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Explained:
         skipped_by: What it was skipped by, as `plan_text` counts; None for one that is planned.
         tests: Tests of the filter of which none can be true there; the filter cannot be true without one of them. Empty
             for one that is planned.
-        why: All of that in words; of a planned file what is left to test in its rows, the partition values and bounds
-            by which they may pass, and what its deletes add.
+        why: All of that in words; for a planned file, what is left to test in its rows, the partition values and bounds
+            by which these may pass, and what its deletes add.
     """
 
     path: str

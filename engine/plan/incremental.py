@@ -52,8 +52,8 @@ def incremental_append_scan(
 
     Args:
         scan: Gives table, filter, columns and what to plan with.
-        from_snapshot_id: The last snapshot that the consumer has seen; None for everything since the table was made.
-        from_inclusive: That snapshot is the first of the increment instead.
+        from_snapshot_id: The last snapshot that the consumer has seen; None for everything since the table was created.
+        from_inclusive: Whether that snapshot is the first of the increment instead.
         to_snapshot_id: The last snapshot of the increment; None for the scan's own.
 
     Raises:

@@ -81,7 +81,7 @@ class ScanPlan:
 
     @property
     def record_count(self) -> int:
-        """The rows of the files, deleted ones and those that do not match included."""
+        """The rows of the files, including deleted ones and those that do not match."""
         return _sum(self.files, "record_count")
 
     @property
@@ -113,12 +113,12 @@ class TableScan:
         selected: Snapshot and schema.
         predicate: The filter; `TRUE` for none.
         columns: Full names of the columns to return; None for all.
-        case_sensitive: Whether names in filter and columns are.
+        case_sensitive: Whether names in filter and columns are case-sensitive.
         runner: Runs work on manifests in parallel.
         cache: Keeps decoded manifests from one plan to the next.
         table_name: For messages.
-        whole_files: Plan equality deletes that match no matching row, too, for callers that rewrite the files' other
-            rows.
+        whole_files: Also plan equality deletes that apply to none of the matching rows, for callers that rewrite the
+            files' other rows.
         executors: Other processes that may decode and filter manifests; None for this process alone.
         trace: Records what a plan skips; not with `executors`.
     """
@@ -237,7 +237,7 @@ def _numbered_residuals(planned: PlannedEntries) -> tuple[tuple[BoundPredicate, 
 
 def as_predicate(filter: Filter | None, schema: Schema) -> Predicate:
     """A filter of rows of `schema`, given as text, made by `icebench.col`, or as an expression of pyarrow or PyIceberg;
-    None keeps every row. Raises Invalid for anything else, Unsupported for what has no equal here."""
+    None keeps every row. Raises Invalid for anything else, Unsupported for an expression without an equivalent here."""
     if filter is None:
         return TRUE
     if isinstance(filter, Predicate):
@@ -269,7 +269,7 @@ def table_scan(
         snapshot_id: A snapshot to read.
         ref: A branch or tag to read.
         as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
-        case_sensitive: Whether names in filter and columns are.
+        case_sensitive: Whether names in filter and columns are case-sensitive.
         runner: Runs work on manifests in parallel; see `icebench.engine.storage.resolve.default_runner`.
         cache: Keeps decoded manifests from one plan to the next; None decodes them anew.
         table_name: For messages.

@@ -51,8 +51,8 @@ class ChangelogScan:
     Args:
         scan: Supplies table, schema, filter, columns and runner.
         span: The snapshots, in a line, oldest first.
-        net_changes: Return the changes that remain when those of different snapshots cancel out, too. Holds all changes
-            in memory.
+        net_changes: Also cancel out changes of different snapshots, and return those that remain. Holds all changes in
+            memory.
         identifier_columns: Columns that identify a row, for updates; those of the schema by default, and the row id in
             tables with row lineage.
         compute_updates: Return a DELETE and an INSERT of one snapshot with the same identifier as UPDATE_BEFORE and
@@ -132,7 +132,7 @@ class ChangelogScan:
             batch_rows: The most rows of a batch.
 
         Raises:
-            From the stream NotFound: The parent of a snapshot that takes rows was expired.
+            From the stream NotFound: The parent of a snapshot that removes rows was expired.
             Invalid: Several rows of one snapshot have the same identifier, so updates are ambiguous.
             FileNotFound, CorruptTable, Unsupported: As a scan's.
         """

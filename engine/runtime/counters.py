@@ -45,7 +45,7 @@ STORAGE_REQUESTS_HEAD = "storage_requests_head"
 STORAGE_BYTES_READ = "storage_bytes_read"
 STORAGE_BYTES_WRITTEN = "storage_bytes_written"
 METADATA_CONTRADICTIONS = "metadata_contradictions"
-"""Files that are not as the metadata says, and whose rows are certain; see `icebench.engine.storage.contradictions`."""
+"""Files that contradict the metadata although their rows are certain; see `icebench.engine.storage.contradictions`."""
 
 # Writing and committing.
 FILES_WRITTEN = "files_written"

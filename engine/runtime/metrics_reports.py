@@ -1,7 +1,7 @@
-"""Reports of scans and commits, for operators: what Iceberg Java's `MetricsReporter` is given.
+"""Reports of scans and commits, for operators: what Iceberg Java's `MetricsReporter` receives.
 
 Nothing is measured without a reporter. Names of metrics are those of Iceberg's `ScanMetrics` and `CommitMetrics`; the
-counts of a scan are of data and delete files, or manifests of both, together unless the name says which.
+counts of a scan add up data and delete files, or manifests of both, unless the name says which.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Outcome = Literal["committed", "conflict", "unknown", "failed"]
-"""How a commit ended: others came first or made it wrong is a ``conflict``, an answer that was lost is ``unknown``."""
+"""How a commit ended: ``conflict`` if others came first or invalidated it, ``unknown`` if the answer was lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,18 +40,18 @@ class ScanReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitReport:
-    """A commit that was made, or tried.
+    """A commit, or an attempt at one.
 
     Args:
         catalog_name: The catalog.
         table_name: The table, with dots.
         outcome: How it ended.
-        operation: Of the snapshot that it adds, the last one if it adds several; None without one, for a change of
+        operation: Of the snapshot that it adds, the last one if it adds several; None if it adds none, for a change of
             metadata or a commit that failed before.
         snapshot_id: Of that snapshot.
         sequence_number: Of that snapshot.
-        total_seconds: How long all attempts took, with their waits; files of rows were written before.
-        attempts: How many times the catalog was asked, or the changes could not be staged.
+        total_seconds: How long all attempts took, including waits; files of rows were written before.
+        attempts: How many times the catalog was asked to commit, or the changes could not be staged.
         metrics: Counts by the names of `COMMIT_METRICS`, of all snapshots that it adds; zeros unless it was committed.
     """
 
@@ -70,7 +70,7 @@ Report = ScanReport | CommitReport
 
 
 class MetricsReporter(Protocol):
-    """Receives reports, from any thread. What it raises is logged and goes no further."""
+    """Receives reports, from any thread. Its exceptions are logged and not propagated."""
 
     def report(self, report: Report, /) -> None:
         """Take a report of a scan or of a commit."""
@@ -85,7 +85,7 @@ class Metric:
         name: In `ScanReport.metrics` or `CommitReport.metrics`.
         unit: What is counted: ``file``, ``manifest``, ``record`` or ``byte``.
         description: A sentence.
-        source: The name in what it is made of: counters of a plan with this prefix, or the summary of a snapshot.
+        source: Where the count comes from: the counters of a plan with this prefix, or this key of a snapshot summary.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Reporting:
     Args:
         reporter: Receives them.
         catalog_name: The catalog; None for a table without one.
-        clock: Seconds, from any zero.
+        clock: Seconds, from an arbitrary origin.
     """
 
     reporter: MetricsReporter
@@ -133,10 +133,10 @@ class Reporting:
     clock: Callable[[], float] = time.perf_counter
 
     def send(self, make: Callable[[], Report]) -> None:
-        """Make a report and hand it over; an error in that is logged: what it reports has happened all the same."""
+        """Make a report and send it; an error in that is only logged: what it reports has happened all the same."""
         try:
             self.reporter.report(make())
-        except Exception:  # a metric is no reason for a commit to seem failed, whose files would be deleted
+        except Exception:  # a failed report must not make a commit seem failed: its files would be deleted
             import logging  # local import: seldom needed
 
             logging.getLogger("icebench").warning("a metrics report failed", exc_info=True)

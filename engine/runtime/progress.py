@@ -1,4 +1,4 @@
-"""How far a long call is: what it reports, and a bar of it."""
+"""The progress of a long call: what it reports, and a progress bar."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Counted:
 
 @contextmanager
 def progress_bar(file: IO[str] | None = None) -> Iterator[OnStep]:
-    """A bar for `progress=` of long calls, one line for each of them, in a terminal or a notebook; where there is
-    neither, only the last state is written.
+    """A progress bar for `progress=` of long calls, one line for each of them, in a terminal or a notebook; elsewhere
+    only the last state is written.
 
     ::
 

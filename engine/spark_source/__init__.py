@@ -34,23 +34,23 @@ def register(spark: SparkSession) -> None:
 def register_views(
     spark: SparkSession, catalog: Catalog, namespace: Name, *, tables: Sequence[str] | None = None
 ) -> list[str]:
-    """Make tables of a namespace temporary views of a session, for queries in SQL that join them.
+    """Register the tables of a namespace as temporary views of a session, for SQL queries that join them.
 
     For example::
 
         icebench.spark.register_views(spark, catalog, "db")
         spark.sql("select count(*) from events join users using (user_id)")
 
-    Each view is `Scan.to_spark` of the table's current snapshot, planned now: a later snapshot is seen by calling this
-    again. Spark's optimizer leaves columns out of the scan, pushes filters into its Parquet reader, which skips row
-    groups by them, and chooses joins by the rows and columns of the plan. Filters and joins of a query prune files by
-    columns of identity partitions; `prune_files` does by all others.
+    Each view is `Scan.to_spark` of the table's current snapshot, planned now: call this again to see a later snapshot.
+    Spark's optimizer prunes columns, pushes filters into its Parquet reader, which skips row groups by them, and
+    chooses joins by the rows and columns of the plan. Filters and joins of a query prune files by columns of identity
+    partitions; `prune_files` prunes by all others.
 
     Args:
         spark: The session. Views of the same names are replaced.
         catalog: The catalog.
         namespace: The namespace.
-        tables: The last parts of names; by default all tables of the namespace.
+        tables: The last parts of the tables' names; by default all tables of the namespace.
 
     Returns:
         The names of the views: the last parts of the tables' names.
@@ -58,13 +58,13 @@ def register_views(
     Raises:
         NotFound: No such namespace.
         Invalid: No such table, or two whose names differ in case only.
-        Unsupported: As `Scan.to_spark`: a table has files that are not Parquet, for example. No view is made then.
+        Unsupported: As `Scan.to_spark`: a table has files that are not Parquet, for example. Then no view is created.
     """
     return views.register_views(spark, catalog, namespace, tables)
 
 
 def register_view(spark: SparkSession, name: str, scan: Scan) -> None:
-    """Make a scan a temporary view of a session, as `register_views` does for the tables of a namespace.
+    """Register a scan as a temporary view of a session, as `register_views` does for the tables of a namespace.
 
     For example::
 
@@ -82,23 +82,24 @@ def register_view(spark: SparkSession, name: str, scan: Scan) -> None:
 
 
 def prune_files(frame: DataFrame) -> DataFrame:
-    """The same query, which does not open files of registered views in which its own filters leave no row.
+    """The same query, without opening files of registered views in which its own filters keep no row.
 
     For example::
 
         icebench.spark.register_views(spark, catalog, "db")
         icebench.spark.prune_files(spark.sql("select count(*) from events where ts >= '2024-02-29'")).show()
 
-    Spark knows neither hidden partitions nor the bounds of columns in manifests. So its optimizer is asked what the
-    query demands of each view's rows, and the view's scan is planned again with that, as `Table.scan` would be with the
-    filter: by partitions of any transform, bounds, null counts, and Bloom filters where the table has them. It takes a
-    second analysis of the query by Spark, and no job; where no file is left out, the frame itself is returned.
+    Spark knows neither hidden partitions nor the bounds of columns in manifests. This function therefore asks Spark's
+    optimizer which conditions the query sets on each view's rows, and plans the view's scan again with them, as
+    `Table.scan` does with a filter: by partitions of any transform, bounds, null counts, and Bloom filters if the table
+    has them. That takes a second analysis of the query by Spark, but no job; if no file can be skipped, the frame
+    itself is returned.
 
-    Used are comparisons of columns with constants, ``in``, ``is null``, ``like 'prefix%'``, and what Spark's optimizer
-    turns into those (``cast(ts as date) = ...``); not those on fields of structs, nor on columns of files without field
-    ids. Where registered views are joined by equality, a filter on one of them (a calendar, say) leaves out files of
-    the others, too: its keys are read here, if they are in files of less than 16 MB. A view that a query reads several
-    times is read with the files of all of them.
+    It uses comparisons of columns with constants, ``in``, ``is null``, ``like 'prefix%'``, and what Spark's optimizer
+    turns into those (``cast(ts as date) = ...``), but no conditions on fields of structs, nor on columns of files
+    without field ids. If registered views are joined by equality, a filter on one of them (such as a calendar) also
+    skips files of the others: its keys are read in this process, if they are in files of less than 16 MB. A view that a
+    query reads several times is read with the files that any of these reads needs.
 
     Args:
         frame: A query over views of `register_views` or `register_view` in its session.

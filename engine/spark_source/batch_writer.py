@@ -207,7 +207,7 @@ def merged_metadata(table: Table, incoming: Schema) -> TableMetadata:
     """The table's metadata with the columns that an append with merge_schema would add.
 
     Raises:
-        Invalid: The table does not allow it, or the types of a column do not fit.
+        Invalid: The table does not allow it, or the types of a column are incompatible.
     """
     if not ACCEPT_ANY_SCHEMA.of(table.properties):
         raise Invalid(f"merging schemas needs table property {ACCEPT_ANY_SCHEMA.name}=true")

@@ -48,7 +48,7 @@ class Position:
         """The position from JSON values.
 
         Raises:
-            Invalid: The values are none of a position.
+            Invalid: The values are not those of a position.
         """
         snapshot_id, files, is_state = given.get("snapshot-id"), given.get("files"), given.get("is-state")
         if not isinstance(snapshot_id, int) or not isinstance(files, int) or not isinstance(is_state, bool):
@@ -85,7 +85,7 @@ class Offset:
         """The offset from JSON values.
 
         Raises:
-            Invalid: The values are none of an offset.
+            Invalid: The values are not those of an offset.
         """
         origin = given.get("origin")
         if given.get("version") != _VERSION or not isinstance(origin, Mapping):

@@ -51,7 +51,7 @@ class _Session:
         self.views: dict[str, _View] = {}
 
     def add(self, name: str, scan: Scan, frame: DataFrame) -> None:
-        """A view; that of a scan with a limit is not known, as a filter comes after the limit."""
+        """Add a view, unless its scan has a limit: a query's filters apply after the limit."""
         name = name.lower()
         for relation in self.views.pop(name).relations if name in self.views else ():
             self.names.remove(relation)
@@ -67,9 +67,9 @@ _SESSIONS: MutableMapping[SparkSession, _Session] = WeakKeyDictionary()
 
 _KEY_TYPES = ("int", "long", "date", "string")
 _LARGEST_BYTES = 16_000_000
-"""Of the files with the keys of a join: more take longer to read than files are likely to be spared."""
+"""Limit for the files with the keys of a join: reading more takes longer than skipping files is likely to save."""
 _MOST_KEYS = 2000
-"""More of them are the range from the least to the greatest."""
+"""More keys are replaced by the range from the least to the greatest."""
 
 
 def register_views(spark: SparkSession, catalog: Catalog, namespace: Name, tables: Sequence[str] | None) -> list[str]:
@@ -113,8 +113,8 @@ def prune_files(frame: DataFrame) -> DataFrame:
 
 
 def _with_keys(scan: Scan, predicate: Predicate, column: NestedField, name: str) -> Predicate:
-    """A filter that a column of this name is one of the values of `column` in the rows that match; `TRUE` where they
-    are of a type that has no keys, or are too many to be read for that."""
+    """A filter that a column of this name is one of the values of `column` in the rows that match; `TRUE` if their type
+    cannot be a key, or if too much would have to be read for that."""
     if not isinstance(column.type, PrimitiveType) or column.type.name not in _KEY_TYPES:
         return TRUE
     matching = scan.narrowed(predicate, [column.name])

@@ -83,7 +83,7 @@ class PartitionSpecUpdate:
         return self
 
     def drop_field(self, name: str) -> PartitionSpecUpdate:
-        """Stop partitioning by a field, named as the spec names it."""
+        """Stop partitioning by a field, given by its name in the spec."""
         found = self._find(name)
         if found.field_id in self._renamed:
             raise Invalid(f"cannot drop partition field {name!r}: this update renames it")
@@ -91,7 +91,7 @@ class PartitionSpecUpdate:
         return self
 
     def rename_field(self, name: str, new_name: str) -> PartitionSpecUpdate:
-        """Give a partition field another name."""
+        """Rename a partition field."""
         self._renamed[self._find(name).field_id] = new_name
         return self
 

@@ -21,8 +21,8 @@ PartitionKey: TypeAlias = tuple[object, ...]
 """A partition in its comparable form; see `partition_key`."""
 
 FIRST_PARTITION_FIELD_ID = 1000
-"""Partition field ids start here. They are a number space of their own: a table of more than 1,000 columns has column
-ids of the same value, so a partition id is never looked up among columns nor the reverse."""
+"""Partition field ids start here. They are an id space of their own: a table with more than 1,000 columns has column
+ids of the same value, so a partition id is never looked up among columns, nor vice versa."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class PartitionSpec:
 
     @property
     def has_global_deletes(self) -> bool:
-        """Whether its equality deletes concern data files of every spec and partition (spec: "Scan Planning")."""
+        """Whether its equality deletes apply to data files of every spec and partition (spec: "Scan Planning")."""
         return self.is_unpartitioned
 
     def partition_type(self, schema: Schema, former: Sequence[Schema] = ()) -> StructType:
@@ -74,8 +74,8 @@ class PartitionSpec:
 
         Args:
             schema: Has the source columns.
-            former: All schemas of the table, oldest first: a source column that was dropped has the type that it had
-                last. Where they do not have it either, the field's type is unknown.
+            former: All schemas of the table, oldest first: a dropped source column has the last type that it had. If
+                no schema has the column, the field's type is unknown.
         """
         return StructType(
             tuple(
@@ -85,9 +85,9 @@ class PartitionSpec:
         )
 
     def check(self, schema: Schema) -> None:
-        """Raise Invalid where a source is missing, inside a list or map, or of a type the transform refuses.
+        """Raise Invalid where a source is missing, inside a list or map, or of a type that the transform does not take.
 
-        What became void, as in format version 1 what is dropped does, needs no source.
+        Void fields, such as those that were dropped in format version 1, need no source.
         """
         names: set[str] = set()
         for f in self.fields:
@@ -102,7 +102,7 @@ class PartitionSpec:
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
 
     def check_names(self, schema: Schema) -> None:
-        """Raise Invalid where a field has no name, or that of a column, unless it is the column itself, as
+        """Raise Invalid where a field has no name, or the name of a column other than its own identity source, as
         Iceberg Java does for new specs. Void fields keep the names that they had."""
         for f in self.fields:
             check_text("the name of a partition field", f.name)

@@ -101,7 +101,7 @@ class Schema:
 
     @cached_property
     def shared_names(self) -> frozenset[str]:
-        """Full names of several fields, as of a column ``a.b`` beside a struct ``a`` with a field ``b``."""
+        """Full names that several fields share, as a column ``a.b`` and the field ``b`` of a struct ``a`` do."""
         return frozenset(name for name, count in Counter(self.name_of.values()).items() if count > 1)
 
     @cached_property
@@ -140,7 +140,8 @@ class Schema:
         """The field of that full name.
 
         Raises:
-            Invalid: No such column (the message offers the nearest names), or several, perhaps without regard to case.
+            Invalid: No such column (the message offers the nearest names), or several match, exactly or, if not
+                `case_sensitive`, without regard to case.
         """
         if not isinstance(name, str):
             raise Invalid(f"{name!r} is not the name of a column")
@@ -221,7 +222,7 @@ class Schema:
 
 
 def list_of_names(names: Sequence[str], argument: str) -> tuple[str, ...]:
-    """The names that an argument lists; raises Invalid for a single text, whose characters would be taken for names."""
+    """The names that an argument lists; raises Invalid for a single string, whose characters would be read as names."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise Invalid(f"{argument} is a list of names, such as ['id'], not {names!r}")
     return tuple(names)

@@ -1,7 +1,7 @@
 """Schema changes (spec: "Schema Evolution"): add, drop, rename, move, promote, by field id, at any depth.
 
-A `SchemaUpdate` collects changes against one base schema and checks each as it is made; `apply()` gives the new schema
-and the highest column id ever assigned. Ids are never used again. Nothing here touches a table: the caller commits.
+A `SchemaUpdate` collects changes against one base schema and checks each as it is made; `apply()` returns the new
+schema and the highest column id ever assigned. Ids are never reused. Nothing here touches a table: the caller commits.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class SchemaUpdate:
     ) -> SchemaUpdate:
         """Add a column at the end of the schema, or of the struct (or list or map of structs) named `parent`.
 
-        A required column needs `default`, which becomes its initial and write default (v3), because rows that exist
-        have no value for it. Nested ids in `type_` are assigned afresh.
+        A required column needs `default`, which becomes its initial and write default (v3), because existing rows have
+        no value for it. Fields nested in `type_` get new ids.
         """
         parent_id = _TOP if parent is None else self._struct_id(parent)
         siblings = [f.name for f in self._siblings(parent_id)]
@@ -97,7 +97,7 @@ class SchemaUpdate:
         return self
 
     def drop_column(self, name: str) -> SchemaUpdate:
-        """Drop a column and all that is inside it."""
+        """Drop a column and everything nested in it."""
         found = self.base.find(name)
         self._refuse_collection_child(found.field_id, "drop")
         if found.field_id in self._changed or found.field_id in self._added:
@@ -108,7 +108,7 @@ class SchemaUpdate:
         return self
 
     def rename_column(self, name: str, new_name: str) -> SchemaUpdate:
-        """Give a column another name; its id and data stay."""
+        """Rename a column; its id and data stay."""
         if not new_name:
             raise Invalid(f"cannot rename column {name!r} to an empty name")
         found = self._current(name)
@@ -128,7 +128,7 @@ class SchemaUpdate:
         return self._change(replace(found, type=type_))
 
     def make_optional(self, name: str) -> SchemaUpdate:
-        """Let a column be null. A required column is never made of an optional one."""
+        """Make a column optional. An optional column cannot be made required."""
         found = self._current(name)
         if self._holds_identifier(found.field_id):
             raise Invalid(f"cannot make column {name!r} optional: it is or holds an identifier field")
@@ -164,15 +164,15 @@ class SchemaUpdate:
         return self._move(name, "first", None)
 
     def move_before(self, name: str, sibling: str) -> SchemaUpdate:
-        """Move a column in front of another one of the same struct."""
+        """Move a column before another one of the same struct."""
         return self._move(name, "before", sibling)
 
     def move_after(self, name: str, sibling: str) -> SchemaUpdate:
-        """Move a column behind another one of the same struct."""
+        """Move a column after another one of the same struct."""
         return self._move(name, "after", sibling)
 
     def union_by_name(self, incoming: Schema) -> SchemaUpdate:
-        """Add the columns that only `incoming` has, promote those it has wider, make optional what it has optional.
+        """Add columns that only `incoming` has, promote those that are wider in it, make optional those optional in it.
 
         Columns are matched by name at every depth. A column that is only in the base stays, and becomes optional when
         required, since incoming rows lack it.
@@ -364,7 +364,7 @@ def assign_fresh_ids(schema: Schema) -> tuple[Schema, Mapping[int, int]]:
 
 
 def assign_replacement_ids(schema: Schema, base: Schema, last_column_id: int) -> tuple[Schema, Mapping[int, int]]:
-    """The schema numbered as one that replaces `base`, as Iceberg Java does: a column keeps the id of the one that has
+    """The schema numbered as one that replaces `base`, as Iceberg Java does: a column keeps the id of the former one of
     its full name, others are numbered after `last_column_id`, level by level.
 
     Unlike in Iceberg Java, a name whose type is not the former one or wider than it gets a new id: bounds and partition

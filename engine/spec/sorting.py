@@ -51,7 +51,7 @@ class SortOrder:
         return not self.fields
 
     def check(self, schema: Schema) -> None:
-        """Raise Invalid where a key's source is missing or of a type the transform refuses."""
+        """Raise Invalid where a key's source is missing or of a type that the transform does not take."""
         for f in self.fields:
             for source_id in f.source_ids:
                 source = schema.row_primitive(source_id)
@@ -66,7 +66,7 @@ def sort_order_of(order: SortOrder | Sequence[str], schema: Schema, argument: st
     """The order, or the one by these columns, ascending and with nulls first.
 
     Raises:
-        Invalid: A column is unknown, or named twice; `argument` is who names it.
+        Invalid: A column is unknown, or named twice; `argument` is the argument that the message names.
     """
     if isinstance(order, SortOrder):
         return order

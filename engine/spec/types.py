@@ -12,7 +12,7 @@ from typing import Any
 MAX_DECIMAL_PRECISION = 38
 DEFAULT_CRS = "OGC:CRS84"
 MAX_DEPTH = 64
-"""Deepest nesting of a type; what walks types recurses, and no table was ever seen that needs ten levels."""
+"""Deepest nesting of a type: code that walks types is recursive, and no table was ever seen that needs ten levels."""
 
 _SIMPLE = (
     "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns",

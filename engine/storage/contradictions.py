@@ -1,4 +1,4 @@
-"""What becomes of files that contradict a table's metadata although their rows are certain: a warning, or an error."""
+"""Handles files that contradict a table's metadata although their rows are certain: by a warning, or by an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Catalogs that users named for PyIceberg: ``.pyiceberg.yaml`` and environment variables ``PYICEBERG_CATALOG__...``.
+"""Catalogs configured for PyIceberg: ``.pyiceberg.yaml`` and environment variables ``PYICEBERG_CATALOG__...``.
 
-The file is the first one in ``PYICEBERG_HOME``, the home directory and the working directory. Names are taken in lower
-case. Variables stand above the file: ``PYICEBERG_CATALOG__PROD__S3__REGION`` is ``s3.region`` of the catalog ``prod``.
+The file is the first one in ``PYICEBERG_HOME``, the home directory and the working directory. Names are converted to
+lower case. Variables override the file: ``PYICEBERG_CATALOG__PROD__S3__REGION`` is ``s3.region`` of the catalog
+``prod``.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _from_file(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def _parse(text: str, path: Path) -> dict[str, object]:
     try:
-        # Every value stays a text, as with PyIceberg: no numbers, no truth values.
+        # Every value stays a string, as with PyIceberg: no numbers, no booleans.
         content = yaml.load(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
         # The error's own text quotes the line, which may have a secret.

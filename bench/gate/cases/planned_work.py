@@ -1,4 +1,4 @@
-"""What is gated of the plan of a scan, by `icebench gate --tables` and by `icebench.pytest`.
+"""What `icebench gate --tables` and `icebench.pytest` gate of the plan of a scan.
 
 Every count is exact, and the same in every run on the same files: a plan is counted without what earlier ones decoded.
 """
@@ -21,7 +21,7 @@ _SKIPPED_BY = "_skipped_by_"
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedWork:
-    """What one plan has, and what planning it cost.
+    """What one plan contains, and what planning it cost.
 
     Args:
         counters: Those of `GATED`, and how many manifests and entries each stage of planning skipped.

@@ -42,7 +42,7 @@ class UpdateSchema:
     """Changes the current schema, and the name mapping (``schema.name-mapping.default``) if there is one.
 
     Args:
-        edit: Makes its changes on the update that it is given; called once for every attempt.
+        edit: Makes its changes on the given update; called once for every attempt.
     """
 
     edit: Callable[[SchemaUpdate], object]
@@ -85,7 +85,7 @@ class UpdateSpec:
     """Changes the default partition spec; files keep the spec they were written with.
 
     Args:
-        edit: Makes its changes on the update that it is given; called once for every attempt.
+        edit: Makes its changes on the given update; called once for every attempt.
     """
 
     edit: Callable[[PartitionSpecUpdate], object]

@@ -1,9 +1,9 @@
 """Appends data files and merges manifests (a merge append).
 
-Many small manifests cost an open each at every plan. As Iceberg Java does, manifests of one partition spec are packed
-into bins of ``commit.manifest.target-size-bytes``, newest last to be full; a bin of several becomes one manifest. The
-bin that the new manifests are in waits until it holds ``commit.manifest.min-count-to-merge``, so that not every commit
-rewrites what the last one wrote.
+Many small manifests cost every plan an open each. As Iceberg Java does, manifests of one partition spec are packed, the
+oldest first, into bins of ``commit.manifest.target-size-bytes``; a bin of several becomes one manifest. The bin with
+the new manifests is merged only once it holds ``commit.manifest.min-count-to-merge``, so that not every commit rewrites
+what the last one wrote.
 """
 
 from __future__ import annotations

@@ -19,17 +19,17 @@ _MOST_SNAPSHOTS, _MOST_MS = 2**31 - 1, 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class CreateRef:
-    """Makes a branch or tag.
+    """Creates a branch or tag.
 
     Args:
         name: Its name.
         type: Branch or tag.
         snapshot_id: Where it points; None: at main's head.
-        min_snapshots_to_keep: For expiry, branches only; as the two ages, None means the table's default.
+        min_snapshots_to_keep: For expiry, branches only. Here, as for the two ages, None means the table's default.
         max_snapshot_age_ms: For expiry of the branch's snapshots, branches only.
         max_ref_age_ms: For expiry of the reference itself.
-        overwrite: Point an existing reference of the same type elsewhere instead of refusing; settings that are None
-            then stay as they are.
+        overwrite: Move an existing reference of the same type instead of failing; settings that are None then stay as
+            they are.
     """
 
     name: str
@@ -86,7 +86,7 @@ class RemoveRef:
 class FastForward:
     """Moves a branch to the snapshot of `to`, which must descend from the branch's head.
 
-    A branch that does not exist yet is made.
+    A branch that does not exist yet is created.
     """
 
     branch: str

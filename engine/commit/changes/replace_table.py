@@ -40,19 +40,20 @@ from icebench.engine.spec.updates import (
 
 @dataclass
 class ReplaceTable:
-    """Replaces what a table is, as Iceberg Java does: main has no snapshot until rows are written. Snapshots, branches,
-    tags, and properties that are not given stay; main's retention settings stay if rows are written in the same commit.
+    """Replaces a table's definition, as Iceberg Java does: main has no snapshot until rows are written. Snapshots,
+    branches, tags, and properties that are not given stay; main's retention settings stay if rows are written in the
+    same commit.
 
-    It depends on nothing but names and ids of columns and partition fields: what others commit meanwhile is replaced.
+    It depends on nothing but names and ids of columns and partition fields: concurrent commits are replaced, too.
 
     Args:
         schema: Columns get ids by `assign_replacement_ids`.
         spec: Refers to the ids of `schema`. A field of a column and transform that the table has had before keeps its
             id; in format version 1 the fields of the former spec stay, void where they are not among the new.
         order: Refers to the ids of `schema`.
-        location: Of new files; None leaves it.
+        location: Of new files; None keeps the table's.
         properties: To set.
-        format_version: None leaves it.
+        format_version: None keeps the table's.
     """
 
     schema: Schema

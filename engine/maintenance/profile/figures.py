@@ -37,17 +37,17 @@ class FileFigures:
         files: How many.
         records: Rows in them, deleted ones included.
         size_bytes: Their size.
-        sizes: Of one.
+        sizes: Quantiles of the size of a file.
         histogram: By size.
         small_files: Below `smallest_bytes`.
         large_files: Above `largest_bytes`.
-        smallest_bytes: What compaction takes for small: 75 % of the table's target.
-        largest_bytes: What compaction takes for large: 180 % of it.
+        smallest_bytes: Compaction considers smaller files small: 75 % of the table's target.
+        largest_bytes: Compaction considers larger files large: 180 % of it.
         compaction_files: Files that compaction with default options would rewrite.
         compaction_bytes: Their size.
         compaction_result_files: About how many files they would become.
-        age: For how many commits a file has been there, its own included, on average; 0 if there is none.
-        compaction_age: The same of those that compaction would rewrite for their size.
+        age: The average age of a file in commits, its own included; 0 if there is none.
+        compaction_age: The same for those that compaction would rewrite for their size.
     """
 
     files: int
@@ -77,8 +77,7 @@ class DeleteKind:
         dangling_files: Those that apply to no data file.
         dangling_records: Their positions or keys.
         dangling_bytes: Their size.
-        age: For how many commits those that apply to a data file have been there, their own included, on average; 0 if
-            there are none.
+        age: The average age in commits, their own included, of those that apply to a data file; 0 if there are none.
     """
 
     files: int = 0
@@ -105,7 +104,7 @@ class DeleteFigures:
         most_on_a_file: The most delete files of one data file.
         deleted_records: Rows deleted by positions of delete files of one data file.
         shared_position_files: Position-delete files that may concern any data file of a partition.
-        heavy_files: Data files of whose rows such positions delete at least 30 %, where compaction rewrites a file.
+        heavy_files: Data files with at least 30 % of their rows deleted by such positions, which compaction rewrites.
     """
 
     positions: DeleteKind
@@ -164,10 +163,10 @@ class ManifestClustering:
 
     Args:
         name: The partition field.
-        values: Its distinct values; nulls and NaN are none.
+        values: Its distinct values, without nulls and NaN.
         opened: Manifests that their summaries do not exclude.
         holding: Those that list a file of the value.
-        possible: What it would be with manifests of the target size, each value's files together.
+        possible: `opened` with manifests of the target size, and each value's files together.
     """
 
     name: str
@@ -185,14 +184,13 @@ class ManifestFigures:
         data_manifests: How many list data files.
         delete_manifests: How many list delete files.
         size_bytes: Their size.
-        sizes: Of one.
+        sizes: Quantiles of the size of a manifest.
         live_entries: Entries of live files.
         deleted_entries: Entries of removed files, which plans decode and drop.
         opened_manifests: Those that list a live file; plans skip the others by their counts.
         target_manifests: What a rewrite could make of these: manifests of ``commit.manifest.target-size-bytes``, at
             least one for each partition spec and content, as a manifest has files of one spec and content.
-        age: For how many commits those that a plan opens have been there, their own included, on average; 0 if there
-            is none.
+        age: The average age in commits, their own included, of those that a plan opens; 0 if there is none.
         clustering: By partition field.
     """
 
@@ -258,7 +256,7 @@ class ColumnFigures:
         table: Overlap of files in the whole table; None if no file has both bounds, for types without order,
             and for columns in lists and maps.
         within_partitions: Overlap among the files of a partition; None for unpartitioned tables, too.
-        distinct_values: About how many it has, by the newest sketch of the snapshot and its ancestors; None without.
+        distinct_values: The estimated number, from the newest sketch of the snapshot and its ancestors; None without.
     """
 
     field_id: int
@@ -312,11 +310,11 @@ class RowGroupFigures:
     """Row groups of data files, by their split offsets.
 
     Args:
-        files: Files that state theirs.
+        files: Files that state their split offsets.
         unknown_files: Files that do not.
         row_groups: All of them.
         row_groups_of_file: Row groups of one file.
-        average_bytes: Of one: bytes of these files over row groups.
+        average_bytes: The size of a row group: bytes of these files over row groups.
     """
 
     files: int
@@ -472,9 +470,9 @@ class Reason:
     Args:
         key: Which.
         statement: What is wrong, with its figures.
-        cost_bytes: What it costs: bytes that a read of the table, a filter or storage would save; an open counts as
-            many as ``read.split.open-file-cost``.
-        opens: Files that a read, or a filter, would open fewer; in `cost_bytes`.
+        cost_bytes: Its cost: bytes that a read of the table, a filter or storage would save; opening a file counts as
+            ``read.split.open-file-cost`` bytes.
+        opens: File opens that a read, or a filter, would save; included in `cost_bytes`.
         action: The method of `table.maintenance` that fixes it; otherwise ``set_properties`` or
             ``drop_partition_field``.
         arguments: For the action, by name.

@@ -1,8 +1,8 @@
 """Finds what makes a table expensive: reasons in order of cost, each with a remedy and its gain.
 
-Costs are bytes: those that reading the table, or one filter, reads in vain, or that storage holds in vain. An open
-counts as ``read.split.open-file-cost`` bytes, as in the packing of scan tasks. What costs less than a hundredth of a
-read of the whole table is left out.
+Costs are bytes: those that reading the table, or one filter, reads in vain, or that storage holds in vain. Opening a
+file counts as ``read.split.open-file-cost`` bytes, as in the packing of scan tasks. Reasons that cost less than a
+hundredth of a read of the whole table are left out.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class TableProfile:
         metadata_location: The metadata file.
         format_version: 1, 2 or 3.
         snapshot_id: The snapshot; None for a table without one.
-        profiled_at_ms: When, in milliseconds since 1970; ages end here.
+        profiled_at_ms: When, in milliseconds since 1970; ages are as of this time.
         files: Data files.
         deletes: Delete files.
         partitions: Partitions; None for a table that has no partitioned spec.
@@ -148,7 +148,7 @@ class Subject:
         metadata_location: Its file.
         store: Its storage.
         cache: Its decoded manifests.
-        runner: Decodes manifests and compares columns side by side.
+        runner: Decodes manifests and compares columns in parallel.
     """
 
     name: str
