@@ -93,8 +93,8 @@ class RewriteOptions(SelectionOptions, CourseOptions, total=False):
 class Maintenance:
     """Operations that change a table's storage and history, never its rows; and the table's profile.
 
-    All but `profile` and `rewrite_table_path` raise Unsupported for a read-only table, and CommitFailed if the change
-    is not visible; after `CommitStateUnknown` it may or may not be.
+    Operations that change the table raise Unsupported for a read-only one, and CommitFailed if the change is not
+    visible; after `CommitStateUnknown` it may or may not be.
 
     Args:
         subject: The table as loaded.

@@ -202,7 +202,11 @@ def field_name(column: str, transform: Transform) -> str:
 
 
 def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform | str]], *, spec_id: int = 0) -> PartitionSpec:
-    """A new table's spec from ``(column, transform)`` pairs, with the usual names (``day`` of ``ts`` is ``ts_day``)."""
+    """A new table's spec from ``(column, transform)`` pairs, with the usual names (``day`` of ``ts`` is ``ts_day``).
+
+    Raises:
+        Invalid: A column does not exist, or the spec does not suit the schema (spec, "Partition Transforms").
+    """
     made = []
     for index, pair in enumerate(fields):
         column, transform = _column_and_transform(pair)

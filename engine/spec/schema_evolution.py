@@ -43,6 +43,9 @@ class _Move:
 class SchemaUpdate:
     """Changes against `base`.
 
+    Each method returns the update, and raises Invalid for a column that does not exist or is ambiguous, for a name that
+    is taken, and for changes that the spec forbids.
+
     Args:
         base: The schema that names and ids refer to, as it was before any change of this update.
         last_column_id: The highest column id that the table ever assigned.
