@@ -21,7 +21,7 @@ from typing import Protocol
 from icebench.bench.gate.cases.time_cases import Time
 from icebench.bench.gate.decisions.baseline import Baseline, decode
 from icebench.bench.gate.decisions.counter_kinds import is_within
-from icebench.bench.gate.decisions.counter_verdict import REGRESSIONS, Finding, compare, is_slight
+from icebench.bench.gate.decisions.counter_verdict import REGRESSIONS, Change, Finding, compare, is_slight
 from icebench.bench.gate.decisions.outcome import CaseOutcome, Outcome
 from icebench.bench.gate.decisions.stacks import Stacks
 from icebench.bench.gate.decisions.time_verdict import CONFIRMING, LOOKS, Stand, confirm, ratio_of, screen
@@ -171,6 +171,8 @@ def unaccepted(base: Baseline, head: Baseline, accepted: Baseline) -> list[Findi
         if case is None or finding.counter is None or not isinstance(finding.now, int):
             return case is not None and case.checksum == finding.now
         known = case.counters.get(finding.counter, 0)
+        if finding.change is Change.ANSWER_CHANGED:
+            return finding.now == known
         return finding.now <= known or is_within(finding.counter, known, finding.now)
 
     worse = [finding for finding in compare(base, head).findings if finding.change in REGRESSIONS]

@@ -367,5 +367,12 @@ def test_what_heads_baseline_accepts_is_no_regression(accepted: Baseline, remain
     assert [finding.name for finding in unaccepted(base, head, accepted)] == remain
 
 
+def test_another_answer_is_accepted_as_it_is_alone() -> None:
+    base, head = counted(rows_returned=12_044), counted(rows_returned=12_000)
+    for known, remain in ((12_044, ["a:rows_returned"]), (12_001, ["a:rows_returned"]), (12_000, [])):
+        found = unaccepted(base, head, counted(rows_returned=known))
+        assert [finding.name for finding in found] == remain
+
+
 def test_no_case_is_incomparable() -> None:
     assert Outcome(base="b", head="h").exit_code is ExitCode.CONFIGURATION
