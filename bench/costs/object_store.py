@@ -131,7 +131,8 @@ def icebench_work(counters: Mapping[str, int], *, seconds: float, threads: int) 
 
     Objects that are read whole take two requests, as pyarrow's S3 file system asks for their size first; so do data and
     delete files until their footer is there. Manifests of deletes (taken to be one) come after those of data, delete
-    files before data files; data files are opened ahead while others are read.
+    files before data files; data files are opened ahead while others are read. Bytes of manifests are those of one
+    stage; metadata.json and the manifest list, which no counter has apart, count with the files, where any is read.
 
     Args:
         counters: By name, as `icebench.Counters.as_dict` gives them.
@@ -140,18 +141,20 @@ def icebench_work(counters: Mapping[str, int], *, seconds: float, threads: int) 
     """
     wholes = counters.get("storage_requests_read", 0)
     parts = counters.get("storage_requests_range_read", 0)
-    data, deletes = counters.get("files_planned", 0), counters.get("delete_files_loaded", 0)
+    data = counters.get("files_planned", 0)
+    deletes = counters.get("delete_files_loaded", 0) - counters.get("vectors_coalesced", 0)
+    total = counters.get("storage_bytes_read", 0)
+    manifests = min(total, counters.get("manifest_bytes_decoded", 0))
     lists = min(1, wholes)
     delete_manifests = min(1, wholes - lists, counters.get("delete_files_planned", 0))
     phases = [
-        [Stage(items=1, requests=2)],
+        [Stage(items=1, requests=2, bytes_read=0 if parts else total - manifests)],
         [Stage(items=lists, requests=2)],
-        [Stage(items=wholes - lists - delete_manifests, requests=2, in_flight=threads)],
+        [Stage(items=wholes - lists - delete_manifests, requests=2, in_flight=threads, bytes_read=manifests)],
         [Stage(items=delete_manifests, requests=2)],
     ]
     if parts:
-        size = max(0, counters.get("storage_bytes_read", 0) - counters.get("manifest_bytes_decoded", 0))
-        reads = Stage(items=parts - data - deletes, in_flight=threads, bytes_read=size)
+        reads = Stage(items=parts - data - deletes, in_flight=threads, bytes_read=total - manifests)
         phases.append([Stage(items=deletes, requests=2, in_flight=threads)])
         phases.append([Stage(items=data, requests=2, in_flight=threads), reads])
     return Work(phases=phases, seconds=seconds, overlap=_OVERLAP if parts and min(threads, data) > 1 else 0.0)

@@ -12,7 +12,7 @@ from icebench.engine.deletes.cache import DeleteCache
 from icebench.engine.deletes.files import DeleteFile
 from icebench.engine.deletes.positions import Positions
 from icebench.engine.errors import CorruptTable, FileNotFound
-from icebench.engine.runtime.counters import DELETE_FILES_LOADED, Counters
+from icebench.engine.runtime.counters import DELETE_FILES_LOADED, VECTORS_COALESCED, Counters
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.storage.store import Store
 
@@ -67,6 +67,8 @@ def load_vectors(
             for vector, positions in loaded.items():
                 cache.keep(("vector", vector), positions, positions.nbytes)
     counters.add(DELETE_FILES_LOADED, len(missing))
+    if len(stretches) < len(missing):
+        counters.add(VECTORS_COALESCED, len(missing) - len(stretches))
     return found
 
 

@@ -32,6 +32,8 @@ ROWS_DECODED = "rows_decoded"
 ROWS_DELETED = "rows_deleted"
 ROWS_RETURNED = "rows_returned"
 DELETE_FILES_LOADED = "delete_files_loaded"
+VECTORS_COALESCED = "vectors_coalesced"
+"""Of these the deletion vectors that came with the request of another one."""
 DELETE_POSITIONS_APPLIED = "delete_positions_applied"
 DELETE_KEYS_APPLIED = "delete_keys_applied"
 

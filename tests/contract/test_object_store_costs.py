@@ -46,11 +46,12 @@ CASES = [
 ]
 
 
-def build(server: S3Server, bucket: str, address: str, rows_of_file: int) -> list[str]:
+def build(server: S3Server, bucket: str, address: str, rows_of_file: int, version: str = "2") -> list[str]:
     """The metadata files of a table of a file a day, without and with deletes."""
     catalog = icebench.load_catalog(address, warehouse=f"s3://{bucket}/wh", properties=server.properties)
     schema = pa.schema([("day", pa.int32()), *((name, pa.int64()) for name in NUMBERS)])
-    table = catalog.create_table("db.t", schema, partition_spec=[("day", "identity")])
+    properties = {"format-version": version}
+    table = catalog.create_table("db.t", schema, partition_spec=[("day", "identity")], properties=properties)
     random = np.random.default_rng(1)
     for first in range(0, DAYS, DAYS_OF_APPEND):
         days = np.repeat(np.arange(first, first + DAYS_OF_APPEND, dtype=np.int32), rows_of_file)
@@ -84,9 +85,14 @@ def outcomes(server: S3Server, locations: list[str]) -> Iterator[tuple[str, Case
             yield location, case, case.name + suffix
 
 
-def test_every_request_is_predicted(s3_server: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("rows_of_file", [100, 10_000])
+def test_every_request_is_predicted(
+    s3_server: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory, version: str, rows_of_file: int
+) -> None:
+    """Of files that are read whole, too, and of vectors that one request fetches."""
     folder = tmp_path_factory.mktemp("catalog")
-    locations = build(s3_server, bucket, f"sqlite:///{folder}/c.db", rows_of_file=10_000)
+    locations = build(s3_server, bucket, f"sqlite:///{folder}/c.db", rows_of_file, version)
     for location, case, name in outcomes(s3_server, locations):
         counters, _, requests = run(s3_server, location, case)
         assert requests == icebench_work(counters.as_dict(), seconds=0.0, threads=THREADS).requests, name

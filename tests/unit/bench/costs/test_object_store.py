@@ -98,15 +98,36 @@ def test_the_work_of_this_engine_comes_from_its_counters() -> None:
     # metadata.json, the manifest list, three manifests, no deletes; six files opened, and the parts that are read.
     assert sizes[:5] == [[(1, 2)], [(1, 2)], [(3, 2)], [(0, 2)], [(0, 2)]]
     assert sizes[5] == [(6, 2), (counted["storage_requests_range_read"] - 6, 1)]
-    assert work.bytes_read == counted["storage_bytes_read"] - counted["manifest_bytes_decoded"]
+    assert [sum(stage.bytes_read for stage in phase) for phase in work.phases] == [
+        0,
+        0,
+        counted["manifest_bytes_decoded"],
+        0,
+        0,
+        counted["storage_bytes_read"] - counted["manifest_bytes_decoded"],
+    ]
 
 
 def test_a_plan_reads_no_files() -> None:
-    counters = {"storage_requests_read": 4, "files_planned": 9, "delete_files_planned": 2, "storage_bytes_read": 99}
-    work = icebench_work(counters, seconds=0.0, threads=2)
+    counters = {"storage_requests_read": 4, "files_planned": 9, "delete_files_planned": 2, "storage_bytes_read": 90}
+    work = icebench_work({**counters, "manifest_bytes_decoded": 40}, seconds=0.0, threads=2)
     assert work.requests == 2 + 2 * 4
-    # The manifests of data are two waves of two, that of deletes comes after them.
-    assert seconds_on(work, PLAIN) == pytest.approx((2 + 2 + 2 + 2) * 0.1)
+    assert work.bytes_read == 90
+    # The manifests of data are two waves of two, that of deletes comes after them; a connection sends 100 bytes/s.
+    assert seconds_on(work, PLAIN) == pytest.approx((2 + 2 + 2 + 2) * 0.1 + 0.5 + 0.2)
+
+
+def test_vectors_of_one_request_are_one_item() -> None:
+    counters = {
+        "storage_requests_read": 4,
+        "storage_requests_range_read": 9,
+        "files_planned": 8,
+        "delete_files_planned": 8,
+        "delete_files_loaded": 8,
+        "vectors_coalesced": 7,
+    }
+    *_, deletes, data = icebench_work(counters, seconds=0.0, threads=2).phases
+    assert [(stage.items, stage.requests) for stage in (*deletes, *data)] == [(1, 2), (8, 2), (0, 1)]
 
 
 def test_half_of_what_takes_less_passes_meanwhile() -> None:
