@@ -1,4 +1,4 @@
-"""The power of engines: all queries one after the other, in times of one engine's; and beside it their throughput, of
+"""The power of engines: all queries one after the other, relative to one engine; and beside it their throughput, of
 streams of all queries at once."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def power_tables(records: Records) -> Iterator[Table]:
 
 
 def _stability_table(timed: Records) -> Table:
-    """What each engine's queries take over other tables of the same rows, in times of the first ones."""
+    """What each engine's queries take over other tables of the same rows, relative to the first tables."""
     before, *after = timed.names("layout")
     rows = []
     for engine in timed.engines:
@@ -44,7 +44,7 @@ def _stability_table(timed: Records) -> Table:
         ratios = [_mean(base, head, [query for query in base if query in head]) for head in others]
         rows.append((plain(engine), *map(_times, ratios)))
     return Table(
-        title=f"Stability: all queries, in times of those over {before}",
+        title=f"Stability: all queries, relative to those over {before}",
         columns=("Engine", *after),
         rows=tuple(rows),
         note="Geometric mean of the ratios of single queries with its 95% interval, over the queries that were "
@@ -78,7 +78,7 @@ def _power_table(timed: Records, streams: Records, throughput: Records, over: st
         f"samples of the same rounds, over the queries that both answered; seconds are of medians, over the "
         f"{len(every)} queries that all answered."
     )
-    title = f"Power: all queries{over}, in times of {reference}"
+    title = f"Power: all queries{over}, relative to {reference}"
     columns = ("Engine", "Queries", "Geometric mean", "Sum", "Geometric mean of seconds", "Sum of seconds")
     if not streams:
         return Table(title=title, columns=columns, rows=tuple(rows), note=note, short="power")
@@ -94,7 +94,7 @@ def _power_table(timed: Records, streams: Records, throughput: Records, over: st
 
 
 def _throughput(streams: Records, throughput: Records, engine: str, reference: str) -> Iterator[Cell]:
-    """The time of all streams in times of the reference's, and how many queries they have answered in an hour."""
+    """The time of all streams relative to the reference's, and how many queries they have answered in an hour."""
     base, head, found = (r.one(engine=e) for r, e in ((streams, reference), (streams, engine), (throughput, engine)))
     if head is None or found is None:
         yield from (NOT_MEASURED, NOT_MEASURED)

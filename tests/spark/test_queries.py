@@ -55,7 +55,7 @@ def test_four_engines_answer_queries_of_tpcds(spark: SparkSession, folder: Path)
     assert all(rows.values())
     report = build_report(run, results_file="x")
     (section,) = [section for section in report.sections if section.key == "queries"]
-    assert section.tables[0].title == "Power: all queries, in times of iceberg-java; throughput"
+    assert section.tables[0].title == "Power: all queries, relative to iceberg-java; throughput"
     assert [row[0].text for row in section.tables[0].rows] == list(ENGINES)
 
 

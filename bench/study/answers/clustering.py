@@ -15,7 +15,7 @@ from icebench.bench.study.query_ratios import decided, extremes, pairs_of, panel
 
 
 def answer(run: Run) -> Page:
-    """What the queries of each engine take over facts sorted by day, in times of those over facts in no order."""
+    """What the queries of each engine take over facts sorted by day, relative to facts in no order."""
     records = Records(run.records).where(metric=TIME)
     before, after = (records.where(layout=layout) for layout in records.names("layout"))
     pairs = {engine: pairs_of(before.where(engine=engine), after.where(engine=engine)) for engine in records.engines}
@@ -24,12 +24,12 @@ def answer(run: Run) -> Page:
     gains = min(means, key=lambda engine: means[engine].ratio)
     queries = count(len(records.names("case")), "query", "queries")
     return Page(
-        answer=f"Over {queries} of TPC-DS with facts sorted by day, in times of the same with facts in no order "
+        answer=f"Over {queries} of TPC-DS, with facts sorted by day relative to facts in no order "
         f"(geometric mean): {', '.join(f'{engine} {within(found)}' for engine, found in means.items())}.",
         chart=LineChart(
             caption=f"Queries that take less time over facts sorted by day, and more: {decided(ratios)}.",
             x_axis="queries, from the one that the engine gains most in",
-            y_axis="times the query over facts in no order",
+            y_axis="time relative to facts in no order",
             series=tuple(ratios),
             panels=(panel("Time of a query", ratios),),
             log_x=False,

@@ -34,7 +34,7 @@ def answer(run: Run) -> Page:
     none, one, many = (only(own, workload=EQUALITY, case=case) for case in cases)
     of = f"a scan here ({engine})"
     return Page(
-        answer=f"With 1 % of the rows deleted all over the table, a scan in {engine} takes, in times of one without "
+        answer=f"With 1 % of the rows deleted all over the table, a scan in {engine} takes, relative to one without "
         f"deletes: {', '.join(said)}; the same equality deletes in {MANY} files "
         f"{within(_against_none(own, EQUALITY, _spread_over(ONE, MANY)))}.",
         chart=_chart(records),
@@ -84,7 +84,7 @@ def _chart(records: Records) -> LineChart:
         for kind, case in ((VECTORS, largest), (POSITIONS, largest), (EQUALITY, _spread_over(largest, 1)))
     )
     return LineChart(
-        caption=f"With {largest} of the rows deleted a scan of {records.engines[0]} takes, in times of one without "
+        caption=f"With {largest} of the rows deleted a scan of {records.engines[0]} takes, relative to one without "
         f"deletes: {said}.",
         x_axis="per cent of the rows that are deleted",
         y_axis="times a scan without deletes",

@@ -11,7 +11,7 @@ from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
 from icebench.bench.report.compare import Records
 from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone, plain
-from icebench.bench.report.quantities import digits, listed, quantity, times
+from icebench.bench.report.quantities import count, digits, listed, quantity, times
 from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.comparing import choice, effect, least_of, only, rows_of, within
 from icebench.bench.study.page import Choice, Page
@@ -43,10 +43,11 @@ def answer(run: Run) -> Page:
     alike = [name for name in time.layouts if name != best and not over(best, name).differs]
     beside = f" ({listed(alike)} {'does' if len(alike) == 1 else 'do'} not differ from it for certain)" if alike else ""
     least = Counter(_least(read, name) for name in filters)
-    said = listed([f"{number} on {name}" for name, number in least.most_common()])
+    said = listed([f"{name} ({count(number, 'filter')})" for name, number in least.most_common()])
     return Page(
-        answer=f"None suits all: of {len(filters)} filters {said} read the fewest bytes; over all of them {best} is "
-        f"the fastest here{beside}, and arrival order without partitions takes {within(over(best, BASE))} its time.",
+        answer=f"No layout suits all {len(filters)} filters: the fewest bytes are read with {said}. Over all filters "
+        f"{best} is the fastest here{beside}, and arrival order without partitions takes {within(over(best, BASE))} "
+        "its time.",
         chart=_chart(read, kept),
         tables=(_times(time, timed, kept), _modelled(store, kept)),
         limits=(*_losses(time, best), *_object_store(store, best)),

@@ -97,7 +97,7 @@ def _chart(own: Records, columns: Mapping[str, int], modes: Mapping[str, str]) -
     *_, wide = columns
     planned, read = (effect([_pair(own, wide, modes, *what)]) for what in ((PLAN, ALL), (READ, FILTER)))
     return LineChart(
-        caption=f"Of {count(columns[wide], 'column')}, in times of none: with {USUAL} a plan of all files takes "
+        caption=f"Of {count(columns[wide], 'column')}, relative to none: with {USUAL} a plan of all files takes "
         f"{within(planned)}, a read of 1 % of the rows {within(read)}.",
         x_axis="columns",
         y_axis="kilobytes; milliseconds",

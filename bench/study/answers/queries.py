@@ -13,7 +13,7 @@ from icebench.bench.study.query_ratios import decided, extremes, pairs_of, panel
 
 
 def answer(run: Run) -> Page:
-    """What each engine takes for the queries, in times of Iceberg Java on Spark."""
+    """What each engine takes for the queries, relative to Iceberg Java on Spark."""
     records = Records(run.records).where(metric=TIME)
     base = records.where(engine=REFERENCE)
     others = [engine for engine in records.engines if engine != REFERENCE]
@@ -23,12 +23,12 @@ def answer(run: Run) -> Page:
     fastest = min(means, key=lambda engine: means[engine].ratio)
     queries = count(len(records.names("case")), "query", "queries")
     return Page(
-        answer=f"Over {queries} of TPC-DS, in times of Iceberg Java on Spark (geometric mean): "
+        answer=f"Over {queries} of TPC-DS, relative to Iceberg Java on Spark (geometric mean): "
         f"{', '.join(f'{engine} {within(found)}' for engine, found in means.items())}.",
         chart=LineChart(
             caption=f"Queries that take less time than with {REFERENCE}, and more: {decided(ratios)}.",
             x_axis="queries, from the one that the engine gains most in",
-            y_axis=f"times what {REFERENCE} takes",
+            y_axis=f"time relative to {REFERENCE}",
             series=tuple(ratios),
             panels=(panel("Time of a query", ratios),),
             log_x=False,

@@ -34,8 +34,8 @@ def answer(run: Run) -> Page:
     near = f"a read from the same region ({engine})"
     errors = [abs(error) for *_, error in _foretold(own, filters)]
     return Page(
-        answer=f"From a store in the same region a read takes, in times of one without delays: {listed(said)}; "
-        f"the model foretells {engine} within {max(errors):.0%} ({median_of(errors):.0%} in the middle).",
+        answer=f"From a store in the same region a read takes, relative to one without delays: {listed(said)}; "
+        f"the model predicts {engine} within {max(errors):.0%} (median {median_of(errors):.0%}).",
         chart=_chart(own, filters),
         tables=(_engines(records, filters), _slower_by_engine(records, filters), _model(own, filters)),
         limits=tuple(_ranks(records, filters)),

@@ -166,7 +166,7 @@ def _engines(records: Records, sizes: Sizes, cases: Sequence[str], what: str) ->
             ]
         )
     return Table(
-        title=f"{what}: each engine, in times of its own best size",
+        title=f"{what}: each engine, relative to its own best size",
         columns=("Size", *timed.engines),
         rows=tuple(
             (Cell(text=quantity(sizes[layout], "bytes")), *(own[place] for own in columns))

@@ -30,7 +30,7 @@ _STATE = re.compile(r"^after (\d+) batches$")
 
 
 def answer(run: Run) -> Page:
-    """What reading costs after so many batches, in times of the same rows compacted, by how the table is kept."""
+    """What reading costs after so many batches, relative to the same rows compacted, by how the table is kept."""
     every = Records(run.records).where(measurement="reading")
     records = every.where(metric=METRIC)
     engine = records.engines[0]
@@ -44,8 +44,8 @@ def answer(run: Run) -> Page:
     pays = ", ".join(f"{cost.how} {cost.pays}" for cost in costs if cost.how != NEVER)
     of = f"a scan here ({engine}) after {last} batches of changes"
     return Page(
-        answer=f"After {last} batches a scan in {engine} takes, in times of the same rows compacted: {said}. By "
-        f"processor time maintenance pays from so many scans a batch: {pays}.",
+        answer=f"After {last} batches a scan in {engine} takes, relative to the same rows compacted: {said}. By "
+        f"processor time maintenance pays off from this many scans per batch on: {pays}.",
         chart=_chart(records, histories),
         tables=(_ratios(records, histories), _costs(costs, last), _left_behind(own, histories, last)),
         choices=(

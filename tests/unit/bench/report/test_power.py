@@ -42,7 +42,7 @@ def test_ratios_are_of_the_means_and_of_the_sums() -> None:
         )
     )
     (table,) = power_tables(records)
-    assert table.title == "Power: all queries, in times of iceberg-java"
+    assert table.title == "Power: all queries, relative to iceberg-java"
     found = cells(table)
     # The ratios are 0.5 and 2; the sums 9 and 6.
     assert found["icebench"] == ["2 of 2", "1.00x", "1.50x", "2.83 s", "9 s"]
@@ -64,7 +64,7 @@ def test_queries_that_an_engine_lacks_are_left_out_of_its_ratio() -> None:
     )
     (table,) = power_tables(records)
     found = cells(table)
-    assert table.title.endswith("in times of icebench")
+    assert table.title.endswith("relative to icebench")
     assert found["duckdb"][:3] == ["1 of 3", "0.50x", "0.50x"]
     assert found["polars"][:3] == ["2 of 3", "1.00x", "1.00x"]
     # There is no query that all have.
@@ -105,7 +105,7 @@ def test_throughput_stands_beside_power() -> None:
         )
     )
     (table,) = power_tables(records)
-    assert table.title == "Power: all queries, in times of iceberg-java; throughput"
+    assert table.title == "Power: all queries, relative to iceberg-java; throughput"
     assert table.columns[-2:] == ("Time of 4 streams", "Throughput")
     found = cells(table)
     assert found["icebench"][-2:] == ["0.50x", "7.2 k queries/h"]
@@ -140,9 +140,9 @@ def test_stability_is_what_queries_take_longer_after_maintenance() -> None:
     more = (record("polars", "a", 1.0), record("polars", "a", 4.0, layout="3 refreshes"))
     *others, table = power_tables(Records((*records, *more)))
     assert [other.title for other in others] == [
-        f"Power: all queries over {layout}, in times of icebench" for layout in seconds
+        f"Power: all queries over {layout}, relative to icebench" for layout in seconds
     ]
-    assert table.title == "Stability: all queries, in times of those over l"
+    assert table.title == "Stability: all queries, relative to those over l"
     assert table.columns == ("Engine", "3 refreshes", "3 refreshes, compacted")
     assert cells(table) == {"icebench": ["2x", "1.00x"], "duckdb": ["2x", "1.00x"], "polars": ["4x", "-"]}
 

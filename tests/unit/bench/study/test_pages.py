@@ -151,7 +151,7 @@ def test_choices_are_ranked_over_all_pages_by_what_they_move() -> None:
     (ranked, *rest) = tables_of(index_page({QUESTION: own, OTHER: other}))
     assert rest == []
     assert ranked == [
-        ["choose", "instead of", "which costs", "of"],
+        ["choose", "instead of", "cost ratio", "cost of"],
         ["c", "the other", "30x [20, 40]", "a scan"],
         ["b", "the other", "9x", "a scan"],
         ["d", "the other", "4x [1.2, 6]", "a scan"],

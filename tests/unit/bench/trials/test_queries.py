@@ -71,7 +71,7 @@ def test_queries_of_tpcds_are_measured_and_reported(folder: Path) -> None:
     report = build_report(found.run, results_file="x")
     (section,) = [section for section in report.sections if section.key == "queries"]
     assert [table.title for table in section.tables][:2] == [
-        "Power: all queries, in times of icebench; throughput",
+        "Power: all queries, relative to icebench; throughput",
         "Time of a query",
     ]
     assert [row[-1].text.endswith("queries/h") for row in section.tables[0].rows] == [True, True]
