@@ -72,10 +72,11 @@ def _summary(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> G
 def _facts(profile: icebench.TableProfile, filtered: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     files, deletes, history = profile.files, profile.deletes, profile.history
     sizes = f"{files.small_files:,} small and {files.large_files:,} large files"
-    yield "Compaction", f"{sizes}; {files.compaction_files:,} would become about {files.compaction_result_files:,}"
+    becomes = f"{files.compaction_files:,} would become about {files.compaction_result_files:,}"
+    yield "Compaction", f"{sizes}; {becomes if files.compaction_files else 'none would be rewritten'}"
     if any(kind.files for kind in deletes.kinds):
         idle = sum(kind.dangling_files for kind in deletes.kinds)
-        most = f"at most {deletes.most_on_a_file:,} delete files each"
+        most = f"at most {deletes.most_on_a_file:,} on one file"
         yield "Deletes", f"{deletes.data_files:,} data files have deletes, {most}; {idle:,} delete files are dangling"
     if profile.partitions is not None:
         own = profile.partitions

@@ -110,7 +110,7 @@ def _small_partitions(examined: Examined) -> Iterator[Reason]:
         opens=partitions.partitions - needed,
         action="drop_partition_field",
         arguments={"field": field.name},
-        gain=f"{partitions.partitions:,} partitions could be {needed:,} files of the target size",
+        gain=f"{partitions.partitions:,} partitions could be {needed:,} file{'s' * (needed > 1)} of the target size",
         estimate="one file for each partition at least; the finest field is named, a coarser transform of it may do",
     )
 
