@@ -106,6 +106,8 @@ def _row_groups(file: FileRead, deletes: LoadedDeletes, request: ReadRequest, co
     own: FileDeletes = deletes.of(file)
 
     def kept(source: Source) -> Iterator[tuple[RowGroup, FileDeletes]]:
+        if request.schema.ids_of_nanoseconds and isinstance(source, ParquetSource):
+            source.check_nanoseconds(request.schema.ids_of_nanoseconds)
         matching = _matching(source, file, request)
         for group in source.row_groups:
             if not _begins_in(source, group, file):

@@ -95,6 +95,12 @@ class Schema:
         return names
 
     @cached_property
+    def ids_of_nanoseconds(self) -> frozenset[int]:
+        """The ids of timestamps in nanoseconds, at any depth."""
+        names = ("timestamp_ns", "timestamptz_ns")
+        return frozenset(i for i, f in self.by_id.items() if isinstance(f.type, PrimitiveType) and f.type.name in names)
+
+    @cached_property
     def parent_of(self) -> dict[int, int]:
         """Field id -> id of its parent field; top-level fields are absent."""
         return {child.field_id: f.field_id for f in self.walk() for child in children(f.type)}

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icebench.engine.columnar.schemas import field_id_of
 from icebench.engine.errors import CorruptTable, Unsupported
 from icebench.engine.formats.file_columns import FileColumns
 from icebench.engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
@@ -21,6 +22,7 @@ from icebench.engine.formats.parquet.footer import check_footer, slim_footer
 from icebench.engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes, has_encrypted_footer
 from icebench.engine.formats.parquet.footer_chunks import FooterChunks
 from icebench.engine.formats.parquet.readers import BUFFER_BYTES, ParquetReaders
+from icebench.engine.formats.parquet.thrift import shape_of
 from icebench.engine.formats.source import (
     RowGroup,
     Source,
@@ -80,6 +82,7 @@ class ParquetSource(Source):
         self.location = location
         self._field_ids = None if field_ids is None else frozenset(field_ids)
         self._name_mapping = name_mapping
+        self._whole_footer: bytes | None = None
         self.in_memory = in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
         with explaining_missing_file(location, needed_by):
             if in_memory:
@@ -98,6 +101,7 @@ class ParquetSource(Source):
             known = None if in_memory and not dictionaries else tail
             if tail is not None and self._field_ids is not None:
                 slim = slim_footer(tail, self._field_ids)
+                self._whole_footer = tail if slim else None
                 tail, known = slim or tail, slim or known
             self._readers = _readers(self._input, tail, known, dictionaries, in_memory=in_memory)
             self.footer: Footer = self._readers.footer
@@ -124,10 +128,34 @@ class ParquetSource(Source):
         return footer is not None and end_of_content(footer) == self.size_bytes - len(footer) - MARK_BYTES
 
     def offset(self, row_group: int) -> int:
-        offset = self.chunks.offset(row_group)
+        # The same for each reader of a part of the file, whatever columns it wants.
+        offset = self._all_chunks.offset(row_group)
         if offset is None:
             raise CorruptTable("no place of a column chunk", location=self.location, path=f"row group {row_group}")
         return offset
+
+    def check_nanoseconds(self, field_ids: Collection[int]) -> None:
+        """Refuse INT96 for these columns: it is read in microseconds, as most of its range has no nanoseconds in Arrow.
+
+        Raises:
+            Unsupported: One of them that will be read is stored so.
+        """
+        for leaf in self.columns.leaves:
+            field_id = field_id_of(leaf.field)
+            is_read = field_id in field_ids and (self._field_ids is None or field_id in self._field_ids)
+            if is_read and self.footer.schema.column(leaf.index).physical_type == "INT96":
+                raise Unsupported(f"nanoseconds of the INT96 column {leaf.path} of {self.location}")
+
+    @cached_property
+    def _all_chunks(self) -> FooterChunks:
+        """The column chunks of all columns, wanted or not."""
+        if self._whole_footer is None:
+            return self.chunks
+        try:
+            _, leaves, row_groups = shape_of(self._whole_footer)
+        except (IndexError, ValueError) as error:
+            raise CorruptTable(f"a damaged footer: {error}", location=self.location) from error
+        return FooterChunks(self._whole_footer, row_groups, leaves)
 
     def storages(self) -> list[ChunkStorage]:
         """How the column chunks are stored, in order; raises CorruptTable for a damaged footer."""

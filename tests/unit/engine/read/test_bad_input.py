@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -156,3 +157,17 @@ def test_the_partition_column(tmp_path: Path) -> None:
     plain = catalog.create_table("db.u", rows.schema)
     plain.append(rows)
     assert plain.scan(columns=["_partition"]).to_arrow().column("_partition").to_pylist() == [{}, {}, {}]
+
+
+def test_nanoseconds_of_int96_are_refused_where_they_would_be_lost(tmp_path: Path) -> None:
+    moment = np.datetime64("2020-01-01T12:00:00.123456789", "ns")
+    rows = pa.table({"at": pa.array([moment]), "precise": pa.array([moment]), "other": pa.array([1])})
+    pq.write_table(rows, tmp_path / "x.parquet", use_deprecated_int96_timestamps=True)
+    catalog = icebench.load_catalog(str(tmp_path / "wh"))
+    schema = pa.schema([("at", pa.timestamp("us")), ("precise", pa.timestamp("ns")), ("other", pa.int64())])
+    table = catalog.create_table("db.t", schema, properties={"format-version": "3"})
+    table.add_files([str(tmp_path / "x.parquet")])
+    for scan in (table.scan(), table.scan("precise > timestamp '2020-01-01 00:00:00'", columns=["other"])):
+        with pytest.raises(Unsupported, match="nanoseconds of the INT96 column precise"):
+            scan.to_arrow()
+    assert table.scan(columns=["at", "other"]).to_arrow()["at"].cast(pa.int64()).to_pylist() == [1577880000123456]

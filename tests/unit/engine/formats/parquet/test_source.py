@@ -6,12 +6,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from icebench.engine.columnar.projection import MissingValues, Projector
-from icebench.engine.formats.parquet import source
+from icebench.engine.formats.parquet import machine_kernels, source
 from icebench.engine.formats.parquet.source import ParquetSource
 from icebench.engine.runtime.counters import STORAGE_REQUESTS_RANGE_READ, Counters
 from icebench.engine.spec.name_mapping import parse_name_mapping
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.types import INT, LONG, STRING, NestedField, StructType, list_type, map_type
+from icebench.engine.spec.types import (
+    INT,
+    LONG,
+    STRING,
+    NestedField,
+    StructType,
+    list_type,
+    map_type,
+)
 from icebench.engine.storage.counting import CountingStore
 from icebench.engine.storage.memory import MemoryStore
 from icebench.errors import CorruptTable, FileNotFound, Unsupported
@@ -56,6 +64,28 @@ WANTED = Schema(
         NestedField(field_id=1, name="identifier", type=LONG),
     )
 )
+
+
+def with_ids(table: pa.Table) -> pa.Table:
+    """The table with the field ids 1, 2, ..."""
+    fields = [f.with_metadata({"PARQUET:field_id": str(n)}) for n, f in enumerate(table.schema, 1)]
+    return table.cast(pa.schema(fields))
+
+
+def test_a_row_group_begins_at_one_place_whatever_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The readers of two parts of a file may see footers of different columns: each row group is of one part."""
+    assert machine_kernels.SLIM_FOOTER.load()
+    table = with_ids(pa.table({f"c{n}": np.arange(100) * n for n in range(300)}))
+    store = stored(table, row_group_size=40)
+    offsets, columns = set(), set()
+    for is_slim in (True, False):
+        monkeypatch.setattr(machine_kernels.SLIM_FOOTER, "should_use", lambda _, is_slim=is_slim: is_slim)
+        for field_id in (1, 150, 300):
+            with ParquetSource(store, PATH, field_ids=[field_id]) as source:
+                columns.add(source.footer.num_columns)
+                offsets.add(tuple(source.offset(group.index) for group in source.row_groups))
+    assert columns == {1, 300}
+    assert len(offsets) == 1
 
 
 @pytest.mark.parametrize("compliant", [True, False])
