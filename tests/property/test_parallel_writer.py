@@ -6,13 +6,14 @@ import uuid
 from random import Random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icebench.engine.columnar.schemas import from_arrow_schema, to_arrow_schema
 from icebench.engine.formats.parquet import parquet_writer
-from icebench.engine.formats.parquet.parallel_writer import ParallelWriter
+from icebench.engine.formats.parquet.parallel_writer import MOST_ROWS, ParallelWriter
 from icebench.engine.runtime.local import ONE_THREAD, LocalRunner
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import DataFile
@@ -129,3 +130,15 @@ def test_large_columns_are_encoded_by_several_threads(
     schema = from_arrow_schema(table.schema)
     assert written(table, schema, {}, None, LocalRunner(2)) == written(table, schema, {}, None, ONE_THREAD)
     assert len(encoded) == (columns if is_parallel else 0)
+
+
+def test_more_rows_than_a_row_group_holds() -> None:
+    """pyarrow begins another row group after 64 Mi rows; of booleans these are 8 MiB."""
+    count = MOST_ROWS + 8
+    flags = pa.concat_arrays([pa.repeat(False, count - 1), pa.array([True])])
+    rows = pa.table({"a": flags, "b": flags})
+    (file,), (data,) = written(rows, from_arrow_schema(rows.schema), {}, None, LocalRunner(2))
+    assert file.record_count == count
+    read = pq.ParquetFile(pa.BufferReader(data))
+    assert [read.metadata.row_group(n).num_rows for n in range(read.num_row_groups)] == [MOST_ROWS, 8]
+    assert read.read_row_group(1)["b"].to_pylist() == [False] * 7 + [True]

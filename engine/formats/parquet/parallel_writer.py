@@ -33,6 +33,8 @@ from icebench.engine.runtime.local import available_threads
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.storage.store import OutputFile
 
+MOST_ROWS = 1 << 26
+"""Of a row group: pyarrow begins another one beyond (`_MAX_ROW_GROUP_SIZE`), whatever it is asked for."""
 _RUNS_OF_A_THREAD = 4
 """Columns take different times; more runs than threads keep all of them at work."""
 _NUM_ROWS, _ROW_GROUPS = 3, 4  # of FileMetaData
@@ -129,10 +131,10 @@ class ParallelWriter:
         """Write rows as one row group.
 
         Args:
-            rows: Of the schema.
+            rows: Of the schema; `MOST_ROWS` at most.
             row_group_size: At least so many.
         """
-        assert row_group_size >= rows.num_rows
+        assert row_group_size >= rows.num_rows <= MOST_ROWS
         start, size_bytes = self._output.tell(), 0
         chunks: list[_Chunk] = []
         for run in self._runner.map(partial(self._encode, rows), self._runs):
@@ -233,9 +235,9 @@ def _described_chunks(footer: bytes) -> tuple[list[Pieces], dict[int, int]]:
     number, kind, at = read_field(footer, 0, 0)
     while number != _ROW_GROUPS:
         number, kind, at = read_field(footer, skip(footer, at, kind), number)
-    _, _, at = read_list(footer, at)
+    groups, _, at = read_list(footer, at)
     number, _, at = read_field(footer, at, 0)
-    assert number == _COLUMNS
+    assert (groups, number) == (1, _COLUMNS)
     count, _, at = read_list(footer, at)
     chunks = []
     for _ in range(count):

@@ -22,10 +22,10 @@ from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.formats.file_writer import FileWriter
 from icebench.engine.formats.metrics_modes import MetricsMode
 from icebench.engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
-from icebench.engine.formats.parquet.dictionaries import dictionary_columns
+from icebench.engine.formats.parquet.dictionaries import dictionary_columns, leaf_values
 from icebench.engine.formats.parquet.encodings import encodings_without_dictionary
 from icebench.engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
-from icebench.engine.formats.parquet.parallel_writer import ParallelWriter
+from icebench.engine.formats.parquet.parallel_writer import MOST_ROWS, ParallelWriter
 from icebench.engine.runtime.local import ONE_THREAD, is_parallel
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.properties import (
@@ -165,20 +165,10 @@ class ParquetFileWriter(FileWriter):
         self._writer: pq.ParquetWriter | ParallelWriter | None = None
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter | ParallelWriter:
-        """The writer, created for the first row group, which decides what gets a dictionary. No column has more
-        distinct values than rows, so Bloom filters need not be larger."""
+        """The writer, created for the first row group, which decides what gets a dictionary."""
         if self._writer is not None:
             return self._writer
         options = self._options
-        known = {leaf.path: leaf.field.type for leaf in leaves(self._arrow_schema)}
-        for column in options.bloom_filters:
-            if pat.is_boolean(known.get(column, pa.null())):
-                raise Unsupported(f"{PARQUET_BLOOM_ENABLED.prefix}{column}: a Bloom filter of booleans")
-        blooms = {
-            column: {"fpp": wanted["fpp"], "ndv": int(min(wanted["ndv"], max(first.num_rows, 1)))}
-            for column, wanted in options.bloom_filters.items()
-            if column in known
-        }
         dictionaries = dictionary_columns(first, default=options.dict_enabled, by_column=options.dict_enabled_columns)
         is_second = options.page_version == "v2"
         encodings = encodings_without_dictionary(first, dictionaries=dictionaries) if is_second else None
@@ -198,11 +188,22 @@ class ParquetFileWriter(FileWriter):
             write_page_index=True,
             write_page_checksum=True,
             sorting_columns=self._sorting,
-            bloom_filter_options=blooms or None,
+            bloom_filter_options=self._blooms() or None,
         )
         if self._key_values:
             self._writer.add_key_value_metadata(self._key_values)
         return self._writer
+
+    def _blooms(self) -> dict[str, dict[str, float]]:
+        """The Bloom filters by the paths that columns have in Parquet. pyarrow folds those of few values."""
+        found = {}
+        for field_ in self._arrow_schema if self._options.bloom_filters else ():
+            for path, stored, values in leaf_values(field_, pa.chunked_array([], field_.type), "", ""):
+                if (wanted := self._options.bloom_filters.get(path)) is not None:
+                    if pat.is_boolean(values.type):
+                        raise Unsupported(f"{PARQUET_BLOOM_ENABLED.prefix}{path}: a Bloom filter of booleans")
+                    found[stored] = {"fpp": wanted["fpp"], "ndv": int(wanted["ndv"])}
+        return found
 
     def _writer_type(self, first: pa.Table) -> Callable[..., pq.ParquetWriter | ParallelWriter]:
         """One that encodes columns at the same time, if they are large and there is more than one."""
@@ -218,7 +219,9 @@ class ParquetFileWriter(FileWriter):
         self._nans.add(batch)
 
     def _write(self, table: pa.Table) -> None:
-        self._open(table).write_table(table, row_group_size=max(table.num_rows, 1))
+        for start in range(0, max(table.num_rows, 1), MOST_ROWS):
+            group = table.slice(start, MOST_ROWS)
+            self._open(table).write_table(group, row_group_size=max(group.num_rows, 1))
 
     def _finish(self) -> FileMetrics:
         writer = self._open(pa.Table.from_batches([], self._arrow_schema))

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icebench.engine.columnar.schemas import from_arrow_schema, to_arrow_schema
+from icebench.engine.formats.parquet.parquet_writer import ParquetFileWriter, ParquetOptions
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.data_file import DataFile
@@ -262,6 +264,40 @@ def test_another_engine_finds_what_bloom_filters_say(tmp_path: Path, rows: int) 
         remaining = sum(not excluded("id", n) for n in range(10**9, 10**9 + 200))
         assert remaining < 20
         assert excluded("other", 10**9) is False
+
+
+def test_bloom_filters_of_columns_in_lists_and_maps() -> None:
+    schema = pa.schema(
+        [
+            ("l", pa.list_(pa.int64())),
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("s", pa.list_(pa.struct([("deep", pa.int64())]))),
+        ]
+    )
+    data = pa.table([[[1, 2]], [[("a", 1)]], [[{"deep": 3}]]], schema=schema)
+    names = ("l.element", "m.key", "m.value", "s.element.deep")
+    properties = {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in names}
+    store = MemoryStore()
+    (file,) = write_data_files(data, metadata=metadata_of(schema), store=store, names=NAMES, properties=properties)
+    group = pq.read_metadata(io.BytesIO(store.read(file.file_path))).row_group(0)
+    assert all(group.column(i).bloom_filter_length for i in range(4))
+
+
+def test_a_bloom_filter_has_room_for_a_row_group_that_is_not_the_first() -> None:
+    """Where memory is short the first one of a file may be small."""
+    schema = from_arrow_schema(pa.schema([("id", pa.int64())]))
+    options = ParquetOptions.of({"write.parquet.bloom-filter-enabled.column.id": "true"})
+    store, arrow = MemoryStore(), to_arrow_schema(schema)
+    writer = ParquetFileWriter(store.open_output("memory://b/f"), arrow, schema, modes={}, options=options)
+    for rows in (10, 4_000):
+        writer.add(pa.record_batch([pa.array(range(rows), pa.int64())], schema=arrow))
+        writer.flush()
+    writer.close()
+    footer = pq.read_metadata(io.BytesIO(store.read("memory://b/f")))
+    lengths = [footer.row_group(n).column(0).bloom_filter_length for n in range(2)]
+    # Ten bits for each value, by one in a hundred.
+    assert lengths[0] < 100
+    assert 4_000 < lengths[1] < 20_000
 
 
 def test_clustered_rows_keep_one_file_open() -> None:
