@@ -231,17 +231,23 @@ def cuts_of(type_: PrimitiveType, keys: Sequence[int | float | bytes]) -> Cuts:
 
 
 def vector_of(type_: PrimitiveType, values: Sequence[Value | None]) -> Vector | None:
-    """A vector of internal values; None for a type without order. NaN has no place among bounds and becomes invalid."""
+    """A vector of internal values; None for a type without order. NaN has no place among bounds and becomes invalid, as
+    does what is not a value of the type: it bounds nothing."""
     held = representation(type_)
     if held is None:
         return None
-    present = np.array([v is not None and v == v for v in values], dtype=np.bool_)  # noqa: PLR0124 - NaN
-    keys = [key(type_, v) if ok and v is not None else None for v, ok in zip(values, present, strict=True)]
+    keys = [key(type_, v) if v is not None and v == v else None for v in values]  # noqa: PLR0124 - NaN
     if held == "bytes":
+        present = [isinstance(k, bytes) for k in keys]
         offsets, data = pack([k if isinstance(k, bytes) else b"" for k in keys])
-        return BytesVector(offsets, data, present)
-    numbers = [k if isinstance(k, (int, float)) else 0 for k in keys]
-    return NumberVector(np.array(numbers, np.int64) if held == "whole" else np.array(numbers, np.float64), present)
+        return BytesVector(offsets, data, np.array(present, np.bool_))
+    if held == "whole":
+        whole = [k if isinstance(k, int) and -(1 << 63) <= k < 1 << 63 else None for k in keys]
+        present = [k is not None for k in whole]
+        return NumberVector(np.array([0 if k is None else k for k in whole], np.int64), np.array(present, np.bool_))
+    floating = [k if isinstance(k, (int, float)) else None for k in keys]
+    present = [k is not None for k in floating]
+    return NumberVector(np.array([0 if k is None else k for k in floating], np.float64), np.array(present, np.bool_))
 
 
 def from_serialized(type_: PrimitiveType, offsets: Offsets, data: Bytes, valid: Mask | None) -> Vector | None:

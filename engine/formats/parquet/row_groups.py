@@ -134,8 +134,8 @@ def _value(leaf: Leaf, type_: PrimitiveType, raw: Any) -> Any:  # noqa: ANN401 -
         stored = leaf.field.type
         same = pat.is_decimal(stored) and stored.scale == type_.scale and isinstance(value, int)
         return decimal_of(value, type_.scale) if same else None
-    if pat.is_date(leaf.field.type) and type_.name in ("timestamp", "timestamp_ns"):
-        return value * UNITS_PER_DAY[type_.name]
+    if pat.is_date(leaf.field.type) and type_.name != "date":
+        return value * UNITS_PER_DAY[type_.name] if type_.name in UNITS_PER_DAY else None
     return value
 
 

@@ -1,7 +1,10 @@
 """Row groups that statistics exclude hold no matching row; those that they can exclude are excluded."""
 
+import datetime as dt
+
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +27,10 @@ from icebench.engine.spec.types import (
     INT,
     LONG,
     STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
     DecimalType,
     FixedType,
     NestedField,
@@ -201,3 +208,20 @@ def test_statistics_that_can_not_be_right_decide_nothing() -> None:
     # Definition levels: three counts, though an optional column has two.
     levels = b"\x19\x26\x00\x04"
     assert kept_of(with_footer(file, levels, b"\x19\x36\x00\x04\x00"), "k = 5") == ()
+
+
+def test_bounds_that_are_no_values_of_the_type_decide_nothing() -> None:
+    halves = pa.array([2, 3], pa.float16())
+    assert kept_of(written(halves), "k > 1.5", FLOAT) == (0,)
+    assert kept_of(written(halves), "k = 2", FLOAT) == (0,)
+
+
+@pytest.mark.parametrize("type_", [TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS])
+def test_dates_under_a_timestamp_column(type_: PrimitiveType) -> None:
+    """Also the last day that four digits have, which is beyond the nanoseconds of 64 bits."""
+    zone = "+00:00" if type_ in (TIMESTAMPTZ, TIMESTAMPTZ_NS) else ""
+    days = written(pa.array([dt.date(2022, 1, 8), dt.date(2022, 1, 9)]))
+    assert kept_of(days, f"k > timestamp '2020-01-01 00:00:00{zone}'", type_) == (0,)
+    assert kept_of(days, f"k > timestamp '2022-01-09 00:00:00{zone}'", type_) == ()
+    last = written(pa.array([dt.date(9999, 12, 31)]))
+    assert kept_of(last, f"k > timestamp '2020-01-01 00:00:00{zone}'", type_) == (0,)
