@@ -1,15 +1,19 @@
 """Rows in a sort order."""
 
+import random
+import struct
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from icebench.engine.columnar.schemas import to_arrow_schema
-from icebench.engine.columnar.sorting import sorted_table
+from icebench.engine.columnar.sorting import is_sorted, sorted_table
 from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Identity, Truncate
-from icebench.engine.spec.types import LONG, STRING, NestedField
+from icebench.engine.spec.types import DOUBLE, FLOAT, LONG, STRING, NestedField, PrimitiveType
 from icebench.errors import Unsupported
 
 SCHEMA = Schema((NestedField(field_id=1, name="id", type=LONG), NestedField(field_id=2, name="name", type=STRING)))
@@ -33,6 +37,50 @@ def test_keys_are_compared_by_their_transforms() -> None:
     order = SortOrder((tens, SortField(source_ids=(2,), transform=Identity())), 1)
     found = sorted_table(table((1, "b"), (19, "b"), (11, "a"), (9, "a")), PartitionSpec(), order, SCHEMA)
     assert list(zip(*found.to_pydict().values(), strict=True)) == [(11, "a"), (19, "b"), (9, "a"), (1, "b")]
+
+
+SPECIAL = [None, float("nan"), -float("nan"), float("-inf"), -1.5, -0.0, 0.0, 5e-324, 2.0, float("inf")]
+
+
+def total_order(value: float) -> int:
+    """Java's: of the bits, in which negative numbers grow downwards."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", value))
+    return int(bits if bits >= 0 else -(bits & (1 << 63) - 1) - 1)
+
+
+@pytest.mark.parametrize("type_", [FLOAT, DOUBLE])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+@pytest.mark.parametrize("nulls", ["nulls-first", "nulls-last"])
+def test_floating_point_numbers_in_the_order_of_the_spec(type_: PrimitiveType, direction: Any, nulls: Any) -> None:
+    schema = Schema((NestedField(field_id=1, name="x", type=type_),))
+    order = SortOrder(
+        (SortField(source_ids=(1,), transform=Identity(), direction=direction, null_order=nulls),), order_id=1
+    )
+    values = random.Random(3).choices(SPECIAL, k=60)
+    given = pa.table(
+        [pa.chunked_array([values[:20], values[20:]], to_arrow_schema(schema)[0].type)], to_arrow_schema(schema)
+    )
+    stored = given["x"].cast(pa.float64()).to_pylist()
+    numbers = sorted((v for v in stored if v is not None), key=total_order, reverse=direction == "desc")
+    absent = [None] * stored.count(None)
+    expected = [*absent, *numbers] if nulls == "nulls-first" else [*numbers, *absent]
+    found = sorted_table(given, PartitionSpec(), order, schema)
+    assert list(map(repr, found["x"].cast(pa.float64()).to_pylist())) == list(map(repr, expected))
+    assert is_sorted(found, order, schema)
+    assert not is_sorted(given, order, schema)
+
+
+def test_zeros_of_either_sign_are_in_order() -> None:
+    schema = Schema((NestedField(field_id=1, name="x", type=DOUBLE),))
+    order = SortOrder((SortField(source_ids=(1,), transform=Identity()),), 1)
+    given = pa.table({"x": [0.0, -0.0, 0.0, 1.0]}, to_arrow_schema(schema))
+    assert is_sorted(given, order, schema)
+    assert list(map(str, sorted_table(given, PartitionSpec(), order, schema)["x"].to_pylist())) == [
+        "-0.0",
+        "0.0",
+        "0.0",
+        "1.0",
+    ]
 
 
 def test_a_transform_of_several_columns_is_not_taken_for_one_of_the_first() -> None:
