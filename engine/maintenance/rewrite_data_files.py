@@ -260,7 +260,10 @@ class _Run:
         """Commit groups together; their new files are removed where that fails for certain."""
         old = [file for made in batch for file in made.group.files]
         new = [file for made in batch for file in made.files]
-        keeps_number = self._rewrite.use_starting_sequence_number
+        # Equality deletes of one partition spec do not reach files of another: rows that move must not escape those
+        # that others commit meanwhile, nor meet those of the new spec.
+        moves = any(file.spec_id != self._rewrite.selection.output_spec_id for file in old)
+        keeps_number = self._rewrite.use_starting_sequence_number and not moves
         refs = [ref_of(file) for file in old]
         deletes = [ref for file in old for ref in refs_of_deletes(file, superseded_by_rewrite(file))]
         change = RewriteFiles(

@@ -107,6 +107,25 @@ def test_later_equality_deletes_apply_and_earlier_ones_do_not(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("version", [2, 3])
+def test_rows_that_move_to_another_spec_do_not_escape_equality_deletes(tmp_path: Path, version: int) -> None:
+    """Equality deletes of a partition apply to files of its spec alone."""
+    table = filled(tmp_path, version, ("p",))
+    stream = icebench.load_catalog(str(tmp_path)).load_table("db.t").keyed_stream(["id", "p"])
+    stream.delete(pa.table({"id": [5], "p": ["b"]}))
+    table.update_spec(lambda spec: spec.drop_field("p").add_field("id", "bucket[2]"))
+    before = [i for i in range(80) if i != 5]
+    with before_the_commit(stream.commit), pytest.raises(ValidationFailed, match="may delete rows"):
+        table.maintenance.rewrite_data_files(rewrite_all=True)
+    assert [row["id"] for row in contents(table.refresh())] == before
+    table.maintenance.rewrite_data_files(rewrite_all=True)
+    assert [row["id"] for row in contents(table)] == before
+    # Deletes of the new spec up to here did not apply to these rows, and do not now.
+    last = table.metadata.last_sequence_number
+    entries = table.inspect.entries().to_pylist()
+    assert {e["sequence_number"] for e in entries if e["status"] == 1 and e["data_file"]["content"] == 0} == {last}
+
+
+@pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_rows_deleted_meanwhile_do_not_come_back(tmp_path: Path, version: int, mode: Any) -> None:
     table = filled(tmp_path, version)
