@@ -418,7 +418,7 @@ class Table(MetadataOperations, RowOperations):
 
     def _metadata_column(self, name: str, schema: Schema) -> NestedField:
         if name == PARTITION_NAME:
-            return partition_column(common_partition_type(self.metadata.partition_specs, schema))
+            return partition_column(common_partition_type(self.metadata.partition_specs, schema, self.metadata.schemas))
         return METADATA_COLUMNS[name]
 
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:

@@ -23,7 +23,7 @@ from icebench.engine.runtime.counters import Counters
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.metadata_columns import DELETED_ID, PARTITION_ID
 from icebench.engine.spec.name_mapping import NameMapping
-from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionSpec, common_field_ids
 from icebench.engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from icebench.engine.spec.transforms import Identity
 from icebench.engine.spec.types import PrimitiveType, StructType
@@ -145,13 +145,14 @@ class ReadRequest:
         if file.partition is None:
             raise Unsupported(f"{file.file_path}: a column of its partition spec was dropped, so _partition is unknown")
         spec = self.specs.get(file.spec_id, UNPARTITIONED)
-        values = dict(zip((f.name for f in spec.fields), file.partition, strict=True))
+        values = dict(zip((f.field_id for f in spec.fields), file.partition, strict=True))
         column = self.projection.by_id[PARTITION_ID].type
         assert isinstance(column, StructType)
         if not column.fields:
             return pa.Array.from_buffers(pa.struct([]), length, [None])
-        primitives = [(f, f.type) for f in column.fields if isinstance(f.type, PrimitiveType)]
-        arrays = [repeat(type_, values.get(f.name), length) for f, type_ in primitives]
+        fields = zip(common_field_ids(self.specs.values()), column.fields, strict=True)
+        typed = [(field_id, f.type) for field_id, f in fields if isinstance(f.type, PrimitiveType)]
+        arrays = [repeat(type_, values.get(field_id), length) for field_id, type_ in typed]
         return pa.StructArray.from_arrays(arrays, fields=[to_arrow_field(f) for f in column.fields])
 
     def constants(self, file: FileRead) -> dict[int, Value | None]:

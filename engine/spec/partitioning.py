@@ -169,6 +169,11 @@ def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former
     return StructType(tuple(fields.values()))
 
 
+def common_field_ids(specs: Iterable[PartitionSpec]) -> list[int]:
+    """The ids of the fields of `common_partition_type`, in its order."""
+    return list(dict.fromkeys(f.field_id for spec in sorted(specs, key=lambda s: s.spec_id) for f in spec.fields))
+
+
 def has_known_values(spec: PartitionSpec, schema: Schema, former: Sequence[Schema] = ()) -> bool:
     """Whether the types of all partition values are known, so that they can be read. A void field needs none; a source
     of type unknown is known to be null. Arguments as for `PartitionSpec.partition_type`."""

@@ -116,3 +116,50 @@ def test_values_that_are_special(
         if value is None:
             assert set(column(made, "id", "p is null")) == {number, number + 10}
     assert len(made.inspect.partitions()) == len(values)
+
+
+def partitions(table: icebench.Table) -> dict[int, dict[str, Any]]:
+    """`_partition` of each row by its id, and in the plan."""
+    scan = table.refresh().scan(columns=["id", "_partition"])
+    read = scan.to_arrow()
+    found = dict(zip(read["id"].to_pylist(), read["_partition"].to_pylist(), strict=True))
+    planned = scan.plan().files["partition"].to_pylist()
+    assert all(each in planned for each in found.values())
+    return found
+
+
+def test_a_renamed_partition_field_is_the_same(catalog: icebench.Catalog) -> None:
+    made = table(catalog, ROWS, ("n", "identity"))
+    made.append(pa.table({"id": [1], "n": [7], "s": ["x"]}, ROWS))
+    made.update_spec(lambda spec: spec.rename_field("n", "part"))
+    made.append(pa.table({"id": [2], "n": [8], "s": ["y"]}, ROWS))
+    assert partitions(made) == {1: {"part": 7}, 2: {"part": 8}}
+
+
+def test_names_of_partition_fields_that_were_exchanged(catalog: icebench.Catalog) -> None:
+    made = table(catalog, ROWS, ("n", "identity"), ("s", "truncate[1]"))
+    made.append(pa.table({"id": [1], "n": [7], "s": ["xx"]}, ROWS))
+    made.update_spec(lambda spec: spec.rename_field("n", "m").rename_field("s_trunc", "o"))
+    made.update_spec(lambda spec: spec.rename_field("m", "s_trunc"))
+    made.append(pa.table({"id": [2], "n": [8], "s": ["yy"]}, ROWS))
+    assert partitions(made) == {1: {"s_trunc": 7, "o": "x"}, 2: {"s_trunc": 8, "o": "y"}}
+
+
+def test_a_name_that_another_partition_field_took_over(catalog: icebench.Catalog) -> None:
+    made = table(catalog, ROWS)
+    made.update_spec(lambda spec: spec.add_field("n", "identity", name="p"))
+    made.append(pa.table({"id": [1], "n": [7], "s": ["x"]}, ROWS))
+    made.update_spec(lambda spec: spec.drop_field("p").add_field("s", "truncate[1]", name="p"))
+    made.append(pa.table({"id": [2], "n": [8], "s": ["yy"]}, ROWS))
+    read = made.refresh().scan(columns=["id", "_partition"]).to_arrow()
+    structs = read["_partition"].combine_chunks()
+    found = {i: tuple(structs.field(n)[row].as_py() for n in range(2)) for row, i in enumerate(read["id"].to_pylist())}
+    assert found == {1: (7, None), 2: (None, "y")}
+
+
+def test_a_partition_field_whose_column_was_dropped(catalog: icebench.Catalog) -> None:
+    made = table(catalog, ROWS, ("n", "identity"))
+    made.append(pa.table({"id": [1], "n": [7], "s": ["x"]}, ROWS))
+    made.update_spec(lambda spec: spec.drop_field("n"))
+    made.update_schema(lambda schema: schema.drop_column("n"))
+    assert partitions(made) == {1: {"n": 7}}
