@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from icebench.engine.deletes.cache import DeleteCache
 from icebench.engine.deletes.equality import EqualityDeletes, EqualityGroup, load_equality, scopes
 from icebench.engine.deletes.files import DeleteFile, FileRead
@@ -49,8 +51,18 @@ class LoadedDeletes:
         vectors = [d for d in file.deletes if d.is_vector]
         if len(vectors) > 1:
             raise CorruptTable(f"{len(vectors)} deletion vectors for one data file", location=file.file_path)
-        positions = self.vectors[vectors[0]] if vectors else self.positions.of(file.file_path, _positional(file))
-        return FileDeletes(positions, self.equality.of(_equality(file)))
+        if vectors:
+            return FileDeletes(self.vectors[vectors[0]], self.equality.of(_equality(file)))
+        positions = self.positions.of(file.file_path, _positional(file))
+        return FileDeletes(_within(positions, file.record_count), self.equality.of(_equality(file)))
+
+
+def _within(positions: Positions | None, rows: int) -> Positions | None:
+    """Sorted positions without those behind the last row, which no row has: where small files are read as one, a row of
+    the next file would have them, and where rows are counted they would count as deleted ones."""
+    if positions is None or not len(positions) or positions[-1] < rows:
+        return positions
+    return positions[: np.searchsorted(positions, rows)]
 
 
 def _positional(file: FileRead) -> list[DeleteFile]:

@@ -15,6 +15,8 @@ import icebench
 from icebench.engine.formats.parquet.source import ParquetSource
 from icebench.engine.read import joining
 from icebench.engine.runtime.counters import ROW_GROUPS_READ, ROWS_DECODED
+from icebench.engine.spec.data_file import FileContent
+from icebench.engine.spec.metadata_columns import POSITION_DELETES
 from icebench.engine.spec.types import LONG
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64())])
@@ -83,6 +85,41 @@ def test_each_has_its_own_deleted_positions(tmp_path: Path, joined: list[int], v
     assert sorted(table.scan(filter="n > 10").to_arrow()["id"].to_pylist()) == [3, 4, 6, 9, 11, 12]
     # The residual of the file with id 1 is the filter, that of the others nothing.
     assert joined == [5, 4]
+
+
+def delete_positions(table: icebench.Table, file_path: str, *positions: int) -> None:
+    """Position deletes as another writer might leave them: also of rows that the data file does not have."""
+    fields = [
+        pa.field(field.name, type_, metadata={"PARQUET:field_id": str(field.field_id)})
+        for field, type_ in zip(POSITION_DELETES.fields, (pa.string(), pa.int64()), strict=True)
+    ]
+    rows = pa.table([[file_path] * len(positions), positions], schema=pa.schema(fields))
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    location = f"{file_path}.deletes.parquet"
+    table.store.write(location, data := sink.getvalue().to_pybytes())
+    file = icebench.DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=location,
+        file_format="parquet",
+        spec_id=0,
+        record_count=len(positions),
+        file_size_in_bytes=len(data),
+        referenced_data_file=file_path,
+    )
+    table.add_files([file])
+
+
+def test_positions_that_no_row_has_delete_none_of_the_next_file(table: icebench.Table, joined: list[int]) -> None:
+    found = table.scan(columns=["id", "_file"]).to_arrow().to_pydict()
+    file_of = dict(zip(found["id"], found["_file"], strict=True))
+    delete_positions(table, file_of[3], 0, 2, 3)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 4, 5, 6]
+    assert joined == [3]
+    # Of two rows one is deleted before and one now: with the positions that no row has the file would seem empty.
+    delete_positions(table, file_of[1], 2)
+    assert table.delete("id = 2", "copy-on-write") is not None
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 4, 5, 6]
 
 
 def test_metadata_columns_are_of_each_file(table: icebench.Table, joined: list[int]) -> None:
