@@ -41,6 +41,7 @@ SCAN_SETTINGS: Mapping[str, str] = {
     # The texts of a scan mean the same whatever the user's texts do.
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.variable.substitute": "false",
 }
 
 READ_OPTIONS: Mapping[str, str] = {

@@ -128,7 +128,8 @@ def sql_literal(type_: PrimitiveType, value: Value) -> str:
 
 
 def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\u0000")
+    # ``${name}`` would be a variable.
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\u0000").replace("$", "\\u0024")
     return f"'{escaped}'"
 
 
