@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import TypeAlias
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from icebench.engine.expressions.predicate import TRUE, And, IsNull, Not, Predicate, all_of, any_of
 from icebench.engine.spark.java_functions import JavaFunctions, JavaObject, java_functions
@@ -60,6 +60,15 @@ def file_indexes(frame: DataFrame) -> list[tuple[JavaObject, Mapping[str, int]]]
     return found
 
 
+def at_one_time(frame: DataFrame) -> DataFrame:
+    """A query whose current time and date, if it asks for them, are those of now each time that it is executed."""
+    spark = frame.sparkSession
+    functions = java_functions(spark)
+    analyzed = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    fixed = functions.java("org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime").apply(analyzed)
+    return frame if fixed.fastEquals(analyzed) else _frame_of(spark, fixed)
+
+
 def filters_of_views(frame: DataFrame, views: Views, columns: Columns, keys: Keys) -> dict[str, Predicate]:
     """What a query asks of the rows of each view: a row of the view that does not match changes nothing of its answer.
 
@@ -73,34 +82,42 @@ def filters_of_views(frame: DataFrame, views: Views, columns: Columns, keys: Key
         View -> filter; `TRUE` where all rows matter. Views that the query does not read are absent.
     """
     functions = java_functions(frame.sparkSession)
-    optimized = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+    execution = frame._jdf.queryExecution()  # noqa: SLF001
+    optimized = execution.optimizedPlan()
     asked: dict[str, list[Predicate]] = {}
+    known: set[int] = set()
     for plan in (optimized, *_each(optimized.subqueriesAll())):
-        for view, predicate in _readings(functions, plan, views, columns, keys):
+        for view, attribute, predicate in _readings(functions, plan, views, columns, keys):
             asked.setdefault(view, []).append(predicate)
+            known.add(attribute)
+    for view, leaf in _relations(execution.analyzed(), views):
+        if leaf.output().head().exprId().id() not in known:  # behind Spark's cache, for example
+            asked[view] = [TRUE]
     return {view: any_of(filters) for view, filters in asked.items()}
 
 
 def _readings(
     functions: JavaFunctions, plan: JavaObject, views: Views, columns: Columns, keys: Keys
-) -> Iterator[tuple[str, Predicate]]:
-    """The view of each relation of a plan, and what is asked of its rows."""
+) -> Iterator[tuple[str, int, Predicate]]:
+    """The view of each relation of a plan, the id of its first attribute, and what is asked of its rows."""
     nodes, known = json.loads(plan.toJSON()), functions.nodes(plan)
     of: dict[int, str] = {}
+    first: dict[int, int] = {}
     filters: dict[int, Predicate] = {}
     for relation in relations_of(nodes):
         view = _view_of(views, known.get(relation.place))
         if view is not None:
-            of[relation.place] = view
+            own = {i: columns[view][name] for i, name in relation.names.items() if name in columns[view]}
+            of[relation.place], first[relation.place] = view, next(iter(relation.names))
             filters[relation.place] = all_of(
-                implied_filter(condition, columns[view], _RawValues(functions, known.get(place)))
+                implied_filter(condition, own, _RawValues(functions, known.get(place)))
                 for place, condition in relation.conditions
             )
     joined = dict(filters)
     for each in joined_columns(nodes):
         if each.place in of and all(place in of and _leaves_out_keys(filters[place]) for place, _ in each.others):
             joined[each.place] &= _partners(each, of, filters, columns, keys)
-    return ((view, joined[place]) for place, view in of.items())
+    return ((view, first[place], joined[place]) for place, view in of.items())
 
 
 def _leaves_out_keys(predicate: Predicate) -> bool:
@@ -139,14 +156,24 @@ def without_files(frame: DataFrame, views: Views, excluded: Mapping[str, Iterabl
     analyzed = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
     others = functions.java("java.util.IdentityHashMap")()
     names = {view: {_name(spark_location(each)) for each in locations} for view, locations in excluded.items()}
+    for view, leaf in _relations(analyzed, views):
+        if view in names:
+            others.put(leaf, _of_fewer_files(functions, leaf, names[view]))
+    return _frame_of(spark, analyzed.transformDownWithSubqueries(functions.replacing(others)))
+
+
+def _frame_of(spark: SparkSession, plan: JavaObject) -> DataFrame:
+    datasets = java_functions(spark).java("org.apache.spark.sql.classic.Dataset")
+    return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
+
+
+def _relations(analyzed: JavaObject, views: Views) -> Iterator[tuple[str, JavaObject]]:
+    """The relations of views in a plan and its subqueries."""
     for plan in (analyzed, *_each(analyzed.subqueriesAll())):
         for leaf in _each(plan.collectLeaves()):
             view = _view_of(views, leaf) if leaf.getClass().getName() == RELATION else None
-            if view is not None and view in names:
-                others.put(leaf, _of_fewer_files(functions, leaf, names[view]))
-    replaced = analyzed.transformDownWithSubqueries(functions.replacing(others))
-    made = functions.java("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, replaced)  # noqa: SLF001
-    return DataFrame(made, spark)
+            if view is not None:
+                yield view, leaf
 
 
 def _view_of(views: Views, relation: JavaObject) -> str | None:

@@ -56,6 +56,8 @@ _KEYED_JOINS = ("Inner", "LeftSemi")
 """Joins that need rows of neither side without a partner."""
 _ONE_SIDED = ("LeftSemi", "LeftAnti")
 """Joins that give columns of the left side alone."""
+_TWO_SIDED = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter")
+"""Joins that give columns of both sides, for which a row without a partner is no error."""
 _WHOLE = ("integer", "long")
 _FLOATING = ("float", "double")
 _NANOS_PER_MICRO = 1000
@@ -71,10 +73,12 @@ class RelationNode:
 
     Args:
         place: Its place among the nodes of the plan, in pre-order.
+        names: Its columns by the ids of their attributes; in a condition they are named as the query spells them.
         conditions: The place of each filter, and its condition.
     """
 
     place: int
+    names: Mapping[int, str]
     conditions: tuple[tuple[int, Sequence[Json]], ...]
 
 
@@ -92,7 +96,8 @@ def relations_of(nodes: Sequence[Json]) -> list[RelationNode]:
             while above is not None and nodes[above]["class"] == _FILTER:
                 conditions.append((above, nodes[above]["condition"]))
                 above = parents[above]
-            found.append(RelationNode(place, tuple(conditions)))
+            names = {each["exprId"]["id"]: each["name"] for (each,) in node["output"]}
+            found.append(RelationNode(place, names, tuple(conditions)))
     return found
 
 
@@ -126,7 +131,7 @@ def joined_columns(nodes: Sequence[Json]) -> list[JoinedColumn]:
         nodes: The plan, as `TreeNode.toJSON` gives it.
     """
     tree = _Tree(nodes)
-    found = []
+    found: list[JoinedColumn] = []
     for place, node in enumerate(nodes):
         if node["class"] != _JOIN or _join_type(node) not in _KEYED_JOINS or not node["condition"]:
             continue
@@ -175,8 +180,8 @@ class _Tree:
                 below = next((_renamed(e) for e in node["projectList"] if e[0]["exprId"]["id"] == attribute), None)
                 return _Sources() if below is None else self.sources(children[0], below)
             case "Join":
-                given = children[:1] if _join_type(node) in _ONE_SIDED else children
-                return _of_one(self.sources(child, attribute) for child in given)
+                given = {**dict.fromkeys(_ONE_SIDED, 1), **dict.fromkeys(_TWO_SIDED, 2)}.get(_join_type(node), 0)
+                return _of_one(self.sources(child, attribute) for child in children[:given])
             case "Union":
                 return self._of_union(children, attribute)
         return _Sources()
@@ -245,19 +250,19 @@ def _join_type(node: Json) -> str:
     return of.rpartition(".")[2].removesuffix("$")
 
 
-def implied_filter(condition: Sequence[Json], columns: Mapping[str, NestedField], raw: RawValues) -> Predicate:
+def implied_filter(condition: Sequence[Json], columns: Mapping[int, NestedField], raw: RawValues) -> Predicate:
     """A filter that is true of every row for which a condition is; `TRUE` where nothing can be said.
 
     Args:
         condition: The condition, as `TreeNode.toJSON` gives it.
-        columns: The table's columns by the names that the relation has them under.
+        columns: The table's columns by the ids of the relation's attributes.
         raw: Values that the JSON does not have exactly.
     """
     return _Translation(condition, columns, raw).implied(0)
 
 
 class _Translation:
-    def __init__(self, nodes: Sequence[Json], columns: Mapping[str, NestedField], raw: RawValues) -> None:
+    def __init__(self, nodes: Sequence[Json], columns: Mapping[int, NestedField], raw: RawValues) -> None:
         self._nodes = nodes
         self._columns = columns
         self._raw = raw
@@ -327,7 +332,7 @@ class _Translation:
             return both[0] if both[0] == both[1] else None
         if self._kind(place) != "AttributeReference":
             return None
-        column = self._columns.get(node["name"])
+        column = self._columns.get(node["exprId"]["id"])
         return column if column is not None and node["dataType"] == self._type(column) else None
 
     def _values(self, place: int, column: NestedField) -> Sequence[Argument] | None:

@@ -10,9 +10,12 @@ from weakref import WeakKeyDictionary
 
 from icebench.engine.errors import Invalid
 from icebench.engine.expressions.predicate import TRUE, Predicate, greater_equal, is_in, less_equal
+from icebench.engine.expressions.scalar import Argument
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
 from icebench.engine.spark.java_functions import JavaObject, java_functions
-from icebench.engine.spark.pruned_plans import Views, file_indexes, filters_of_views, without_files
+from icebench.engine.spark.pruned_plans import Views, at_one_time, file_indexes, filters_of_views, without_files
 from icebench.engine.spark.types import quoted
+from icebench.engine.spec.metadata_columns import DELETED
 from icebench.engine.spec.types import NestedField, PrimitiveType
 
 if TYPE_CHECKING:
@@ -106,10 +109,11 @@ def prune_files(frame: DataFrame) -> DataFrame:
         return read[place]
 
     columns = {name: view.columns for name, view in views.items()}
-    asked = filters_of_views(frame, session.names, columns, keys)
+    fixed = at_one_time(frame)
+    asked = filters_of_views(fixed, session.names, columns, keys)
     excluded = {name: _excluded(views[name], predicate) for name, predicate in asked.items() if predicate != TRUE}
     fewer = {name: locations for name, locations in excluded.items() if locations}
-    return without_files(frame, session.names, fewer) if fewer else frame
+    return without_files(fixed, session.names, fewer) if fewer else frame
 
 
 def _with_keys(scan: Scan, predicate: Predicate, column: NestedField, name: str) -> Predicate:
@@ -117,10 +121,16 @@ def _with_keys(scan: Scan, predicate: Predicate, column: NestedField, name: str)
     cannot be a key, or if too much would have to be read for that."""
     if not isinstance(column.type, PrimitiveType) or column.type.name not in _KEY_TYPES:
         return TRUE
-    matching = scan.narrowed(predicate, [column.name])
+    marked = [each.name for each in scan.schema.fields if each.field_id == DELETED.field_id]
+    matching = scan.narrowed(predicate, [column.name, *marked])  # rows that are marked as deleted have keys, too
     if matching.plan().size_in_bytes > _LARGEST_BYTES:
         return TRUE
-    keys = sorted(matching.to_arrow().column(column.name).unique().drop_null().to_pylist())
+    found = matching.to_arrow().column(column.name).unique().drop_null()
+    if column.type.name == "date":  # beyond the years of Python, too
+        days = sorted(found.cast("int32").to_pylist())
+        keys: list[Argument] = [TemporalLiteral("date", day * NANOS_PER_DAY) for day in days]
+    else:
+        keys = sorted(found.to_pylist())
     if len(keys) <= _MOST_KEYS:
         return is_in(name, keys)
     return greater_equal(name, keys[0]) & less_equal(name, keys[-1])

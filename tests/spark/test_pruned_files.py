@@ -192,6 +192,7 @@ def test_any_filter_gives_the_rows_of_a_table_without_files(session: SparkSessio
         ("cast(zoned as date) = '2024-11-05'", 2),
         ("zoned = timestamp '2024-11-03 01:30:00 America/New_York'", 1),
         ("id in (0, 1, 2)", 1),
+        ("ID in (0, 1, 2) and Zoned is not null", 1),
         (f"id in ({', '.join(map(str, range(20)))})", 2),
         (f"id in ({', '.join(map(str, range(20)))}, null)", 18),
         ("word like 'zz%' and id < 100", 0),
@@ -232,6 +233,7 @@ STRANGE = "(select key from DAYS where key < 9 union all select id from range(10
 PLACED = "(select id, small from PLAIN where id > 0 union all select small, id from PLAIN where id < 200)"
 JOINS = {
     "inner": (f"select p.id {JOINED} d.kind = 'kind 3' and d.key > 100", 6),
+    "in other letters": (f"select P.ID {JOINED} D.KIND = 'kind 3' and D.KEY > 100".replace("p.id =", "p.ID ="), 6),
     "two keys": ("select p.id from PLAIN p join DAYS d on p.id = d.key and p.day = d.date where d.key < 20", 2),
     "semi": ("select id from PLAIN where id in (select key from DAYS where kind = 'kind 2' and key < 60)", 3),
     "exists": ("select id from PLAIN p where exists (select 1 from DAYS where date = p.day and key < 16)", 2),
@@ -266,6 +268,50 @@ def test_joins_leave_out_files_without_partners(session: SparkSession, name: str
     pruned = prune_files(session.sql(text))
     assert ids(pruned) == ids(session.sql(known))
     assert opened(pruned) <= most
+
+
+def test_what_spark_has_in_its_cache_is_read_whole(session: SparkSession) -> None:
+    """The optimized plan has no relation there, and so no condition; the analyzed one has."""
+    cached = session.table("plain").where("id >= 200").cache()
+    try:
+        query = cached.select("id").union(session.table("plain").where("id < 10").select("id"))
+        assert ids(prune_files(query)) == ids(session.sql("select id from known_plain where id >= 200 or id < 10"))
+        days = session.sql("select p.id from plain p join days d on p.id = d.key where d.key < 9")
+        query = days.union(session.sql("select count(*) from plain where id >= 200"))
+        assert ids(prune_files(query)) == ids(query)
+    finally:
+        cached.unpersist()
+
+
+def test_the_current_time_is_that_of_the_call(session: SparkSession) -> None:
+    """Else a query would ask for rows of later than its files."""
+    query = session.sql("select id, current_timestamp() from plain where id < 10 and zoned <= current_timestamp()")
+    pruned = prune_files(query)
+    assert opened(pruned) < opened(query)
+    (moment,) = {row[1] for frame in (pruned, pruned.where("id > 2"), pruned) for row in frame.collect()}
+    assert moment > dt.datetime(2026, 1, 1)  # noqa: DTZ001 - as PySpark gives it
+
+
+def test_keys_of_rows_that_are_marked_as_deleted(session: SparkSession, tmp_path: Path) -> None:
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", DAYS.schema)
+    table.append(DAYS)
+    table.delete("key = 16", "merge-on-read")
+    register_view(session, "other", table.scan(columns=["key", "_deleted"]))
+    text = "select p.id from plain p join other o on p.id = o.key where o.key < 30 and o._deleted"
+    pruned = prune_files(session.sql(text))
+    assert ids(pruned) == [16]
+    assert opened(pruned) < opened(session.sql(text))
+
+
+def test_keys_that_are_dates_beyond_those_of_python(session: SparkSession, tmp_path: Path) -> None:
+    days = pa.table({"date": pa.array([3_700_000, 20028], pa.int32()).cast(pa.date32())})
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", days.schema)
+    table.append(days)
+    register_view(session, "other", table.scan())
+    query = session.sql("select p.id from plain p join other o on p.day = o.date where o.date > date '2000-01-01'")
+    pruned = prune_files(query)
+    assert ids(pruned) == ids(query) != []
+    assert opened(pruned) < opened(query)
 
 
 def test_keys_of_all_rows_are_not_read(session: SparkSession, tmp_path: Path) -> None:
