@@ -53,6 +53,8 @@ def queries(days: int) -> dict[str, str]:
         f"at >= timestamp '{day} 00:00:00' and at < timestamp '{day}' + interval 30 days group by name order by name",
         "a month of a calendar, of a join": "select count(*), sum(user_id) from events join calendar using (day) "
         f"where month = '{day:%Y-%m}'",
+        "the same, one file in ten with deletes": "select count(*), sum(user_id) from cleaned "
+        f"join calendar using (day) where month = '{day:%Y-%m}'",
         "ten numbers": f"select * from events where id between {number} and {number + 9} order by id",
         "one user, whom nothing arranges": "select count(*), max(id) from events where user_id = 77",
         "all rows": "select count(*), sum(user_id) from events",
@@ -66,8 +68,13 @@ def main() -> None:
         warehouse = Path(folder) / "warehouse"
         catalog = icebench.load_catalog(str(warehouse))
         rows = rows_of(days)
-        events = catalog.create_table("db.events", rows.schema, partition_spec=[("at", "day")])
+        events, cleaned = (
+            catalog.create_table(f"db.{name}", rows.schema, partition_spec=[("at", "day")])
+            for name in ("events", "cleaned")
+        )
         events.append(rows)
+        cleaned.append(rows)
+        cleaned.delete("user_id = 77", "merge-on-read")
         names = pa.table({"user_id": range(10_000), "name": [f"group {n % 5}" for n in range(10_000)]})
         users = catalog.create_table("db.users", names.schema)
         users.append(names)
@@ -76,7 +83,7 @@ def main() -> None:
         calendar.append(dates)
         spark = spark_session(SparkSettings(iceberg_warehouse=str(warehouse)))
         ours, java = spark.newSession(), spark.newSession()
-        for name, table in (("events", events), ("users", users), ("calendar", calendar)):
+        for name, table in (("events", events), ("cleaned", cleaned), ("users", users), ("calendar", calendar)):
             register_view(ours, name, table.scan())
             java.read.format("iceberg").load(table.metadata_location).createOrReplaceTempView(name)
         for what, text in queries(days).items():

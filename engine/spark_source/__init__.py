@@ -99,7 +99,8 @@ def prune_files(frame: DataFrame) -> DataFrame:
     turns into those (``cast(ts as date) = ...``), but no conditions on fields of structs, nor on columns of files
     without field ids. If registered views are joined by equality, a filter on one of them (such as a calendar) also
     skips files of the others: its keys are read in this process, if they are in files of less than 16 MB. A view that a
-    query reads several times is read with the files that any of these reads needs.
+    query reads several times is read with the files that any of these reads needs, and one that is behind Spark's cache
+    is read whole. ``current_timestamp()`` and its like are those of this call, however late the result is executed.
 
     Args:
         frame: A query over views of `register_views` or `register_view` in its session.
