@@ -98,13 +98,14 @@ def write_manifests(
         staging: Storage and threads.
 
     Raises:
-        Invalid: An entry of the wrong content or of an unknown spec, or delete files in a v1 table.
+        Invalid: An entry of the wrong content or of an unknown spec; delete files in a v1 table, deletion vectors in a
+            v2 table, or added position-delete files in a v3 table.
     """
     layouts = _Layouts(base, content, snapshot_id)
 
     def encode(batch: Sequence[ManifestEntry]) -> Encoded:
         for entry in batch:
-            _check(entry.data_file, content, base)
+            _check(entry, content, base)
         layout = layouts.of(batch[0].data_file.spec_id)
         return layout, encode_part(layout, batch)
 
@@ -193,15 +194,24 @@ class _Layouts:
         return found
 
 
-def _check(file: DataFile, content: ManifestContent, base: TableMetadata) -> None:
+def _check(entry: ManifestEntry, content: ManifestContent, base: TableMetadata) -> None:
+    file = entry.data_file
     if (file.content is FileContent.DATA) != (content is ManifestContent.DATA):
         raise Invalid(f"{file.file_path} has content {file.content.name} and belongs in no {content.name} manifest")
     if file.spec_id not in base.spec_by_id:
         raise Invalid(f"{file.file_path} was written with partition spec {file.spec_id}, which the table does not have")
     if content is ManifestContent.DELETES and base.format_version < 2:
         raise Invalid("a v1 table has no delete files; upgrade it to format version 2 first")
-    if file.file_format == "puffin" and base.format_version < 3:
+    is_vector = file.file_format == "puffin"
+    if is_vector and base.format_version < 3:
         raise Invalid("deletion vectors need format version 3; upgrade the table or write position delete files")
+    is_position_delete = file.content is FileContent.POSITION_DELETES and not is_vector
+    # A table that was upgraded keeps those that it has.
+    if is_position_delete and entry.status is EntryStatus.ADDED and base.format_version >= 3:
+        version = base.format_version
+        raise Invalid(
+            f"{file.file_path}: format version {version} takes no position-delete files; write deletion vectors"
+        )
 
 
 class AddedManifests:

@@ -49,10 +49,12 @@ def add_files(
         The table with the files, and the snapshot that added them.
 
     Raises:
-        Invalid: No files, one is given twice, or a description does not fit the table.
+        Invalid: No files, one is given twice, or a description does not fit the table, such as a position-delete file
+            in format version 3, which takes deletion vectors.
         AlreadyExists: The branch lists one of the files already.
         Unsupported: A position-delete file that does not name its one data file; delete files in a table or iterator.
-        ValidationFailed: A data file that position deletes point into was removed concurrently.
+        ValidationFailed: A data file that position deletes point into was removed concurrently, or the table was
+            upgraded to format version 3.
         CommitFailed: See `Target.commit`.
     """
     change: SnapshotProducer
@@ -90,11 +92,13 @@ def _change(
     if not deletes:
         return Append(data_files=files, branch=branch, properties=properties, check_duplicates=check_duplicates)
     data = [file for file in files if file.content is FileContent.DATA]
-    validation = _validation(deletes, target.load().metadata, branch)
+    metadata = target.load().metadata
+    validation = _validation(deletes, metadata, branch)
     return RowDelta(
         data_files=data,
         delete_files=deletes,
         validation=validation,
+        planned_version=metadata.format_version if validation is not None and metadata.format_version < 3 else None,
         branch=branch,
         properties=properties,
         check_duplicates=check_duplicates,

@@ -5,6 +5,9 @@ from dataclasses import replace
 import pytest
 
 from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.evolution import UpgradeFormat
+from icebench.engine.commit.changes.merge_append import MergeAppend
+from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
 from icebench.engine.commit.changes.row_delta import RowDelta
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_to
@@ -128,6 +131,36 @@ def test_version_1_has_no_deletes_and_version_2_no_vectors() -> None:
     change = RowDelta(delete_files=[vector], validation=Validation(starting_snapshot_id=HEAD, referenced=[ref_to(A)]))
     with pytest.raises(Invalid, match="format version 3"):
         w.transaction().commit([change])
+
+
+def test_version_3_takes_no_position_delete_files() -> None:
+    w = table_with(A, base=metadata(3))
+    stored = w.stored()
+    with pytest.raises(Invalid, match=r"/d\.parquet: format version 3 takes no position-delete files"):
+        w.transaction().commit([delete_from(A)])
+    assert w.stored() == stored
+
+
+def test_an_upgrade_to_version_3_between_attempts_refuses_position_delete_files() -> None:
+    w = table_with(A)
+    w.committer.before = [lambda: w.transaction().commit([Append(data_files=[B]), UpgradeFormat(3)])]
+    with pytest.raises(Invalid, match="takes no position-delete files"):
+        w.transaction().commit([delete_from(A)])
+    assert w.files() == {"a": 1, "b": 2}
+
+
+def test_an_upgraded_table_keeps_its_position_delete_files() -> None:
+    w = table_with(A, B)
+    validation = Validation(starting_snapshot_id=HEAD, referenced=[ref_to(A), ref_to(B)])
+    of_a, of_b = deletes_of(A, name="of_a"), deletes_of(B, name="of_b")
+    w.transaction().commit([RowDelta(delete_files=[of_a, of_b], validation=validation)])
+    w.transaction().commit([UpgradeFormat(3)])
+    w.transaction().commit([RewriteManifests(by_partition=True)])
+    w.transaction().commit([MergeAppend(data_files=[data_file("c")])])
+    vector = replace(of_b, file_path="v", file_format="puffin", content_offset=4, content_size_in_bytes=40)
+    # The manifest that lists both is written without the one that the vector replaces.
+    w.transaction().commit([RowDelta(delete_files=[vector], removed_deletes=[ref_to(of_b)], validation=validation)])
+    assert w.files() == {"a": 1, "b": 1, "of_a": 2, "c": 4, "v": 5}
 
 
 def test_position_deletes_must_say_what_they_point_into() -> None:

@@ -17,7 +17,7 @@ from icebench.engine.operations.transaction import TableTransaction
 from icebench.engine.plan import delete_targets as targets
 from icebench.engine.runtime.local import available_threads
 from icebench.engine.storage.local import LocalStore
-from icebench.errors import AlreadyExists, Invalid, Unsupported
+from icebench.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
 
 
 @pytest.fixture
@@ -48,6 +48,39 @@ def test_files_that_do_not_exist_are_planned_with_their_deletes(table: icebench.
         "/nowhere/a.parquet": [],
         "/nowhere/b.parquet": ["/nowhere/d.parquet"],
     }
+
+
+def test_version_3_takes_no_position_delete_files(table: icebench.Table) -> None:
+    table.add_files([described("/nowhere/a.parquet")])
+    table.add_files([vectorless_delete("/nowhere/before.parquet", "/nowhere/a.parquet")])
+    table.upgrade_format(3)
+    stored = {info.location for info in table.store.list(table.location)}
+    with pytest.raises(Invalid, match=r"/nowhere/d.parquet: format version 3 takes no position-delete files"):
+        table.add_files([vectorless_delete("/nowhere/d.parquet", "/nowhere/a.parquet")])
+    assert {info.location for info in table.store.list(table.location)} == stored
+    (file,) = table.scan().plan().files.to_pylist()
+    assert [each["file_path"] for each in file["deletes"]] == ["/nowhere/before.parquet"]
+
+
+def test_position_delete_files_are_refused_after_an_upgrade_meanwhile(tmp_path: Path, table: icebench.Table) -> None:
+    table.add_files([described("/nowhere/a.parquet")])
+    transaction = table.transaction()
+    deletes = vectorless_delete("/nowhere/d.parquet", "/nowhere/a.parquet")
+    transaction.add_files([described("/nowhere/b.parquet"), deletes])
+    icebench.load_catalog(str(tmp_path)).load_table("db.t").upgrade_format(3)
+    with pytest.raises(ValidationFailed, match="upgraded from format version 2 to 3"):
+        transaction.commit()
+    assert paths(table) == ["/nowhere/a.parquet"]
+
+
+def test_vectors_are_added_while_another_commit_gives_ids_to_the_rows(tmp_path: Path, table: icebench.Table) -> None:
+    table.add_files([described("/nowhere/a.parquet")])
+    table.upgrade_format(3)
+    transaction = table.transaction()
+    transaction.add_files([described("/nowhere/b.parquet"), vector("/nowhere/p", "/nowhere/a.parquet")])
+    icebench.load_catalog(str(tmp_path)).load_table("db.t").add_files([described("/nowhere/c.parquet")])
+    transaction.commit()
+    assert paths(table) == [f"/nowhere/{name}.parquet" for name in "abc"]
 
 
 def test_equality_deletes_concern_files_that_were_there_before(table: icebench.Table) -> None:
