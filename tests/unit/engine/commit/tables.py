@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.commit_loop import Transaction
 from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from icebench.engine.commit.manifests import load_manifests
@@ -164,6 +165,17 @@ class World:
     @property
     def metadata(self) -> TableMetadata:
         return self.committer.state.metadata
+
+    def store_metadata(self) -> None:
+        """From now on every commit writes its metadata file, as a REST server does."""
+
+        def apply(requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Outcome:
+            location = f"memory://wh/t/metadata/{self.committer.versions + 1}.json"
+            outcome = self.committer.apply(requirements, updates, location)
+            self.store.write(location, encode_metadata(self.metadata))
+            return outcome
+
+        self.committer.handle = apply
 
     def files(self, branch: str = MAIN) -> dict[str, int]:
         """Live files of a branch by name, with their data sequence numbers."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.changes.append import Append
 from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.changes.evolution import UpdateProperties
@@ -15,9 +12,8 @@ from icebench.engine.commit.changes.replace_table import ReplaceTable
 from icebench.engine.commit.committer import Outcome, TableState, Unknown
 from icebench.engine.commit.lost_answers import LostAttempt
 from icebench.engine.spec.partitioning import UNPARTITIONED
-from icebench.engine.spec.requirements import TableRequirement
 from icebench.engine.spec.sorting import UNSORTED
-from icebench.engine.spec.updates import RemoveSnapshots, TableUpdate
+from icebench.engine.spec.updates import RemoveSnapshots
 from icebench.errors import CommitStateUnknown, FileNotFound, StorageFailed
 from tests.unit.engine.commit.tables import SCHEMA, World, data_file, world
 
@@ -152,14 +148,7 @@ class TestWithoutSnapshot:
 def rest_table() -> World:
     """As `table`, with metadata files in storage, as a REST server writes them."""
     w = table()
-
-    def apply(requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Outcome:
-        location = f"memory://wh/t/metadata/{w.committer.versions + 1}.json"
-        outcome = w.committer.apply(requirements, updates, location)
-        w.store.write(location, encode_metadata(w.metadata))
-        return outcome
-
-    w.committer.handle = apply
+    w.store_metadata()
     return w
 
 
