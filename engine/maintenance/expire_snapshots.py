@@ -124,25 +124,29 @@ def _check_references(table: Target, change: ExpireSnapshots, now: TableMetadata
     """Raise if a branch or tag created concurrently with the expiry may have referenced an expired snapshot.
 
     A REST catalog applies the change to whatever metadata is current. No requirement of the protocol excludes a new
-    reference, which the catalog then drops together with its snapshot. The metadata that the change was applied to is
-    the newest entry of the metadata log that still has the snapshots.
+    reference, which the catalog then drops together with its snapshot. Other processes may have expired some of the
+    snapshots before, and likewise dropped their references. So the metadata log is read back to the newest entry that
+    still has all of the snapshots, which is no older than the base of the change.
 
     Raises:
-        ValidationFailed: There was such a reference, or the metadata file is not in the log.
-        FileNotFound, CorruptTable, StorageFailed: That metadata cannot be read.
+        ValidationFailed: There was such a reference, or that entry is not in the log.
+        FileNotFound, CorruptTable, StorageFailed: Former metadata cannot be read.
     """
     ids = {snapshot.snapshot_id for snapshot in gone}
     for entry in reversed(now.metadata_log):
         location = entry.metadata_file
-        made_on = decode_metadata(table.store.read(location), location=location)
-        if ids <= made_on.snapshot_by_id.keys():
-            unknown = sorted(name for name, ref in made_on.refs.items() if change.base.refs.get(name) != ref)
-            if not unknown:
-                return
+        former = decode_metadata(table.store.read(location), location=location)
+        left = ids & former.snapshot_by_id.keys()
+        if not left:
+            continue
+        unknown = sorted(name for name, ref in former.refs.items() if change.base.refs.get(name) != ref)
+        if unknown:
             raise ValidationFailed(
                 f"{', '.join(unknown)} changed while snapshots expired, and the catalog may have dropped it with its "
                 f"snapshot: no file was deleted, and {location} is the table as it was before"
             )
+        if left == ids:
+            return
     raise ValidationFailed("no former metadata file shows which branches and tags the expired snapshots had")
 
 

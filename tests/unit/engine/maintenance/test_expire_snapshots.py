@@ -12,20 +12,31 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import icebench
 from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.commit.changes.append import Append
+from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
 from icebench.engine.commit.committer import Unknown
 from icebench.engine.commit.manifests import load_manifests
 from icebench.engine.commit.target import Target
 from icebench.engine.maintenance import expire_snapshots as operation
 from icebench.engine.spec.manifest import EntryStatus
 from icebench.engine.spec.snapshots import MAIN, SnapshotRef
-from icebench.engine.spec.updates import AddSnapshot, SetSnapshotRef
+from icebench.engine.spec.updates import AddSnapshot, RemoveSnapshotRef, RemoveSnapshots, SetSnapshotRef, TableUpdate
 from icebench.engine.storage.local import LocalStore
-from icebench.errors import CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound, StorageFailed
+from icebench.errors import (
+    CommitStateUnknown,
+    EngineError,
+    FileNotFound,
+    Invalid,
+    NotFound,
+    StorageFailed,
+    ValidationFailed,
+)
+from tests.unit.engine.commit.tables import NAME, World, data_file, world
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 NEVER = "2999-01-01T00:00:00Z"
@@ -425,6 +436,55 @@ def take(built: Built, kind: str, number: int) -> None:
             built.next_id += 4
         case "expire":
             table.maintenance.expire_snapshots(older_than=NEVER, retain_last=2)
+
+
+OTHERS = st.lists(st.tuples(st.sampled_from(["expire", "tag", "untag"]), st.sampled_from([101, 102, 103])), max_size=6)
+
+
+@given(OTHERS)
+@example([("expire", 101), ("tag", 102)])
+@example([("expire", 101), ("tag", 102), ("expire", 102)])
+def test_files_of_tagged_snapshots_stay_where_the_catalog_drops_the_tags(others: list[tuple[str, int]]) -> None:
+    """A REST server applies an expiry to the metadata that it has, and drops tags with their snapshots."""
+    w = world()
+    w.store_metadata()
+    for name in "abcd":
+        w.transaction().commit([Append(data_files=[data_file(name)])])
+    lists = {snapshot.snapshot_id: snapshot.manifest_list for snapshot in w.metadata.snapshots}
+    dropped: set[int] = set()
+    w.committer.before = [lambda: dropped.update(tag_and_expire(w, others))]
+    table = Target(committer=w.committer, identifier=NAME, store=w.store)
+    change = ExpireSnapshots(older_than_ms=2**50, retain_last=1)
+    state = operation.commit_expiry(table, change)
+    done = operation.delete_expired(table, change, state, delete_files=True)
+    assert done.snapshot_ids == (101, 102, 103)
+    left = {info.location for info in w.store.list("memory://wh")}
+    assert left >= {lists[snapshot_id] for snapshot_id in dropped}
+    assert isinstance(done.error, ValidationFailed) or not dropped
+    if not any(kind == "tag" for kind, _ in others):
+        assert (done.error, done.deleted_manifest_lists) == (None, 3)
+
+
+def tag_and_expire(w: World, steps: list[tuple[str, int]]) -> set[int]:
+    """What other processes do while ours expires snapshots 101 to 103; their expiries pass over tags as ours may.
+
+    Returns the snapshots that have a tag when they expire."""
+    dropped = set()
+    for kind, snapshot_id in steps:
+        name, is_there = f"t{snapshot_id}", snapshot_id in w.metadata.snapshot_by_id
+        update: TableUpdate | None = None
+        match kind:
+            case "expire":
+                dropped |= {snapshot_id} if name in w.metadata.refs else set()
+                update = RemoveSnapshots(frozenset({snapshot_id}))
+            case "tag" if is_there:
+                update = SetSnapshotRef(name, SnapshotRef(snapshot_id=snapshot_id, type="tag"))
+            case "untag":
+                update = RemoveSnapshotRef(name)
+        if update is not None:
+            assert w.committer.handle is not None
+            w.committer.handle([], [update])
+    return dropped | {ref.snapshot_id for ref in w.metadata.refs.values() if ref.type == "tag"}
 
 
 def test_times(tmp_path: Path) -> None:
