@@ -5,7 +5,9 @@ later snapshots have its files, perhaps in other manifests. So one of these is r
 
 * where the catalog names metadata files: the file of the attempt, with its content if names are not unique, or what
   else followed its base;
-* the history of the branch, back to where the attempt began, without a gap in which an expired snapshot was;
+* from version 2 on, the sequence number of the attempt: no snapshot has taken it yet, or another one has;
+* in version 1, the history of the branch, back to where the attempt began, without a gap in which an expired snapshot
+  was;
 * an entry of the snapshot in a branch or tag: entries keep their snapshot's id when manifests are written again.
 
 A change without a snapshot is looked for in the metadata files since its base: where none of them shows it, it has not
@@ -26,8 +28,6 @@ from icebench.engine.commit.staged_snapshot import Staged
 from icebench.engine.errors import EngineError, FileNotFound
 from icebench.engine.spec.inheritance import apply_inheritance
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.requirements import AssertRefSnapshotId
-from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef, TableUpdate, apply_updates
 from icebench.engine.storage.store import Store
 
@@ -50,6 +50,8 @@ class LostAttempt:
             state: The table, loaded after the attempt.
             store: Its storage; raises StorageFailed and FileNotFound if it is needed and fails.
         """
+        if state == self.base:
+            return False
         metadata, added = state.metadata, self.staged.snapshot_ids
         if added & metadata.snapshot_by_id.keys():
             return True
@@ -63,7 +65,7 @@ class LostAttempt:
                 return False
         if not added:
             return None if self.answer.metadata_location is not None else self._is_in_metadata(state, store)
-        if _is_absent(self.staged, metadata):
+        if _is_absent(self.staged, self.base.metadata, metadata):
             return False
         return True if _has_entries(added, metadata, store) else None
 
@@ -121,33 +123,27 @@ def _shows(updates: Sequence[TableUpdate], before: TableMetadata, after: TableMe
     return all(getattr(after, name) == value for name, value in changed.items())
 
 
-def _is_absent(staged: Staged, metadata: TableMetadata) -> bool:
-    """Whether the attempt is certainly missing from one of the branches that it would have moved."""
-    first = min(snapshot.sequence_number for snapshot in staged.snapshots)
+def _is_absent(staged: Staged, base: TableMetadata, metadata: TableMetadata) -> bool:
+    """Whether an attempt that was staged on the base was certainly not carried out; its snapshots are not there."""
     moved = {update.name for update in staged.updates if isinstance(update, SetSnapshotRef)}
     # A snapshot that waits for publication is in no branch, so it may be made again.
-    return not moved or any(
-        _line_lacks(metadata, required.ref, required.snapshot_id, first)
-        for required in staged.requirements
-        if isinstance(required, AssertRefSnapshotId) and required.ref in moved
-    )
+    if not moved:
+        return True
+    first = min(snapshot.sequence_number for snapshot in staged.snapshots)
+    if first > 0:
+        # The attempt would have taken this number.
+        return metadata.last_sequence_number < first or any(s.sequence_number == first for s in metadata.snapshots)
+    return any(_goes_back_to(base, metadata, branch) for branch in moved)
 
 
-def _line_lacks(metadata: TableMetadata, branch: str, former: int | None, sequence_number: int) -> bool:
-    """Whether a branch has no snapshot of an attempt that began at `former` with this sequence number."""
+def _goes_back_to(base: TableMetadata, metadata: TableMetadata, branch: str) -> bool:
+    """Whether the snapshots of a branch that came after the base are all there. In version 1 they have no numbers."""
     ref = metadata.refs.get(branch)
-    parent: int | None = None if ref is None else ref.snapshot_id
-    snapshot: Snapshot | None = None
-    for snapshot_id in metadata.ancestors(parent):
-        snapshot = metadata.snapshot_by_id[snapshot_id]
-        # Snapshots older than the attempt have only older ancestors.
-        if snapshot_id == former or snapshot.sequence_number < sequence_number:
-            return True
-        parent = snapshot.parent_snapshot_id
-    if parent is None and snapshot is not None:
-        # A table that was replaced begins a new line. Only one that took the attempt's number came instead of it.
-        return snapshot.sequence_number == sequence_number
-    return parent == former
+    snapshot_id = None if ref is None else ref.snapshot_id
+    while snapshot_id is not None and snapshot_id not in base.snapshot_by_id:
+        snapshot = metadata.snapshot_by_id.get(snapshot_id)
+        snapshot_id = None if snapshot is None else snapshot.parent_snapshot_id
+    return snapshot_id is not None
 
 
 def _has_entries(snapshot_ids: frozenset[int], metadata: TableMetadata, store: Store) -> bool:
