@@ -120,6 +120,8 @@ class Rollback:
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         old = base.ref(self.branch)
+        if old.type != "branch":
+            raise Invalid(f"{self.branch!r} is a tag and cannot be rolled back")
         line = list(base.ancestors(old.snapshot_id))
         if self.before_ms is not None:
             past = [i for i in line if base.snapshot(i).timestamp_ms < self.before_ms]

@@ -64,12 +64,16 @@ def test_tags_stay_where_they_are(w):
         (Rollback, Invalid),
         (lambda: Rollback(snapshot_id=7), NotFound),
         (lambda: Rollback(before_ms=1), NotFound),
+        (lambda: Rollback(snapshot_id=101, branch="nope"), NotFound),
+        (lambda: Rollback(snapshot_id=101, branch="tag"), Invalid),
         (lambda: SetCurrentSnapshot(7), NotFound),
     ],
 )
 def test_what_makes_no_sense_is_refused(w, change, error):
+    commit(w, CreateRef(name="tag", type="tag"))
     with pytest.raises(error):
         commit(w, change())
+    assert w.metadata.ref("tag").snapshot_id == 103
 
 
 def test_an_empty_table_has_nothing_to_point_at():
