@@ -26,7 +26,11 @@ _BOUNDS = pa.map_(pa.int32(), pa.binary())
 
 
 def files(contents: Contents, snapshot: Snapshot | None, wanted: Collection[FileContent] = ANY_FILES) -> pa.Table:
-    """One row per live file of the snapshot, with every field of ``data_file`` and ``readable_metrics``."""
+    """One row per live file of the snapshot: content (0 data, 1 position deletes, 2 equality deletes), file_path,
+    file_format, spec_id, partition, record_count, file_size_in_bytes, column_sizes, value_counts, null_value_counts,
+    nan_value_counts, lower_bounds, upper_bounds, key_metadata, split_offsets, equality_ids, sort_order_id,
+    first_row_id, referenced_data_file, content_offset, content_size_in_bytes (spec: "Data File Fields"),
+    readable_metrics (counts and bounds by the names of columns)."""
     entries = live(contents.snapshot_entries(snapshot))
     return _with_metrics(contents.metadata, [e.data_file for e in entries if e.data_file.content in wanted])
 

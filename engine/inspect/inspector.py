@@ -31,6 +31,8 @@ class Inspector:
     """The metadata tables of one version of a table, as Arrow tables with the columns of Iceberg Java.
 
     Methods that take `snapshot_id` show the current snapshot when it is None, and raise NotFound for an unknown one.
+    Those that read manifests raise FileNotFound for a missing file, CorruptTable for a damaged one, and Unsupported for
+    a snapshot that lists its manifests inline, as early v1 writers did.
     """
 
     metadata: TableMetadata
@@ -41,67 +43,71 @@ class Inspector:
         return f"Inspector({address_text(self.metadata_location)}: {', '.join(TABLES)})"
 
     def snapshots(self) -> pa.Table:
-        """See `icebench.engine.inspect.snapshots`."""
+        """One row per snapshot in the metadata; for the columns see `icebench.engine.inspect.snapshots.snapshots`."""
         return snapshots(self.metadata)
 
     def history(self) -> pa.Table:
-        """See `icebench.engine.inspect.history`."""
+        """One row per change of the current snapshot; for the columns see `icebench.engine.inspect.history.history`."""
         return history(self.metadata)
 
     def refs(self) -> pa.Table:
-        """See `icebench.engine.inspect.refs`."""
+        """One row per branch or tag; for the columns see `icebench.engine.inspect.refs.refs`."""
         return refs(self.metadata)
 
     def metadata_log_entries(self) -> pa.Table:
-        """See `icebench.engine.inspect.metadata_log_entries`."""
+        """One row per metadata file; for the columns see
+        `icebench.engine.inspect.metadata_log_entries.metadata_log_entries`.
+        """
         return metadata_log_entries(self.metadata, self.metadata_location)
 
     def manifests(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `icebench.engine.inspect.manifests`."""
+        """One row per manifest of a snapshot; for the columns see `icebench.engine.inspect.manifests.manifests`."""
         return manifests.manifests(self._contents, self._snapshot(snapshot_id))
 
     def all_manifests(self) -> pa.Table:
-        """See `icebench.engine.inspect.manifests`."""
+        """As `manifests`, for every snapshot, with reference_snapshot_id (lists the manifest) and key_metadata."""
         return manifests.all_manifests(self._contents)
 
     def entries(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `icebench.engine.inspect.entries`."""
+        """One row per manifest entry of a snapshot; for the columns see `icebench.engine.inspect.entries.entries`."""
         return entries.entries(self._contents, self._snapshot(snapshot_id))
 
     def all_entries(self) -> pa.Table:
-        """See `icebench.engine.inspect.entries`."""
+        """As `entries`, for every manifest that any snapshot lists, each once."""
         return entries.all_entries(self._contents)
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `icebench.engine.inspect.files`."""
+        """One row per live file of a snapshot; for the columns see `icebench.engine.inspect.files.files`."""
         return files.files(self._contents, self._snapshot(snapshot_id))
 
     def data_files(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `icebench.engine.inspect.files`."""
+        """As `files`, data files only."""
         return files.files(self._contents, self._snapshot(snapshot_id), files.DATA_FILES)
 
     def delete_files(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `icebench.engine.inspect.files`."""
+        """As `files`, delete files only."""
         return files.files(self._contents, self._snapshot(snapshot_id), files.DELETE_FILES)
 
     def all_files(self) -> pa.Table:
-        """See `icebench.engine.inspect.files`."""
+        """As `files`, for all snapshots: one row per file and manifest that lists it as live."""
         return files.all_files(self._contents)
 
     def all_data_files(self) -> pa.Table:
-        """See `icebench.engine.inspect.files`."""
+        """As `all_files`, data files only."""
         return files.all_files(self._contents, files.DATA_FILES)
 
     def all_delete_files(self) -> pa.Table:
-        """See `icebench.engine.inspect.files`."""
+        """As `all_files`, delete files only."""
         return files.all_files(self._contents, files.DELETE_FILES)
 
     def partitions(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `icebench.engine.inspect.partitions`."""
+        """One row per partition of a snapshot; for the columns see `icebench.engine.inspect.partitions.partitions`."""
         return partitions.partitions(self._contents, self._snapshot(snapshot_id))
 
     def position_deletes(self, snapshot_id: int | None = None) -> pa.Table:
-        """See `icebench.engine.inspect.position_deletes`."""
+        """One row per deleted position of a snapshot; for the columns and errors see
+        `icebench.engine.inspect.position_deletes.position_deletes`.
+        """
         return position_deletes(self._contents, self._snapshot(snapshot_id))
 
     @property

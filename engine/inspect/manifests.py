@@ -28,7 +28,9 @@ _SUMMARY = pa.struct(
 
 
 def manifests(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
-    """One row per manifest of the snapshot; counts are separate for data and delete files.
+    """One row per manifest of the snapshot: content (0 data, 1 deletes), path, length, partition_spec_id,
+    added_snapshot_id, counts of its files (added_data_files_count, existing_data_files_count, deleted_data_files_count,
+    added_delete_files_count, existing_delete_files_count, deleted_delete_files_count), partition_summaries.
 
     Bounds in ``partition_summaries`` are human-readable, as in partition paths.
     """

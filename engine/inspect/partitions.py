@@ -37,7 +37,9 @@ class _Totals:
 
 def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
     """One row per partition tuple with live files: partition (absent in a table that was never partitioned), spec_id
-    (of the newest file), record_count and file_count of data files, sizes, delete records and files, last update.
+    (of the newest file), record_count, file_count and total_data_file_size_in_bytes of data files,
+    position_delete_record_count, position_delete_file_count (with deletion vectors), equality_delete_record_count,
+    equality_delete_file_count, last_updated_at, last_updated_snapshot_id.
 
     Record counts are those of data files; deleted rows are not subtracted.
     """
