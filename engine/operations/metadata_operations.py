@@ -104,6 +104,7 @@ class MetadataOperations(ABC):
         Raises:
             AlreadyExists: It exists, and `overwrite` is False.
             NotFound: No such snapshot.
+            Invalid: The table has no snapshot yet; a number or an age is below 1.
         """
         self._change(
             references.CreateRef(
@@ -130,22 +131,40 @@ class MetadataOperations(ABC):
         return self
 
     def remove_ref(self, name: str) -> Self:
-        """Remove a branch or tag; its snapshots stay until they expire. Raises NotFound if it does not exist."""
+        """Remove a branch or tag; its snapshots stay until they expire.
+
+        Raises NotFound if it does not exist, and Invalid for main.
+        """
         self._change(references.RemoveRef(name))
         return self
 
     def fast_forward(self, branch: str, to: str) -> Self:
-        """Move a branch to the snapshot of `to`; raises Invalid unless that descends from the branch's head."""
+        """Move a branch to the snapshot of `to`, a branch or tag; a branch that does not exist is created.
+
+        Raises:
+            NotFound: There is no `to`.
+            Invalid: The snapshot does not descend from the branch's head, or `branch` is a tag.
+        """
         self._change(references.FastForward(branch, to))
         return self
 
     def rollback(self, *, snapshot_id: int | None = None, before_ms: int | None = None, branch: str = MAIN) -> Self:
-        """Make a former state of a branch current again: an ancestor by its id, or the last one before a time."""
+        """Make a former state of a branch current again: an ancestor of its head.
+
+        Args:
+            snapshot_id: The ancestor; None to find it by `before_ms`.
+            before_ms: The newest ancestor from before this time, in milliseconds since 1970 UTC.
+            branch: The branch.
+
+        Raises:
+            NotFound: No such branch or snapshot, or no ancestor from before that time.
+            Invalid: The snapshot is no ancestor; `branch` is a tag; both or neither of the two arguments are given.
+        """
         self._change(references.Rollback(snapshot_id=snapshot_id, before_ms=before_ms, branch=branch))
         return self
 
     def set_current_snapshot(self, snapshot_id: int) -> Self:
-        """Make any snapshot the head of main, whether or not it is an ancestor."""
+        """Make any snapshot the head of main, whether or not it is an ancestor; raises NotFound for an unknown one."""
         self._change(references.SetCurrentSnapshot(snapshot_id))
         return self
 
@@ -168,13 +187,19 @@ class MetadataOperations(ABC):
         Args:
             stream_id: The stream; for a Spark query, its id.
             batch_id: The batch; -1 for none.
-            branch: The branch.
+            branch: The branch; one that does not exist is taken to be created at main's head.
+
+        Raises:
+            Invalid: `branch` is a tag or has no snapshot; the batch id is below -1, or has more than 19 digits.
         """
         self._change(stream_batch.SetLastBatch(stream_id=stream_id, batch_id=batch_id, branch=branch))
         return self
 
     def set_statistics(self, *files: StatisticsFile | PartitionStatisticsFile) -> Self:
-        """Set statistics files of snapshots, each replacing the former one of its kind; the files are not opened."""
+        """Set statistics files of snapshots, each replacing the former one of its kind; the files are not opened.
+
+        Raises NotFound for statistics of an unknown snapshot.
+        """
         self._change(
             statistics.UpdateStatistics(
                 table=[file for file in files if isinstance(file, StatisticsFile)],

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -80,6 +80,32 @@ def test_branches_tags_and_going_back(table: icebench.Table) -> None:
         table.create_tag("v1")
     with pytest.raises(NotFound):
         table.remove_ref("audit")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda table: table.rollback(snapshot_id=7), NotFound),
+        (lambda table: table.rollback(before_ms=1), NotFound),
+        (lambda table: table.rollback(before_ms=1, branch="nope"), NotFound),
+        (lambda table: table.rollback(before_ms=2**50, branch="v1"), Invalid),
+        (lambda table: table.rollback(), Invalid),
+        (lambda table: table.set_current_snapshot(7), NotFound),
+        (lambda table: table.fast_forward("main", "nope"), NotFound),
+        (lambda table: table.fast_forward("v1", "main"), Invalid),
+        (lambda table: table.remove_ref("main"), Invalid),
+        (lambda table: table.set_last_batch("s", -2), Invalid),
+        (lambda table: table.set_last_batch("s", 10**19), Invalid),
+        (lambda table: table.set_last_batch("s", 1, branch="v1"), Invalid),
+    ],
+)
+def test_what_is_unknown_or_does_not_fit_is_refused(
+    table: icebench.Table, change: Callable[[icebench.Table], object], error: type[Exception]
+) -> None:
+    before = table.create_tag("v1").metadata_location
+    with pytest.raises(error):
+        change(table)
+    assert table.refresh().metadata_location == before
 
 
 def test_statistics(table: icebench.Table) -> None:
