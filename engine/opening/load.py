@@ -82,7 +82,7 @@ def load_catalog(  # type: ignore[misc] # an option may not be called `propertie
     verify: Verify = "warn",
     **options: str | None,
 ) -> Catalog:
-    """Open a catalog, creating it if it does not exist.
+    """Open a catalog as a `Catalog`, creating it if it does not exist.
 
     Args:
         address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), which may be
@@ -197,6 +197,9 @@ def load_table(
         properties: Storage options, such as ``s3.endpoint``; ``metrics-reporter-impl`` as in `load_catalog`.
         cache: Keeps decoded manifests; see `load_catalog`.
         verify: As for `icebench.Table`.
+
+    Returns:
+        A read-only `Table` in the state of that metadata file; see `Table.refresh`.
 
     Raises:
         NotFound: No table there.

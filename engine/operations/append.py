@@ -129,6 +129,9 @@ def append_merging(
         branch: The branch to change.
         properties: Entries for the snapshot summary.
 
+    Returns:
+        The table with the columns and the rows, and the snapshot that added the rows.
+
     Raises:
         Invalid: ``write.spark.accept-any-schema`` is not set, or a column's type cannot become the other's.
         ValidationFailed: Another commit changed the schema concurrently.
