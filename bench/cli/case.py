@@ -113,9 +113,8 @@ def _title(run: Run, measured: Measured) -> str:
     case = measured.case
     said = f"icebench case {' '.join(_words(case))} --of {run.run_id}"
     metric = kind_of(case.measurement).names(case)[0]
-    record = next(
-        (r for r in run.records if r.key == (case.layout, case.engine, case.measurement, case.label, metric)), None
-    )
+    wanted = (case.workload, case.layout, case.engine, case.measurement, case.label, metric)
+    record = next((r for r in run.records if r.key == wanted), None)
     if record is None:
         return said
     rounds = count(len(record.samples), "round")

@@ -96,7 +96,7 @@ def write_charts(made: Report, directory: Path) -> list[Path]:
     written = []
     for section in made.sections:
         for number, chart in enumerate(section.charts, 1):
-            written.append(directory / f"{section.key}-{number}.svg")
+            written.append(directory / f"{section.anchor}-{number}.svg")
             write_whole(written[-1], picture(chart))
     return written
 

@@ -168,7 +168,8 @@ class MeasurementKind:
         differences: Metrics that are differences of two timings: their scatter says nothing about themselves.
         section: What the report says; or ``module:function`` that draws it from records; None without a section.
         races: Findings, in their order.
-        faults: ``module:function`` that returns findings of what went wrong, from all records; empty without.
+        faults: ``module:function`` that returns findings of what went wrong, from all records of a workload; empty
+            without.
         findings: ``module:function`` that returns further findings, likewise.
         rows_counter: The counter of matching rows: zero in a filter's case is worth a remark. Empty if there is none.
         checksums_files: Whether its checksums are of files, which have other names whenever they are written.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from icebench.bench.report.layout_costs import LayoutCost, baseline_of, pays_words
-from icebench.bench.report.model import Finding
+from icebench.bench.report.model import Finding, named
 from icebench.bench.report.quantities import count, listed, times
 from icebench.bench.report.remarks import Remark, Severity
 from icebench.bench.statistics.claims import LEAST_EFFECT
@@ -15,24 +15,31 @@ _DOUBTS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
 
 
 def answer_of(
-    costs: Sequence[LayoutCost], contests: Sequence[Finding], remarks: Sequence[Remark], *, measured: bool
+    costs: Mapping[str, Sequence[LayoutCost]],
+    contests: Sequence[Finding],
+    remarks: Sequence[Remark],
+    *,
+    measured: bool,
 ) -> str:
     """Which layout is best, over the baseline, and when it pays; of a run without costs of layouts the first finding
     of its contests.
 
     Args:
-        costs: Of layouts, `claimed`.
+        costs: Of layouts, `claimed`, by the workload's name, which is empty where it is the only one.
         contests: Findings of what engines and layouts were compared by.
         remarks: Of the report; errors and warnings are doubts.
         measured: Whether the run has records.
     """
-    if any(cost.effect for cost in costs):
-        said = [*_best(costs), *_object_store(costs)]
-    elif contests:
+    said = [
+        named(workload, "; ".join([*_best(own), *_object_store(own)]))
+        for workload, own in costs.items()
+        if any(cost.effect for cost in own)
+    ]
+    if not said and contests:
         said = [contests[0].statement.removesuffix(".")]
-    elif measured:
+    elif not said and measured:
         said = ["Nothing can be said: no two layouts or engines were measured that could be compared"]
-    else:
+    elif not said:
         said = ["Nothing was measured"]
     return f"{'; '.join([*said, *_doubts(remarks)])}."
 

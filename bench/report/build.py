@@ -75,21 +75,30 @@ def build_report(run: Run, *, results_file: str) -> Report:
 
 def _opening(
     records: Records, environment: Mapping[str, Any]
-) -> tuple[list[Section], list[Finding], Claims, list[LayoutCost]]:
-    """The answer: layouts by filter, what each costs and when it pays, which knob matters. Its claims, and those of the
-    findings to come, are corrected together."""
-    asked, ordered = Definition(_mapping(environment, "definition")), records.names("layout")
-    own = replace(records, layout_order=ordered)
-    costing = Costing.parse(asked)
-    costs, knobs = layout_costs(own, costing), knobs_of(own, Axes.parse(asked.table("axes")))
-    claims = Claims.of(records, [*costs_p_values(costs), *(knobs.p_values if knobs else ())])
-    costs = claimed(costs, claims.least)
-    made = [layouts_section(own, costing), costs_section(costs, costing) if costs else None]
-    said = payments(costs)
-    if knobs is not None:
-        made.append(knobs.section)
-        said += knobs.findings(claims.least)
-    return [section for section in made if section is not None], said, claims, costs
+) -> tuple[list[Section], list[Finding], Claims, dict[str, list[LayoutCost]]]:
+    """The answer, workload by workload: layouts by filter, what each costs and when it pays, which knob matters. Its
+    claims, and those of the findings to come, are corrected together."""
+    asked = Definition(_mapping(environment, "definition"))
+    costing, axes = Costing.parse(asked), Axes.parse(asked.table("axes"))
+    parts = []
+    for workload, found in records.by_workload():
+        own = replace(found, layout_order=found.names("layout"))
+        parts.append((workload, own, layout_costs(own, costing), knobs_of(own, axes)))
+    p_values = [p for *_, costs, knobs in parts for p in (*costs_p_values(costs), *(knobs.p_values if knobs else ()))]
+    claims = Claims.of(records, p_values)
+    sections: list[Section] = []
+    said: list[Finding] = []
+    for number, (workload, own, costs, knobs) in enumerate(parts, 1):
+        costs[:] = claimed(costs, claims.least)
+        made = (
+            layouts_section(own, costing),
+            costs_section(costs, costing) if costs else None,
+            None if knobs is None else knobs.section,
+        )
+        sections += [section.of_workload(workload, number) for section in made if section is not None]
+        findings = (*payments(costs), *(() if knobs is None else knobs.findings(claims.least)))
+        said += [finding.of_workload(workload) for finding in findings]
+    return sections, said, claims, {workload: costs for workload, _, costs, _ in parts}
 
 
 def _subtitle(run: Run) -> str:

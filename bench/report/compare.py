@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,6 +81,14 @@ def ordered(values: Iterable[str], order: Sequence[str] = ()) -> tuple[str, ...]
     return (*[v for v in order if v in distinct], *[v for v in distinct if v not in order])
 
 
+def table_names(records: Iterable[Record]) -> dict[tuple[str, str], str]:
+    """Workload and layout -> what a table is called among those of the records: its layout, after the workload's name
+    where several workloads have that layout."""
+    tables = list(dict.fromkeys((r.workload, r.layout) for r in records))
+    shared = Counter(layout for _, layout in tables)
+    return {(work, layout): f"{work}, {layout}" if shared[layout] > 1 else layout for work, layout in tables}
+
+
 @dataclass(frozen=True)
 class Records:
     """The records of a run, to be asked by their fields; the orders are those of rows, columns and colours."""
@@ -102,8 +111,15 @@ class Records:
         """Those of engines, without the floor."""
         return replace(self, all=tuple(r for r in self.all if r.engine not in _FLOORS))
 
+    def by_workload(self) -> Iterator[tuple[str, Records]]:
+        """The records of each workload, with its name where there are several, else an empty one. Workloads share no
+        rounds, and may have layouts and cases of the same names: figures are compared within one."""
+        names = self.names("workload")
+        for name in names:
+            yield (name if len(names) > 1 else ""), self.where(workload=name)
+
     def one(self, **wanted: str) -> Record | None:
-        """The only record of these values; None when there is none."""
+        """The only record of these values, out of one workload; None when there is none."""
         return next(iter(self.where(**wanted).all), None)
 
     def names(self, field: str) -> tuple[str, ...]:

@@ -48,9 +48,9 @@ def renderables(report: Report) -> Iterator[RenderableType]:
 def verdict(report: Report, console: Console, *, lines: int) -> Iterator[RenderableType]:
     """What to print where the screen is to hold all of it: failures, what layouts cost or read, then findings without
     their evidence, worst remarks last, as far as the lines suffice; the last line says what was left out."""
-    answers = [section.all_tables[0] for section in report.sections if section.key in ("costs", "layouts")]
-    # What a layout costs says more than what it reads, in a row instead of a column.
-    opening = [_without_details(table) for table in answers[-1:]]
+    # Of each workload what a layout costs, which says more than what it reads, in a row instead of a column.
+    answers = {s.number: s.all_tables[0] for s in report.sections if s.key in ("costs", "layouts")}
+    opening = map(_without_details, answers.values())
     errors = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.ERROR]
     others = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.WARNING]
     findings = [_statement(finding) for finding in report.findings]

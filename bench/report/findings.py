@@ -43,18 +43,18 @@ def findings_of(
 class Claims:
     """All claims of a report, corrected together: what measurements ask, and the largest p-value of a claim."""
 
-    contests: Sequence[_Ranking | _Added]
+    contests: Sequence[tuple[str, Ranking | _Added]]
     least: float
 
     @classmethod
     def of(cls, records: Records, others: Sequence[float] = ()) -> Claims:
-        """Those of the records, and `others`, by their p-values."""
-        contests = _contested(records)
-        return cls(contests, least_sure([*p_values_of(contests), *others]))
+        """Those of the records, workload by workload, and `others`, by their p-values."""
+        contests = [(workload, contest) for workload, own in records.by_workload() for contest in _contested(own)]
+        return cls(contests, least_sure([*p_values_of(contest for _, contest in contests), *others]))
 
     def findings(self) -> list[Finding]:
         """What may be said of each contest."""
-        return [contest.finding(self.least) for contest in self.contests]
+        return [contest.finding(self.least).of_workload(workload) for workload, contest in self.contests]
 
 
 def _kinds(records: Records) -> dict[str, MeasurementKind]:
@@ -62,7 +62,7 @@ def _kinds(records: Records) -> dict[str, MeasurementKind]:
     return {name: kind_of(name) for name in MEASUREMENTS if name in measured}
 
 
-def _contested(records: Records) -> list[_Ranking | _Added]:
+def _contested(records: Records) -> list[Ranking | _Added]:
     """What measurements ask, of what there is something to say."""
     # What a run is mostly made for comes first.
     races = sorted(
@@ -80,11 +80,17 @@ def _contested(records: Records) -> list[_Ranking | _Added]:
 
 
 def _given_by(functions: Iterable[str], records: Records) -> list[Finding]:
-    """What functions find in the records, given as ``module:function``, or empty."""
-    return [finding for function in functions if function for finding in resolve_name(function)(records)]
+    """What functions find in the records of each workload, given as ``module:function``, or empty."""
+    return [
+        finding.of_workload(workload)
+        for function in functions
+        if function
+        for workload, own in records.by_workload()
+        for finding in resolve_name(function)(own)
+    ]
 
 
-def _contests(race: Race, records: Records) -> Iterator[_Ranking | _Added]:
+def _contests(race: Race, records: Records) -> Iterator[Ranking | _Added]:
     match race.between:
         case "engines":
             yield _engines(records, race.what)
@@ -94,13 +100,13 @@ def _contests(race: Race, records: Records) -> Iterator[_Ranking | _Added]:
             yield from _added(records, race.what)
 
 
-def races_of_layouts(records: Records) -> dict[str, _Ranking]:
+def races_of_layouts(records: Records) -> dict[str, Ranking]:
     """For each filter of one metric and engine, how layouts stand to one another."""
     races = {case: _layouts(records.where(case=case), case) for case in records.names("case")}
     return {case: race for case, race in races.items() if race.effects}
 
 
-def p_values_of(contests: Iterable[_Ranking | _Added]) -> list[float]:
+def p_values_of(contests: Iterable[Ranking | _Added]) -> list[float]:
     """Of all claims that contests may make."""
     return [effect.p_value for contest in contests for effect in contest.effects.values()]
 
@@ -134,7 +140,7 @@ def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Ranking:
+class Ranking:
     """Competitors that do the same, and the ratio head / base of each pair of them."""
 
     what: str
@@ -207,7 +213,7 @@ def _intervals(measured: Iterable[tuple[str, Effect]]) -> str:
     return "; ".join(f"{name} {times(to.ratio)} (95% interval {to.low:.2f} to {to.high:.2f})" for name, to in measured)
 
 
-def _layouts_by_scan(scans: Records, what: str) -> Iterator[_Ranking]:
+def _layouts_by_scan(scans: Records, what: str) -> Iterator[Ranking]:
     """Which layout is fastest, case by case, for the engine that is fastest."""
     for case in scans.names("case"):
         fastest = best(scans.where(case=case).all)
@@ -215,9 +221,9 @@ def _layouts_by_scan(scans: Records, what: str) -> Iterator[_Ranking]:
             yield _layouts(scans.where(case=case, engine=fastest.engine), what)
 
 
-def _layouts(records: Records, what: str) -> _Ranking:
+def _layouts(records: Records, what: str) -> Ranking:
     """How layouts stand to one another, in one case of one engine."""
-    return _Ranking(
+    return Ranking(
         what=what,
         preposition="on",
         slower="{1} as long on {0}",
@@ -226,10 +232,10 @@ def _layouts(records: Records, what: str) -> _Ranking:
     )
 
 
-def _engines(records: Records, what: str) -> _Ranking:
+def _engines(records: Records, what: str) -> Ranking:
     """How engines stand to one another, over all cases."""
     cases = count(len(list(records.cases())), "case")
-    return _Ranking(
+    return Ranking(
         what=what,
         preposition="with",
         slower="{0} takes {1} as long",

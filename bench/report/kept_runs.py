@@ -59,9 +59,10 @@ def _observed_of(path: Path) -> list[Observed]:
 
 def observed_of(records: Records) -> Iterator[Observed]:
     """What the processes of a run differ by: of each engine and the next one, for all that engines are compared by."""
-    for name, kind in MEASUREMENTS.items():
-        for metric in (race.metric for race in kind.races if race.between == "engines"):
-            own = records.where(measurement=name, metric=metric).competing
+    metrics = [(name, r.metric) for name, kind in MEASUREMENTS.items() for r in kind.races if r.between == "engines"]
+    for _, of_workload in records.by_workload():
+        for name, metric in metrics:
+            own = of_workload.where(measurement=name, metric=metric).competing
             for base, head in pairwise(own.engines):
                 both = [(of.one(engine=base), of.one(engine=head)) for _, _, of in own.cases()]
                 cases = [

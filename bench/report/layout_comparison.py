@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.definition import one_of
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import BUILDER
 from icebench.bench.execution.run_file import Run
-from icebench.bench.report.compare import Records
-from icebench.bench.report.findings import least_sure, p_values_of, races_of_layouts
+from icebench.bench.report.compare import Records, ordered
+from icebench.bench.report.findings import Ranking, least_sure, p_values_of, races_of_layouts
 from icebench.bench.report.layout_costs import (
     BUILDS,
     LayoutCost,
@@ -40,27 +41,85 @@ def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Compari
         one_of(name, known, "layout", run.run_id)
     chosen = tuple(name for name in known if not names or name in names)
     records = Records(tuple(r for r in run.records if r.layout in chosen), layout_order=chosen)
-    found = [grid for grid in grids(records, costing) if grid.of(grid.layouts[0])]
-    if len(chosen) < 2 or not found:
+    parts = [part for workload, own in records.by_workload() if (part := _Part.of(workload, own, costing)) is not None]
+    if len(chosen) < 2 or not parts:
         raise ConfigError("has no two layouts with figures of the same filters to compare", path=run.run_id)
-    asked = found[0].of(chosen[0])
+    least = least_sure([p_value for part in parts for p_value in part.p_values])
+    found = [grid for part in parts for grid in part.found]
+    asked = {case for part in parts for case in part.found[0].of(part.found[0].layouts[0])}
     how = "by the run's weights" if costing.weights else "each asked as often as the others"
-    timed = timed_records(records)
-    races = races_of_layouts(timed)
-    costs = layout_costs(records, costing)
-    least = least_sure([*p_values_of(races.values()), *costs_p_values(costs)])
-    costs = claimed(costs, least)
-    summaries = (_summary(found, chosen, costing), *([builds_table(costs)] if costs else []))
-    by = f", by {read_words(timed)}" if timed else ""
+    by = f", by {read}" if (read := next((part.read for part in parts if part.read), "")) else ""
     engines = listed(list(dict.fromkeys(grid.engine for grid in found)))
+    summaries = [table for part in parts for table in part.summaries(least)]
     return Comparison(
         title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}{by}",
-        findings=(*_by_filter(found, {c: race.finding(least) for c, race in races.items()}), *payments(costs)),
-        tables=(*summaries, *map(heat_map, found)),
+        findings=tuple(finding for part in parts for finding in part.findings(least)),
+        tables=(*summaries, *(heat_map(grid).of_workload(part.workload) for part in parts for grid in part.found)),
         notes=tuple(dict.fromkeys(grid.note for grid in found if grid.note)),
-        rows=(*_rows(found, costing), *_build_rows(costs)),
+        rows=tuple(row for part in parts for row in part.rows(least)),
         summaries=len(summaries),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """The layouts of one workload.
+
+    Args:
+        workload: Its name, in what is said where there are several; else empty.
+        name: Its name.
+        layouts: In their order.
+        costing: What the cost of a layout is made from.
+        found: Figures of at least one filter that all layouts have.
+        read: Of what the times are, such as ``cold reads``; empty without times.
+        races: By filter.
+        costs: Not yet `claimed`.
+    """
+
+    workload: str
+    name: str
+    layouts: Sequence[str]
+    costing: Costing
+    found: Sequence[Grid]
+    read: str
+    races: Mapping[str, Ranking]
+    costs: Sequence[LayoutCost]
+
+    @classmethod
+    def of(cls, workload: str, records: Records, costing: Costing) -> _Part | None:
+        """None where nothing of two layouts can be compared."""
+        found = [grid for grid in grids(records, costing) if grid.of(grid.layouts[0])]
+        if not found:
+            return None
+        timed = timed_records(records)
+        return cls(
+            workload=workload,
+            name=records.all[0].workload,
+            layouts=ordered(records.names("layout"), records.layout_order),
+            costing=costing,
+            found=found,
+            read=read_words(timed) if timed else "",
+            races=races_of_layouts(timed),
+            costs=layout_costs(records, costing),
+        )
+
+    @property
+    def p_values(self) -> list[float]:
+        return [*p_values_of(self.races.values()), *costs_p_values(self.costs)]
+
+    def summaries(self, least: float) -> list[Table]:
+        costs = claimed(self.costs, least)
+        made = (_summary(self.found, self.layouts, self.costing), *([builds_table(costs)] if costs else []))
+        return [table.of_workload(self.workload) for table in made]
+
+    def findings(self, least: float) -> list[Finding]:
+        fastest = {case: race.finding(least) for case, race in self.races.items()}
+        said = (*_by_filter(self.found, fastest), *payments(claimed(self.costs, least)))
+        return [finding.of_workload(self.workload) for finding in said]
+
+    def rows(self, least: float) -> Iterator[Row]:
+        for row in (*_rows(self.found, self.costing), *_build_rows(claimed(self.costs, least))):
+            yield {**row, "workload": self.name}
 
 
 def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -57,12 +57,16 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"a row of {len(row)} cells in table {self.title!r} of {len(self.columns)} columns")
 
+    def of_workload(self, name: str) -> Table:
+        """The table with the workload's name in its title; unchanged if that is empty."""
+        return replace(self, title=named(name, self.title))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """One measurement: what was measured, in words, then drawn, then in figures. Of `switch`, tables that say the same
     in several quantities, a page shows the one that its reader chooses; `commands` are lines to copy and run, in titled
-    groups. An `opening` one is part of the answer."""
+    groups. An `opening` one is part of the answer. `number` distinguishes those of one key, each of a workload."""
 
     key: str
     title: str
@@ -72,6 +76,25 @@ class Section:
     switch: tuple[Table, ...] = ()
     commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
     opening: bool = False
+    number: int = 0
+
+    @property
+    def anchor(self) -> str:
+        """Its name in addresses and files, unique in its report."""
+        return f"{self.key}-of-{self.number}" if self.number else self.key
+
+    def of_workload(self, name: str, number: int) -> Section:
+        """The section with the workload's name in all titles; unchanged if that is empty."""
+        if not name:
+            return self
+        return replace(
+            self,
+            title=named(name, self.title),
+            charts=tuple(replace(chart, caption=named(name, chart.caption)) for chart in self.charts),
+            tables=tuple(table.of_workload(name) for table in self.tables),
+            switch=tuple(table.of_workload(name) for table in self.switch),
+            number=number,
+        )
 
     @property
     def all_tables(self) -> tuple[Table, ...]:
@@ -85,6 +108,10 @@ class Finding:
 
     statement: str
     evidence: str = ""
+
+    def of_workload(self, name: str) -> Finding:
+        """The finding with the workload's name before its statement; unchanged if that is empty."""
+        return replace(self, statement=named(name, self.statement))
 
 
 @dataclass(frozen=True)
@@ -125,6 +152,11 @@ class Comparison:
     notes: tuple[str, ...]
     rows: tuple[Row, ...]
     summaries: int = 1
+
+
+def named(name: str, text: str) -> str:
+    """``wide, 100 columns: Cold plan``; the text alone if the name is empty."""
+    return f"{name}: {text}" if name else text
 
 
 def plain(text: str, detail: str = "") -> Cell:

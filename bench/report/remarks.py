@@ -10,7 +10,7 @@ from icebench.bench.execution.measurement import kind_of
 from icebench.bench.execution.pace import BUILD, FEWEST_REPETITIONS
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Failure, Record, Skipped
-from icebench.bench.report.compare import median, spread
+from icebench.bench.report.compare import median, spread, table_names
 from icebench.bench.report.quantities import count, listed
 
 NOISY = 0.15
@@ -119,7 +119,11 @@ def _of_samples(records: Iterable[Record]) -> Iterator[Remark]:
     worst = {r.key[:-1]: r for r in sorted((r for r in timed if is_noisy(r)), key=spread)}
     noisy = sorted(worst.values(), key=lambda r: -spread(r))
     if noisy:
-        shown = [f"{r.engine} {r.measurement} {r.case} on {r.layout} ({spread(r):.0%})" for r in noisy[:SHOWN]]
+        tables = table_names(timed)
+        shown = [
+            f"{r.engine} {r.measurement} {r.case} on {tables[r.workload, r.layout]} ({spread(r):.0%})"
+            for r in noisy[:SHOWN]
+        ]
         more = f", and {len(noisy) - SHOWN} more" if len(noisy) > SHOWN else ""
         yield Remark(
             severity=Severity.WARNING,

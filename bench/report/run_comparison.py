@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from icebench.bench.execution.measurement import kind_of
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Record
-from icebench.bench.report.compare import between, median
+from icebench.bench.report.compare import between, median, table_names
 from icebench.bench.report.findings import least_sure, reach
 from icebench.bench.report.model import Cell, Comparison, Finding, Row, Table, Tone, plain
 from icebench.bench.report.quantities import count, listed, quantity, times
@@ -74,8 +74,8 @@ def compare_runs(base: Run, head: Run) -> Comparison:
 
 def pairs_of(base: Run, head: Run) -> list[tuple[Record, Record]]:
     """The series that both runs have, in the order of the second."""
-    before = {(r.workload, *r.key): r for r in base.records}
-    return [(before[key], r) for r in head.records if (key := (r.workload, *r.key)) in before]
+    before = {r.key: r for r in base.records}
+    return [(before[r.key], r) for r in head.records if r.key in before]
 
 
 def _of_definitions(base: Run, head: Run) -> Iterator[Difference]:
@@ -133,8 +133,9 @@ def _counted(pairs: Sequence[tuple[Record, Record]]) -> Iterator[Finding]:
     """What is exact in both: counters, and figures that no clock gives. One statement for each counter."""
     changed: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     seen = set()
+    tables = table_names(head for _, head in pairs)
     for base, head in pairs:
-        where = (f"{head.case} on {head.layout}", head.measurement)
+        where = (f"{head.case} on {tables[head.workload, head.layout]}", head.measurement)
         for name in base.counters.keys() & head.counters.keys():
             seen.add((head.engine, name, where))
             if base.counters[name] != head.counters[name]:
@@ -186,10 +187,11 @@ def _pooled(
 
 
 def _each(timed: Sequence[tuple[Record, Record]]) -> Table:
+    tables = table_names(head for _, head in timed)
     rows = tuple(
         (
             plain(head.case),
-            plain(head.layout),
+            plain(tables[head.workload, head.layout]),
             plain(head.engine),
             plain(head.metric),
             Cell(text=quantity(median(base), base.unit), record=base),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
-from icebench.bench.report.compare import bounds, median
+from icebench.bench.report.compare import bounds, median, table_names
 from icebench.bench.report.model import Comparison, Fact, Report, Section
 from icebench.bench.report.quantities import count, scaled
 from icebench.bench.report.remarks import is_timed
@@ -51,13 +51,14 @@ def runs_report(base: Run, head: Run, comparison: Comparison, names: Sequence[st
 
 def _charts(timed: Sequence[tuple[Record, Record]]) -> Iterator[DotChart]:
     """One for each metric, with a panel for each engine."""
+    tables = table_names(head for _, head in timed)
     for metric in dict.fromkeys(head.metric for _, head in timed):
         own = [pair for pair in timed if pair[1].metric == metric]
         scale, unit = scaled(max(median(record) for pair in own for record in pair), own[0][1].unit)
         panels = []
         for engine in dict.fromkeys(head.engine for _, head in own):
             rows = [
-                DotRow(label=_label(pair[1]), points=tuple(_points(pair, scale)))
+                DotRow(label=_label(pair[1], tables), points=tuple(_points(pair, scale)))
                 for pair in own
                 if pair[1].engine == engine
             ]
@@ -65,8 +66,9 @@ def _charts(timed: Sequence[tuple[Record, Record]]) -> Iterator[DotChart]:
         yield DotChart(caption=metric, axis=unit, log=True, series=_SERIES, panels=tuple(panels))
 
 
-def _label(record: Record) -> str:
-    return f"{record.layout}, {record.case}" if record.layout != record.workload else f"{record.layout} {record.case}"
+def _label(record: Record, tables: Mapping[tuple[str, str], str]) -> str:
+    table = tables[record.workload, record.layout]
+    return f"{table}, {record.case}" if record.layout != record.workload else f"{table} {record.case}"
 
 
 def _points(pair: tuple[Record, Record], scale: float) -> Iterator[Point]:

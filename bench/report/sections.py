@@ -9,7 +9,7 @@ from icebench.bench.execution.measurement import BUILD, MEASUREMENTS, Metric, Se
 from icebench.bench.records.record import Record
 from icebench.bench.report import tables
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
-from icebench.bench.report.compare import FLOOR, Records, bounds, median
+from icebench.bench.report.compare import FLOOR, Records, bounds, median, table_names
 from icebench.bench.report.model import Section, Table
 
 _LOG_FROM = 4.0
@@ -32,20 +32,30 @@ _AGED = tuple(
 
 
 def sections_of(records: Records) -> tuple[Section, ...]:
-    """A section for each measurement that has records, in the order of the measurements."""
+    """A section for each measurement that has records, in the order of the measurements; of workloads that share
+    layouts one for each."""
     layouts, engines = records.names("layout"), records.names("engine")
     measured = records.names("measurement")
     made: list[Section] = []
     known = [name for name in MEASUREMENTS if name in measured]
     for name in (*known, *(name for name in measured if name not in (*known, BUILD.name))):
         # Rows and colours stay the same from section to section, whatever a measurement lacks.
-        own = Records(records.where(measurement=name).all, layout_order=layouts, engine_order=engines)
-        match kind_of(name).section:
-            case SectionText() as text:
-                made.append(_section(name, text, own))
-            case str() as drawn:
-                made.append(resolve_name(drawn)(own))
+        every = Records(records.where(measurement=name).all, layout_order=layouts, engine_order=engines)
+        for number, (workload, own) in enumerate(_apart(every), 1):
+            match kind_of(name).section:
+                case SectionText() as text:
+                    made.append(_section(name, text, own).of_workload(workload, number))
+                case str() as drawn:
+                    made.append(resolve_name(drawn)(own).of_workload(workload, number))
     return tuple(made)
+
+
+def _apart(records: Records) -> Iterator[tuple[str, Records]]:
+    """The workloads, where a row of a table, which names its layout, does not say of which it is."""
+    if len(table_names(records.all)) > len(records.names("layout")):
+        yield from records.by_workload()
+    else:
+        yield "", records
 
 
 def _section(key: str, of: SectionText, records: Records) -> Section:

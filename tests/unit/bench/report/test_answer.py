@@ -40,7 +40,7 @@ LEAST = 0.01
 
 
 def said(*costs: LayoutCost) -> str:
-    return answer_of(claimed([BASE, *costs], LEAST), (), (), measured=True)
+    return answer_of({"": claimed([BASE, *costs], LEAST)}, (), (), measured=True)
 
 
 def test_the_best_layout_is_named_with_its_ratio_its_break_even_and_that_of_an_object_store() -> None:
@@ -92,7 +92,7 @@ def test_errors_and_warnings_are_counted_as_doubts() -> None:
         for s in (Severity.ERROR, Severity.WARNING, Severity.WARNING, Severity.NOTE)
     ]
     contests = [Finding(statement="Reading is fastest with a; b takes 2x as long.")]
-    answer = answer_of((), contests, remarks, measured=True)
+    answer = answer_of({}, contests, remarks, measured=True)
     assert answer == "Reading is fastest with a; b takes 2x as long; doubts: 1 error and 2 warnings."
 
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
+from icebench.bench.execution.run_file import Run
+from icebench.bench.records.case import Case, Measured
 from icebench.bench.records.record import Record
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import BarChart, DotChart
@@ -15,6 +19,7 @@ from icebench.bench.report.html import render
 from icebench.bench.report.layouts import heated
 from icebench.bench.report.model import Cell, Report, Table, Tone
 from tests.unit.bench.report.sample_run import ENGINES, FAILED, FILTERS, LAYOUTS, record, sample_run
+from tests.unit.bench.report.test_layout_costs import AXES, TRIED, run_of
 
 SCRIPTS = ['<script type="application/json" id="evidence">', "<script>"]
 VOID = {"meta", "input", "link", "br", "path", "use", "rect", "circle", "line", "polygon"}
@@ -328,3 +333,71 @@ def test_the_verdict_keeps_to_its_lines_and_says_what_it_leaves_out(report: Repo
     assert FAILED.message in text
     assert text.splitlines()[-1].endswith("icebench report --print")
     assert ("more remarks and findings" in text) == (lines < 26)
+
+
+def of_workload(run: Run, name: str, others: Mapping[str, str]) -> Run:
+    """The run with its cases in a workload, under the names of others of its layouts and engines."""
+
+    def renamed(case: Case) -> Case:
+        layout, engine = (others.get(own, own) for own in (case.layout, case.engine))
+        return replace(case, workload=name, layout=layout, engine=engine)
+
+    def moved(each: Measured) -> Measured:
+        base = each.evidence.base
+        evidence = replace(each.evidence, base=None if base is None else renamed(base))
+        return replace(each, case=renamed(each.case), evidence=evidence)
+
+    return replace(run, measured=tuple(map(moved, run.measured)))
+
+
+def figures(table: Table) -> list[tuple[str, ...]]:
+    """What stands in which row and column, whatever the order of rows, columns and engines that share a row."""
+    return sorted(
+        (*(" ".join(sorted(own.text.split())) for own in row if not own.figure), name, cell.text, cell.detail)
+        for row in table.rows
+        for name, cell in zip(table.columns, row, strict=True)
+        if cell.figure
+    )
+
+
+def test_a_report_of_several_workloads_says_of_each_what_a_report_of_it_alone_says() -> None:
+    """Of the same layouts, engines, filters and rounds: where the one is fast, the other is slow."""
+    costs = run_of(TRIED, {name: 10 * seconds for name, seconds in TRIED.items()}, definition=AXES)
+    both = replace(costs, measured=(*sample_run().measured, *costs.measured))
+    pairs = (list(TRIED)[:2], LAYOUTS[:2], ENGINES[::2])
+    names = {own: other for one, two in pairs for own, other in ((one, two), (two, one))}
+    runs = {"few": of_workload(both, "few", {}), "many": of_workload(both, "many", names)}
+    mixed = build_report(
+        replace(both, measured=tuple(m for run in runs.values() for m in run.measured)), results_file="r"
+    )
+    for workload, run in runs.items():
+        alone = build_report(run, results_file="r")
+
+        def own(texts: Iterable[str], start: str = f"{workload}: ") -> list[str]:
+            return [text.removeprefix(start) for text in texts if text.startswith(start)]
+
+        assert own(finding.statement for finding in mixed.findings) == [f.statement for f in alone.findings]
+        assert f"{workload}: {alone.answer.partition('; doubts')[0].removesuffix('.')}" in mixed.answer
+        sections = [s for s in mixed.sections if s.title.startswith(f"{workload}: ")]
+        assert [s.key for s in sections] == [s.key for s in alone.sections]
+        for found, expected in zip(sections, alone.sections, strict=True):
+            assert own(chart.caption for chart in found.charts) == [chart.caption for chart in expected.charts]
+            assert own(table.title for table in found.all_tables) == [table.title for table in expected.all_tables]
+            # Rows and columns have one order in the whole report.
+            assert list(map(figures, found.all_tables)) == list(map(figures, expected.all_tables))
+    page = Page(render(mixed))
+    assert len(page.ids) == len(set(page.ids))
+    assert not page.unbalanced
+    assert len({section.anchor for section in mixed.sections}) == len(mixed.sections)
+
+
+def test_workloads_of_layouts_of_their_own_share_a_section_and_no_finding() -> None:
+    """As tables that are described file by file: a row names its layout, and rows are not compared."""
+    plans = of_workload(replace(sample_run(), measured=sample_run().measured[:8]), "a", {})
+    others = of_workload(plans, "b", {name: f"{name} again" for name in LAYOUTS})
+    report = build_report(replace(plans, measured=(*plans.measured, *others.measured)), results_file="r")
+    assert [section.title for section in report.sections] == ["Planning latency"]
+    assert len(report.sections[0].tables[0].rows) == 2
+    assert [finding.statement.partition(" is fastest")[0] for finding in report.findings] == [
+        f"{workload}: {state} planning" for workload in "ab" for state in ("Cold", "Warm")
+    ]

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from icebench.bench.records.record import Record
-from icebench.bench.report.compare import FLOOR, Records, best, bounds, median, ordered, ratio, spread
+from icebench.bench.report.compare import FLOOR, Records, best, bounds, median, ordered, ratio, spread, table_names
 from tests.unit.bench.report.sample_run import record
 
 
@@ -72,6 +74,13 @@ def test_records_are_asked_by_their_fields() -> None:
         ("all", "b", 1),
     ]
     assert not records.where(layout="c")
+
+
+def test_tables_are_called_by_their_workload_where_several_have_a_layout() -> None:
+    records = [replace(timed(1.0, layout=layout), workload=w) for w, layout in (("v", "a"), ("w", "a"), ("w", "b"))]
+    assert table_names(records) == {("v", "a"): "v, a", ("w", "a"): "w, a", ("w", "b"): "b"}
+    assert [(name, len(own.all)) for name, own in Records(tuple(records)).by_workload()] == [("v", 1), ("w", 2)]
+    assert [name for name, _ in Records(tuple(records[1:])).by_workload()] == [""]
 
 
 def test_the_floor_is_never_the_best() -> None:

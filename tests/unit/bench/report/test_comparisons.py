@@ -63,6 +63,44 @@ def test_layouts_are_summed_up_and_who_wins_where_is_said() -> None:
     assert "each asked as often as the others" in made.title
 
 
+def of_two_workloads() -> Run:
+    """Of one workload, and of another in which the two layouts are the other way round."""
+    swapped = [
+        replace(each, case=replace(each.case, workload="v", layout={"a": "b", "b": "a"}[each.case.layout]))
+        for each in filtered().measured
+    ]
+    return sample_run(measured=(*filtered().measured, *swapped))
+
+
+def test_each_workload_is_summed_up_by_itself() -> None:
+    made = compare_layouts(of_two_workloads(), (), Costing())
+    assert [finding.statement for finding in made.findings] == [
+        "w: one reads least on a (4x on b); is fastest on a; 2x as long on b.",
+        "w: two reads least on b (2x on a); is fastest on b; 2x as long on a.",
+        "v: one reads least on b (4x on a); is fastest on b; 2x as long on a.",
+        "v: two reads least on a (2x on b); is fastest on a; 2x as long on b.",
+    ]
+    assert made.summaries == 2
+    assert [table.title.partition(":")[0] for table in made.tables] == ["w", "v", *["w"] * 4, *["v"] * 4]
+    assert [column(table, "Bytes read") for table in made.tables[:2]] == [["4.5 MB", "4 MB"], ["4 MB", "4.5 MB"]]
+    read = {(row["workload"], row["layout"]): row["value"] for row in made.rows if row["quantity"] == "bytes"}
+    assert read["w", "a"] == read["v", "b"] != read["v", "a"]
+    assert "2 filters" in made.title
+
+
+def test_runs_of_several_workloads_are_compared_case_by_case() -> None:
+    def more(one: Measured) -> Measured:
+        counters = {**one.evidence.counters, "files_planned": 9}
+        return replace(one, evidence=replace(one.evidence, counters=counters))
+
+    run = of_two_workloads()
+    assert statements(compare_runs(run, run))[0] == "All 32 exact counters are equal."
+    made = compare_runs(run, of(run, more))
+    assert "2 to 9 in one on w, a, filtered; " in statements(made)[0]
+    assert statements(made)[0].endswith(", and 5 more cases.")
+    assert set(column(made.tables[-1], "Layout")) == {"w, a", "w, b", "v, a", "v, b"}
+
+
 def test_what_stands_first_is_cold_and_a_run_of_one_kind_of_scan_is_shown_as_it_was() -> None:
     warm, cold = filtered(0.5, "warm"), filtered()
     both = sample_run(measured=(*warm.measured, *cold.measured))

@@ -13,7 +13,8 @@ import numpy as np
 from icebench.bench.execution.run_file import Run, RunWriter, read_run
 from icebench.bench.records.case import Case, Cost, Evidence, Measured, Sample
 from icebench.bench.report.build import build_report
-from icebench.bench.report.kept_runs import with_spread
+from icebench.bench.report.compare import Records
+from icebench.bench.report.kept_runs import observed_of, with_spread
 from icebench.bench.statistics.process_spread import ASSUMED, FEWEST_RUNS
 
 HERE = {"id": "e", "hardware": {"cores": 2}, "definition": {"processes": 3}}
@@ -49,6 +50,14 @@ def test_runs_of_the_same_machine_replace_what_is_assumed(tmp_path: Path) -> Non
     deviation, runs = spread_of(kept(tmp_path, 12))
     assert 0.2 < deviation < 0.5
     assert runs == 12
+
+
+def test_workloads_share_no_rounds(tmp_path: Path) -> None:
+    """So a run of two shows what each shows."""
+    runs = [read_run(write(tmp_path / f"{seed}.jsonl", seed=seed)) for seed in (1, 2)]
+    first, second = (Records(run.records) for run in runs)
+    renamed = tuple(replace(record, workload="v") for record in second.all)
+    assert list(observed_of(Records((*first.all, *renamed)))) == [*observed_of(first), *observed_of(second)]
 
 
 def test_fewer_runs_than_are_needed_leave_what_is_assumed(tmp_path: Path) -> None:
