@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pkgutil import resolve_name
 
@@ -141,22 +141,26 @@ def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """Competitors that do the same, and the ratio head / base of each pair of them."""
+    """Competitors that do the same, and the ratio head / base of each pair of them, over the same cases; `over` says
+    which, where some competitors lack cases."""
 
     what: str
     preposition: str
     slower: str
     effects: Mapping[tuple[str, str], Effect]
     evidence: str
+    over: str = ""
 
     def finding(self, least_sure: float) -> Finding:
-        """Which is fastest, which are slower by how much, which take as long, and which are inconclusive."""
-        names = dict.fromkeys(name for pair in self.effects for name in pair)
-        first, *others = sorted(names, key=self._pace)
+        """Which is fastest, which are slower by how much, which take as long, and which are inconclusive. None is
+        fastest that takes longer than another for certain, as may be where pairs share other rounds."""
+        first, *others = self._ranked(least_sure)
         measured = [(name, to) for name in others if (to := self._effect(first, name)) is not None]
-        slower = [self.slower.format(name, times(to.ratio)) for name, to in measured if to.p_value <= least_sure]
+        claimed = [(name, to) for name, to in measured if to.p_value <= least_sure]
+        is_beaten = any(to.ratio < 1 for _, to in claimed)
+        slower = [] if is_beaten else [self.slower.format(name, times(to.ratio)) for name, to in claimed]
         equal = [name for name, to in measured if to.is_equal]
-        unsure = _unsure(measured, least_sure)
+        unsure = _with_intervals(claimed if is_beaten else []) + _unsure(measured, least_sure)
         said = [f"is fastest {self.preposition} {first}; {listed(slower)}"] if slower else []
         said += [f"takes as long {self.preposition} {listed([first, *equal])}, within {WITHIN}"] if equal else []
         if unsure and not said:
@@ -164,7 +168,14 @@ class Ranking:
         else:
             said += [f"inconclusive between {first} and {listed(unsure)}"] if unsure else []
             statement = f"{self.what} {'; '.join(said)}"
-        return Finding(statement=f"{statement}.", evidence=f"{self.evidence}: {_intervals(measured)}.")
+        return Finding(statement=f"{statement}{self.over}.", evidence=f"{self.evidence}: {_intervals(measured)}.")
+
+    def _ranked(self, least_sure: float) -> list[str]:
+        """The competitors, fastest first; those that take longer than another for certain come after all others."""
+        names = dict.fromkeys(name for pair in self.effects for name in pair)
+        sure = [(pair, to) for pair, to in self.effects.items() if to.p_value <= least_sure]
+        beaten = {head if to.ratio > 1 else base for (base, head), to in sure}
+        return sorted(names, key=lambda name: (name in beaten, self._pace(name)))
 
     def _effect(self, base: str, head: str) -> Effect | None:
         if (base, head) in self.effects:
@@ -202,11 +213,11 @@ class _Added:
 
 def _unsure(measured: Iterable[tuple[str, Effect]], least_sure: float) -> list[str]:
     """The inconclusive ones, with their intervals: ``b (1.65x, 1.19 to 2.30)``."""
-    return [
-        f"{name} ({times(to.ratio)}, {to.low:.2f} to {to.high:.2f})"
-        for name, to in measured
-        if to.p_value > least_sure and not to.is_equal
-    ]
+    return _with_intervals((name, to) for name, to in measured if to.p_value > least_sure and not to.is_equal)
+
+
+def _with_intervals(measured: Iterable[tuple[str, Effect]]) -> list[str]:
+    return [f"{name} ({times(to.ratio)}, {to.low:.2f} to {to.high:.2f})" for name, to in measured]
 
 
 def _intervals(measured: Iterable[tuple[str, Effect]]) -> str:
@@ -233,14 +244,21 @@ def _layouts(records: Records, what: str) -> Ranking:
 
 
 def _engines(records: Records, what: str) -> Ranking:
-    """How engines stand to one another, over all cases."""
-    cases = count(len(list(records.cases())), "case")
+    """How engines stand to one another, over the cases that all of them have: over others an engine would be compared
+    with one in the easy cases and with another in the hard ones."""
+    cases = [found for _, _, found in records.cases()]
+    had = {engine: sum(engine in found.engines for found in cases) for engine in records.engines}
+    compared, shared = list(had), cases
+    while not (shared := [found for found in cases if set(compared) <= set(found.engines)]) and compared:
+        compared.remove(min(compared, key=lambda engine: had[engine]))
+    lacking = [f"{engine} lacks {len(cases) - number}" for engine, number in had.items() if number < len(cases)]
     return Ranking(
         what=what,
         preposition="with",
         slower="{0} takes {1} as long",
-        effects=_effects(records, "engine", records.engines),
-        evidence=f"Pooled over {cases}",
+        effects=_effects(replace(records, all=tuple(r for found in shared for r in found.all)), "engine", compared),
+        evidence=f"Pooled over {count(len(shared), 'case')}",
+        over=f" (over {len(shared)} of {count(len(cases), 'case')}: {listed(lacking)})" if lacking else "",
     )
 
 
@@ -262,7 +280,7 @@ def _added(scans: Records, what: str) -> Iterator[_Added]:
 
 
 def _effects(records: Records, field: str, names: Sequence[str]) -> dict[tuple[str, str], Effect]:
-    """For each pair of names, the effect over all cases that both have."""
+    """For each pair of names, the effect over all cases that both have, of an engine or of the only case."""
     found = {}
     for base, head in combinations(names, 2):
         cases = [found for _, _, found in records.cases()] if field == "engine" else [records]

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icebench.bench.records.record import Record
 from icebench.bench.report.compare import Records
-from icebench.bench.report.findings import findings_of
+from icebench.bench.report.findings import Ranking, findings_of
+from icebench.bench.statistics.claims import Effect
 from tests.unit.bench.report.sample_run import DRIFT, record, sample_run
 
 UNSURE = "inconclusive"
@@ -70,6 +75,69 @@ def test_operations_are_compared_each_with_itself() -> None:
     assert len(found) == 2
     assert mentions(found[0], "Appending rows is fastest with icebench", "pyiceberg takes 4")
     assert mentions(found[1], "Upserting rows is fastest with pyiceberg", "icebench takes 8")
+
+
+def queries(**seconds: Mapping[int, float]) -> tuple[Record, ...]:
+    """Engine -> number of a query -> what it takes."""
+    return tuple(
+        record("queries", f"q{number}", "query_time", "s", [each * w for w in DRIFT], engine=engine)
+        for engine, own in seconds.items()
+        for number, each in own.items()
+    )
+
+
+def test_engines_are_compared_over_the_cases_that_all_have() -> None:
+    """One that answers only what is easy for all wins no race over what it did not answer, and loses none."""
+    easy, hard = range(4), range(4, 20)
+    slow = {**dict.fromkeys(easy, 0.25), **dict.fromkeys(hard, 100.0)}
+    some = queries(a=dict.fromkeys(range(20), 1.0), b=dict.fromkeys(easy, 0.25), c=slow)
+    (found,) = statements(some)
+    assert mentions(found, "fastest with b; a takes 4x as long; inconclusive between b and c (1.00x, ")
+    assert found.endswith(" (over 4 of 20 cases: b lacks 16).")
+    # Where no case is left, it is without the one that has the fewest.
+    (found,) = statements(queries(a={0: 1.0, 1: 1.0}, b={0: 4.0, 1: 4.0}, c={2: 1.0}))
+    assert found.endswith("b takes 4x as long (over 2 of 3 cases: a lacks 1, b lacks 1 and c lacks 2).")
+
+
+ANSWERS = st.tuples(*[st.sampled_from([None, 0.1, 1.0, 10.0])] * 4)
+
+
+@given(st.tuples(ANSWERS, ANSWERS, ANSWERS))
+def test_nothing_is_fastest_that_takes_longer_in_the_cases_that_all_have(
+    engines: tuple[tuple[float | None, ...], ...],
+) -> None:
+    had = {
+        name: {number: seconds for number, seconds in enumerate(own) if seconds is not None}
+        for name, own in zip("abc", engines, strict=True)
+    }
+    for statement in statements(queries(**had)):
+        ranking = statement.partition(" (over")[0]
+        if winner := re.search(r"fastest with (\w)", ranking):
+            ranked = set(re.findall(r"\b[a-c]\b", ranking))
+            shared = set.intersection(*(set(had[name]) for name in ranked))
+            totals = {name: sum(math.log(had[name][number]) for number in shared) for name in ranked}
+            assert shared
+            assert totals[winner[1]] == pytest.approx(min(totals.values()))
+
+
+def test_nobody_is_fastest_where_each_is_certainly_slower_than_another() -> None:
+    """Pairs may share other rounds, so that their ratios are those of no order."""
+
+    def effect(ratio: float) -> Effect:
+        return Effect(ratio=ratio, low=ratio / 1.1, high=ratio * 1.1, p_value=1e-9, processes=1)
+
+    def said(**ratios: float) -> str:
+        effects = {(pair[0], pair[1]): effect(ratio) for pair, ratio in ratios.items()}
+        race = Ranking(
+            what="Reading", preposition="with", slower="{0} takes {1} as long", effects=effects, evidence="Pooled"
+        )
+        return race.finding(0.01).statement
+
+    assert said(ab=2.0, bc=2.0, ac=0.5) == (
+        "Reading: inconclusive between a, b (2x, 1.82 to 2.20) and c (0.50x, 0.45 to 0.55)."
+    )
+    # a has the least ratios in the mean, and takes longer than b.
+    assert said(ab=0.8, ac=100.0, bc=2.0) == "Reading is fastest with b; a takes 1.25x as long and c takes 2x as long."
 
 
 def test_what_is_counted_has_a_least_effect() -> None:
