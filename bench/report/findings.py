@@ -199,12 +199,15 @@ class _Added:
     effects: Mapping[tuple[str, str], Effect]
 
     def finding(self, least_sure: float) -> Finding:
-        """Which take longer, by how much, and which are inconclusive."""
+        """Which take longer and which shorter, by how much, and which are inconclusive."""
         ranked = sorted(((name, effect) for (_, name), effect in self.effects.items()), key=lambda own: own[1].ratio)
-        longer = [f"{signed_percent(to.ratio - 1)} with {name}" for name, to in ranked if to.p_value <= least_sure]
+        sure = [(name, to.ratio) for name, to in ranked if to.p_value <= least_sure]
+        longer = [f"{signed_percent(ratio - 1)} with {name}" for name, ratio in sure if ratio > 1]
+        shorter = [f"{1 - ratio:.1%} with {name}" for name, ratio in sure if ratio < 1]
         equal = [name for name, to in ranked if to.is_equal]
         unsure = _unsure(ranked, least_sure)
         said = [f"make a scan longer by {listed(longer)}"] if longer else []
+        said += [f"make a scan shorter by {listed(shorter)}"] if shorter else []
         said += [f"cost less than {WITHIN} with {listed(equal)}"] if equal else []
         said += [f"are inconclusive with {listed(unsure)}"] if unsure else []
         evidence = f"Ratio to the scan without {self.what.lower()}, pooled over layouts: {_intervals(ranked)}."

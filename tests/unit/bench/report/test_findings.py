@@ -140,6 +140,18 @@ def test_nobody_is_fastest_where_each_is_certainly_slower_than_another() -> None
     assert said(ab=0.8, ac=100.0, bc=2.0) == "Reading is fastest with b; a takes 1.25x as long and c takes 2x as long."
 
 
+def test_deletes_that_shorten_a_scan_are_said_to() -> None:
+    records = [
+        record("deletes", case, "scan_time_cold", "s", [seconds * w for w in DRIFT], engine=engine)
+        for engine, less in (("icebench", 0.5), ("pyiceberg", 3.0))
+        for case, seconds in (("none", 1.0), ("10%", less))
+    ]
+    assert statements(tuple(records))[0] == (
+        "Deletes in cold scans (10%) make a scan longer by +200.0% with pyiceberg; "
+        "they make a scan shorter by 50.0% with icebench."
+    )
+
+
 def test_what_is_counted_has_a_least_effect() -> None:
     """1.66 % against 1.67 % is no finding, nor a rank."""
 
