@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,13 +64,15 @@ class _Cost:
         how: The way.
         maintenance: The record of what it took.
         scan: Processor time of a scan, as the mean over the history, by round.
-        breaks_even: From how many scans a batch on it takes less in all than no maintenance, by round; None of that.
+        batch: Processor time of the maintenance of a batch.
+        saved: Processor time that a scan takes less than without maintenance, by round; None of that.
     """
 
     how: str
     maintenance: Record
     scan: Record
-    breaks_even: Record | None
+    batch: float
+    saved: Record | None
 
     @classmethod
     def of(cls, own: Records, how: str, histories: Mapping[str, str], last: int) -> _Cost:
@@ -77,25 +80,37 @@ class _Cost:
             own, layout=histories[how], metric=MAINTENANCE_CPU, case=f"after {last} batches, maintenance"
         )
         scan = _mean_scan(own.where(layout=histories[how], metric=SCAN_CPU))
-        if how == NEVER:
-            return cls(how=how, maintenance=maintenance, scan=scan, breaks_even=None)
         never = dict(_by_round(_mean_scan(own.where(layout=histories[NEVER], metric=SCAN_CPU))))
-        a_batch = maintenance.samples[0] / last
         saved = {place: never[place] - seconds for place, seconds in _by_round(scan) if place in never}
-        scans = {place: a_batch / each if each > 0 else math.inf for place, each in saved.items()}
-        return cls(how=how, maintenance=maintenance, scan=scan, breaks_even=_series(scan, scans))
+        return cls(
+            how=how,
+            maintenance=maintenance,
+            scan=scan,
+            batch=maintenance.samples[0] / last,
+            saved=None if how == NEVER else _series(scan, saved),
+        )
 
     @property
     def pays(self) -> str:
-        """``0.52 [0.48, 0.57]``."""
-        if self.breaks_even is None:
+        """From how many scans a batch on it takes less in all than no maintenance: ``0.52 [0.48, 0.57]``;
+        ``from 0.48 on or never`` where some rounds save nothing; ``never``."""
+        if self.saved is None:
             return "-"
-        ends = bounds(self.breaks_even)
+        middle = statistics.median(map(self._scans, self.saved.samples))
+        ends = bounds(self.saved)
         if ends is None:
-            return digits(median(self.breaks_even))
-        if math.isinf(ends[1]):
-            return f"from {digits(ends[0])} on or never"
-        return f"{digits(median(self.breaks_even))} [{digits(ends[0])}, {digits(ends[1])}]"
+            return "never" if math.isinf(middle) else digits(middle)
+        # It pays from the fewest scans on where a scan saves most.
+        high, low = map(self._scans, ends)
+        if math.isinf(low):
+            return "never"
+        if math.isinf(high):
+            return f"from {digits(low)} on or never"
+        return f"{digits(middle)} [{digits(low)}, {digits(high)}]"
+
+    def _scans(self, saved: float) -> float:
+        """Scans a batch that make up for its maintenance."""
+        return self.batch / saved if saved > 0 else math.inf
 
 
 def _by_round(record: Record) -> Iterator[tuple[tuple[int, int], float]]:

@@ -225,6 +225,37 @@ def test_maintenance_that_takes_twice_as_long_pays_from_twice_as_many_scans_on()
     assert pays(replace(run, measured=tuple(map(slower, run.measured)))) < usual / 2
 
 
+@pytest.mark.parametrize("rounds", range(5))
+def test_maintenance_that_saves_nothing_in_some_rounds_may_never_pay(rounds: int) -> None:
+    """Of four rounds, all of which are within the interval."""
+    layout = "deletion vectors, compacted every 10"
+
+    def slower(each: Measured) -> Measured:
+        if each.case.layout != layout:
+            return each
+        places = sorted({sample.place for sample in each.samples})[:rounds]
+        factors = [100 if sample.place in places else 1 for sample in each.samples]
+        costs = [replace(s.cost, cpu=s.cost.cpu * f) for s, f in zip(each.samples, factors, strict=True)]
+        return replace(each, samples=tuple(map(lambda s, cost: replace(s, cost=cost), each.samples, costs)))
+
+    run = kept("upkeep")
+    pages = [QUESTIONS["upkeep"].page(each) for each in (run, replace(run, measured=tuple(map(slower, run.measured))))]
+    before, after = (
+        row[-1].text
+        for page in pages
+        for table in page.tables
+        for row in table.rows
+        if table.columns[-1].startswith("pays from") and row[0].text == "compacted every 10"
+    )
+    if rounds == 0:
+        assert after == before
+    elif rounds == 4:
+        assert after == "never"
+    else:
+        assert re.fullmatch(r"from \S+ on or never", after)
+        assert f"compacted every 10 {after}" in pages[1].answer
+
+
 def test_the_queries_that_an_engine_gains_and_loses_most_in() -> None:
     """One that is a thousand times as fast as all others is the first, one that is as slow the last."""
     run = slowed(kept("queries"), 1e-3, {"engine": "icebench", "label": "q31"})
