@@ -40,8 +40,12 @@ class Costing:
             baseline=root.text("baseline", FIRST),
         )
 
+    def weight(self, case: str) -> float:
+        """How often a filter is asked."""
+        return self.weights.get(case, 0.0 if self.weights else 1.0)
+
     def mean(self, values: Mapping[str, float]) -> float | None:
         """The mean of figures by filter, each as often as it is asked; None where none is ever asked."""
-        weights = {case: self.weights.get(case, 0.0 if self.weights else 1.0) for case in values}
+        weights = {case: self.weight(case) for case in values}
         total = sum(weights.values())
         return sum(weights[case] * value for case, value in values.items()) / total if total else None

@@ -48,21 +48,22 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
     """The layout of the largest claimed saving; those of which the intervals reach it are no worse for certain."""
     baseline = baseline_of(costs)
     effects = {cost.layout: cost.effect for cost in costs if cost.effect is not None}
+    queries = f"For these queries (left out: {costs[0].left_out})" if costs[0].left_out else "For these queries"
     faster = [cost for cost in costs if cost.saved is not None and cost.saved.amount > 0]
     if not faster:
         unsure = [cost.layout for cost in costs if cost.layout in effects and cost.saved is None]
         if unsure:
-            yield f"For these queries no layout is best for certain: undecided between {listed([baseline, *unsure])}"
+            yield f"{queries} no layout is best for certain: undecided between {listed([baseline, *unsure])}"
         else:
             verb = "takes" if len(effects) == 1 else "take"
-            yield f"For these queries {baseline} is best: {listed(list(effects))} {verb} longer"
+            yield f"{queries} {baseline} is best: {listed(list(effects))} {verb} longer"
         return
     best = min(faster, key=lambda cost: effects[cost.layout].ratio)
     effect = effects[best.layout]
     than, (when, bounds) = effect.inverse, pays_words(best)
     pays = f"when it pays is {when}" if best.pays_after() is None else f"it pays {f'{when} {bounds}'.rstrip()}"
     yield (
-        f"For these queries {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} by "
+        f"{queries} {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} by "
         f"{best.read} [{than.low:.2f}, {than.high:.2f}], and {pays}"
     )
     rivals = [name for name, own in effects.items() if name != best.layout and own.low <= effect.high]

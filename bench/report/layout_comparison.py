@@ -20,14 +20,23 @@ from icebench.bench.report.layout_costs import (
     claimed,
     costs_p_values,
     layout_costs,
+    left_out_words,
     payments,
 )
-from icebench.bench.report.layouts import NAMES, Grid, grids, heat_map, heated, read_words, timed_records
+from icebench.bench.report.layouts import (
+    NAMES,
+    READS,
+    Grid,
+    grids,
+    heat_map,
+    heated,
+    left_out,
+    read_words,
+    timed_records,
+)
 from icebench.bench.report.model import Comparison, Finding, Row, Table, plain
 from icebench.bench.report.quantities import count, listed, times
 from icebench.bench.statistics.claims import LEAST_EFFECT
-
-_READS = ("bytes", "planned")
 
 
 def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Comparison:
@@ -132,13 +141,14 @@ def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) ->
         title="A query, in the mean over the filters",
         columns=("Layout", *(NAMES[grid.key] for grid in found)),
         rows=tuple((plain(layout), *cells) for layout, cells in zip(layouts, zip(*columns, strict=True), strict=True)),
+        note=left_out_words(left_out(found, costing)).lstrip(),
     )
 
 
 def _by_filter(found: Sequence[Grid], fastest: Mapping[str, Finding]) -> Iterator[Finding]:
     """For each filter the layout that is fastest, where that may be claimed, and the one of which the least is read,
     which is counted."""
-    reads = next((grid for grid in found if grid.key in _READS), None)
+    reads = next((grid for grid in found if grid.key in READS), None)
     for case in dict.fromkeys(case for grid in found for case in grid.cases):
         said = [f"reads {_least(reads, case)}"] if reads is not None and case in reads.cases else []
         if case in fastest:

@@ -13,7 +13,16 @@ from icebench.bench.execution.pace import FEWEST_BUILDS
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.compare import Records, median, series_of
-from icebench.bench.report.layouts import Grid, grids, heated, processor_records, read_words, timed_records
+from icebench.bench.report.layouts import (
+    READS,
+    Grid,
+    grids,
+    heated,
+    left_out,
+    processor_records,
+    read_words,
+    timed_records,
+)
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import count, digits, quantity
 from icebench.bench.statistics.break_even import Difference, Interval, difference_of, interval_of, pays_after
@@ -32,10 +41,10 @@ BUILDS = {
 """Figure of a build, as its records name it after ``build_`` -> its column and its unit."""
 PROCESSOR, CLOCK = "processor time", "time by the clock"
 _EXPLANATION = (
-    "A query is the mean over the filters, each as often as the definition's weights say. A layout pays over the "
-    "baseline after as many queries as make up for what it takes more to build, if that a query takes less can be "
-    "claimed. Builds and queries both count in processor time, which other programs disturb least; by the clock where "
-    "an engine does not report it. The interval has the error of both."
+    "A query is the mean over the filters that all layouts have, each as often as the definition's weights say. A "
+    "layout pays over the baseline after as many queries as make up for what it takes more to build, if that a query "
+    "takes less can be claimed. Builds and queries both count in processor time, which other programs disturb least; by "
+    "the clock where an engine does not report it. The interval has the error of both."
 )
 
 
@@ -56,6 +65,7 @@ class LayoutCost:
         is_baseline: Whether the others are compared with it.
         extra: Seconds that building it takes more than the baseline; None where either was not built twice.
         taken: What building it takes by that clock: low, about, high; None where it was not built twice.
+        left_out: The filters that have no part in a query, and why; empty where all have.
     """
 
     layout: str
@@ -69,6 +79,7 @@ class LayoutCost:
     is_baseline: bool = False
     extra: Difference | None = None
     taken: Interval | None = None
+    left_out: str = ""
 
     def pays_after(self) -> Interval | None:
         """Queries until it has paid over the baseline: at least, about, at most; zeros where it does at once, None
@@ -88,6 +99,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
     read = read_words(timed_records(records))
     clock, queries, built = _clocked(records, builds, timed, costing)
     effects = {layout: _effect(queries[baseline], queries[layout]) for layout in timed.layouts if layout != baseline}
+    missing = left_out([grid for grid in found if grid.key not in READS], costing)
     costs = []
     for layout in timed.layouts:
         effect = effects.get(layout)
@@ -105,6 +117,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 is_baseline=layout == baseline,
                 extra=_more(built[baseline], own) if layout in effects else None,
                 taken=None if own is None else interval_of(own),
+                left_out=missing,
             )
         )
     return costs
@@ -139,7 +152,7 @@ def _clocked(
 
 def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
     """The tables, and the picture of asking against building."""
-    placed = [cost for cost in costs if cost.taken is not None]
+    placed = [cost for cost in costs if cost.taken is not None and "time" in cost.query]
     charts = (_pareto(placed),) if len(placed) > 1 else ()
     return Section(
         key="costs",
@@ -167,7 +180,7 @@ def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
         note=f"The time of a query is that of {costs[0].engine}, by {costs[0].read}. Seconds from S3 and dollars are "
-        "modelled from counted requests and bytes, at list prices.",
+        f"modelled from counted requests and bytes, at list prices.{left_out_words(costs[0].left_out)}",
     )
 
 
@@ -185,8 +198,14 @@ def builds_table(costs: Sequence[LayoutCost]) -> Table:
         rows=_by_layout(costs, columns),
         note=f"A query is by {costs[0].read}. Build is {PROCESSOR}; the median of several builds of each table, "
         f"interleaved with the queries. It pays by {costs[0].clock}. Compaction rewrites appended rows "
-        "into the layout's order and files; its seconds by the clock, and its bytes, are part of the build's.",
+        "into the layout's order and files; its seconds by the clock, and its bytes, are part of the build's."
+        f"{left_out_words(costs[0].left_out)}",
     )
+
+
+def left_out_words(left_out: str) -> str:
+    """The sentence, after others."""
+    return f" Left out of the mean: {left_out}." if left_out else ""
 
 
 def payments(costs: Sequence[LayoutCost]) -> list[Finding]:
@@ -206,7 +225,7 @@ def payments(costs: Sequence[LayoutCost]) -> list[Finding]:
             Finding(
                 statement=f"{cost.layout} pays over {baseline} {when}.",
                 evidence=f"A query takes {quantity(cost.saved.amount, 's')} less of {cost.clock} by {cost.read}, "
-                f"{takes}.{interval}",
+                f"{takes}.{interval}{left_out_words(cost.left_out)}",
             )
         )
     return found

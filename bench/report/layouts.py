@@ -11,10 +11,12 @@ from icebench.bench.costs.object_store import THREADS, Work, dollars_per_thousan
 from icebench.bench.records.record import Record
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.model import Cell, Section, Table, Tone, plain
-from icebench.bench.report.quantities import quantity
+from icebench.bench.report.quantities import listed, quantity
 
 NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "From S3", "dollars": "$ per 1,000"}
 """Quantity -> its short name."""
+READS = ("bytes", "planned")
+"""Of which the first that there is says what is read."""
 READ = "storage_bytes_read"
 """The counter of bytes read, of engines that report it."""
 _SCANS = ("scan_time_cold", "scan_time_warm")
@@ -51,13 +53,29 @@ class Grid:
 
     def of(self, layout: str) -> dict[str, float]:
         """The figures of a layout by filter, for the filters that all layouts have."""
-        whole = [case for case in self.cases if all((case, other) in self.values for other in self.layouts)]
-        return {case: self.values[case, layout] for case in whole}
+        return {case: self.values[case, layout] for case in self.cases if not self.lacking(case)}
+
+    def lacking(self, case: str) -> list[str]:
+        """The layouts that have no figure of a filter."""
+        return [layout for layout in self.layouts if (case, layout) not in self.values]
 
 
 def grids(records: Records, costing: Costing) -> list[Grid]:
     """What there is of bytes, time, and an object store's seconds and dollars; each of at least two layouts."""
     return [grid for grid in (_bytes(records), _time(records), *_object_store(records, costing)) if grid and grid.cases]
+
+
+def left_out(found: Sequence[Grid], costing: Costing) -> str:
+    """The filters that are asked and have no part in the means, and why, quantity by quantity where these differ:
+    ``one_item, not measured on sorted``; empty where none is left out."""
+    quantities: dict[str, list[str]] = {}
+    for grid in found:
+        for case in dict.fromkeys([*(case for case, _ in grid.values), *costing.weights]):
+            if costing.weight(case) and (lacking := grid.lacking(case)):
+                where = "" if len(lacking) == len(grid.layouts) else f" on {listed(lacking)}"
+                quantities.setdefault(f"{case}, not measured{where}", []).append(NAMES[grid.key])
+    every = len(found)
+    return "; ".join(text if len(own) == every else f"{text} ({listed(own)})" for text, own in quantities.items())
 
 
 def layouts_section(records: Records, costing: Costing | None = None) -> Section | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from icebench.bench.costs.costing import Costing
@@ -20,6 +23,7 @@ from icebench.bench.report.console import renderables, verdict
 from icebench.bench.report.exports import comparison_of, exported
 from icebench.bench.report.findings import least_sure
 from icebench.bench.report.html import render
+from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.layout_costs import (
     LayoutCost,
     claimed,
@@ -29,6 +33,7 @@ from icebench.bench.report.layout_costs import (
     payments,
 )
 from icebench.bench.report.model import Report, Section, Table
+from icebench.bench.report.quantities import listed, quantity
 from icebench.bench.statistics.claims import FALSE_CLAIMS
 from tests.unit.bench.report.sample_run import DRIFT, ENVIRONMENT, measured, sample_run
 
@@ -191,6 +196,67 @@ def test_without_builds_there_is_nothing_to_pay_for() -> None:
     assert layout_costs(Records(run_of(QUERIES, {}).records), Costing()) == []
     one = layout_costs(Records(run_of(QUERIES, {"plain": 1.0}).records), Costing())
     assert {cost.pays_after() for cost in one} == {None}
+
+
+THREE = {"plain": 1.0, "fast": 0.5, "slow": 2.0}
+ASKED = ("one", "two", "three")
+
+
+def with_failures(failed: AbstractSet[tuple[str, str]], weights: Mapping[str, float]) -> Run:
+    """A run of three layouts and filters, a filter of which takes some of the layouts twice as long; without the pairs
+    of layout and filter that failed."""
+    run = run_of(THREE, BUILDS, definition={"weights": weights} if weights else {})
+    counters = {"storage_bytes_read": 9, "storage_requests_read": 3, "files_planned": 2}
+    more = [
+        replace(each, case=replace(each.case, filter="three")) for each in run.measured if each.case.filter == "two"
+    ]
+    counted = [replace(m, evidence=replace(m.evidence, counters=counters)) for m in (*run.measured, *more)]
+    kept = [m for m in counted if m.case.measurement == "build" or (m.case.layout, m.case.filter) not in failed]
+    return replace(run, measured=tuple(kept))
+
+
+@given(
+    st.sets(st.tuples(st.sampled_from(list(THREE)), st.sampled_from(ASKED))),
+    st.dictionaries(st.sampled_from(ASKED), st.sampled_from([1.0, 100.0])),
+)
+@example({("slow", "one")}, {"one": 100.0, "two": 1.0})
+@example({("slow", "one")}, {"one": 1.0})
+@example({("plain", "one"), ("fast", "two"), ("slow", "three")}, {})
+@example({("plain", "one"), ("fast", "one"), ("slow", "one")}, {"one": 1.0})
+def test_a_query_is_the_mean_of_what_all_layouts_have_and_what_is_left_out_is_said(
+    failed: AbstractSet[tuple[str, str]], weights: Mapping[str, float]
+) -> None:
+    run = with_failures(failed, weights)
+    costs = [each for each in build_report(run, results_file="r").sections if each.key == "costs"]
+    left = [layout for layout in THREE if any((layout, name) not in failed for name in ASKED)]
+    if not costs:
+        assert all(sum((layout, name) not in failed for layout in left) < 2 for name in ASKED)
+        return
+    table, builds = costs[0].tables
+    has = {name: [layout for layout in left if (layout, name) not in failed] for name in ASKED}
+    asked = [name for name in ASKED if weights.get(name, not weights) and (has[name] or name in weights)]
+    for name in asked:
+        lacking = [layout for layout in left if layout not in has[name]]
+        where = f" on {listed(lacking)}" if has[name] else ""
+        for note in (table.note, builds.note):
+            assert (f"{name}, not measured{where}" in note) == bool(lacking)
+    seconds = {(r.layout, r.case): r.summary["median"] for r in run.records if r.metric == "scan_time_cold"}
+    shared = {name: weights.get(name, 1) for name in asked if len(has[name]) == len(left)}
+    means = [
+        quantity(sum(w * seconds[layout, n] for n, w in shared.items()) / sum(shared.values()), "s") if shared else "-"
+        for layout in left
+    ]
+    assert column(table, "Time of a query") == column(builds, "A query") == means
+
+
+def test_the_answer_says_which_filters_it_is_without() -> None:
+    report = build_report(with_failures({("slow", "one")}, {"one": 100.0, "two": 1.0}), results_file="r")
+    assert "For these queries (left out: one, not measured on slow) no layout is best for certain" in report.answer
+    costing = Costing(weights={"one": 100.0, "two": 1.0})
+    made = compare_layouts(with_failures({("slow", "one")}, {}), (), costing)
+    assert made.tables[0].note == "Left out of the mean: one, not measured on slow."
+    every = with_failures({("slow", name) for name in ASKED}, {})
+    assert compare_layouts(every, (), Costing()).tables[0].note == ""
 
 
 def test_all_claims_of_a_report_are_corrected_together() -> None:
