@@ -130,17 +130,18 @@ def _changes(was: Mapping[str, object], now: Mapping[str, object]) -> Iterator[t
 
 
 def _counted(pairs: Sequence[tuple[Record, Record]]) -> Iterator[Finding]:
-    """What is exact in both: counters, and figures that no clock gives. One statement for each counter."""
+    """What is exact: counters, of which one that a case lacks is 0, as engines count what they do. One statement for
+    each counter."""
     changed: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     seen = set()
     tables = table_names(head for _, head in pairs)
     for base, head in pairs:
         where = (f"{head.case} on {tables[head.workload, head.layout]}", head.measurement)
-        for name in base.counters.keys() & head.counters.keys():
+        for name in base.counters.keys() | head.counters.keys():
             seen.add((head.engine, name, where))
-            if base.counters[name] != head.counters[name]:
-                counts = f"{base.counters[name]:,} to {head.counters[name]:,} in {where[0]}, {where[1]}"
-                changed.setdefault((head.engine, name), {})[where] = counts
+            was, now = (record.counters.get(name, 0) for record in (base, head))
+            if was != now:
+                changed.setdefault((head.engine, name), {})[where] = f"{was:,} to {now:,} in {where[0]}, {where[1]}"
     for (engine, name), cases in sorted(changed.items()):
         shown = list(cases.values())[:_SHOWN]
         more = f", and {count(len(cases) - _SHOWN, 'more case')}" if len(cases) > _SHOWN else ""

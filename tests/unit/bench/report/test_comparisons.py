@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -252,6 +253,20 @@ def test_counters_that_changed_are_named_with_where() -> None:
     assert statements(compare_runs(filtered(), of(filtered(), more)))[0] == (
         "icebench: files_planned went from 2 to 9 in one on b, filtered; 2 to 9 in two on b, filtered."
     )
+
+
+@pytest.mark.parametrize("name", ["files_planned", "delete_files_loaded"])
+def test_a_counter_that_appears_or_vanishes_is_a_change_from_or_to_nothing(name: str) -> None:
+    def with_counter(number: int | None, one: Measured) -> Measured:
+        others = {other: value for other, value in one.evidence.counters.items() if other != name}
+        counters = others if number is None else {**others, name: number}
+        return replace(one, evidence=replace(one.evidence, counters=counters))
+
+    absent, none, some = (of(filtered(), partial(with_counter, number)) for number in (None, 0, 7))
+    for base, head, said in ((absent, some, "0 to 7"), (some, absent, "7 to 0"), (none, some, "0 to 7")):
+        first, *_ = statements(compare_runs(base, head))
+        assert first.startswith(f"icebench: {name} went from {said} in one on a, filtered; ")
+    assert statements(compare_runs(absent, none))[0].endswith(" exact counters are equal.")
 
 
 def test_cases_of_one_run_alone_are_counted_and_not_compared() -> None:
