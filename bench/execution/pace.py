@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FEWEST_REPETITIONS = 6
-"""Fewer pairs than this cannot give an interval of 95% by the signed-rank test."""
+"""Fewer samples than this cannot give an interval of 95% of the median."""
 BUILD = "build"
 """The measurement of building tables, which takes seconds where others take milliseconds."""
 FEWEST_BUILDS = 2

@@ -28,7 +28,7 @@ from icebench.bench.report.model import Fact, Finding, Report, Section
 from icebench.bench.report.quantities import count, quantity
 from icebench.bench.report.remarks import remarks_of
 from icebench.bench.report.sections import sections_of
-from icebench.bench.statistics.claims import assumptions
+from icebench.bench.statistics.claims import CONFIDENCE, assumptions
 
 GLOSSARY = (
     Fact(
@@ -38,8 +38,9 @@ GLOSSARY = (
     ),
     Fact(
         "Ratio",
-        "Hodges-Lehmann estimate over pairs of samples from the same round, with the interval of the signed-rank test. "
-        "Five pairs can reach 93.75% confidence at most; the confidence that was reached stands beside the interval.",
+        "Pairs of samples from the same round: within each process the Hodges-Lehmann estimate, over cases the "
+        f"geometric mean, and over processes an interval of {CONFIDENCE:.0%} by Student's t. What rounds and processes "
+        "are assumed to differ by (see Claim) has a part in it, so that one process has an interval, too.",
     ),
     Fact("Round", "Every case once, in an order drawn anew, so that a drift of the machine touches all alike."),
     Fact("False-positive rate", "The share of the files without a matching row that is planned."),

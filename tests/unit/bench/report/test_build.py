@@ -14,6 +14,7 @@ from icebench.bench.records.case import Case, Measured
 from icebench.bench.records.record import Record
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import BarChart, DotChart
+from icebench.bench.report.compare import ratio
 from icebench.bench.report.console import renderables, verdict
 from icebench.bench.report.html import render
 from icebench.bench.report.layouts import heated
@@ -358,6 +359,17 @@ def figures(table: Table) -> list[tuple[str, ...]]:
         for name, cell in zip(table.columns, row, strict=True)
         if cell.figure
     )
+
+
+def test_the_glossary_describes_the_intervals_that_are_shown(report: Report) -> None:
+    """That of a ratio is the same for one pair as for many: Student's t, with what is known beforehand."""
+    notes = {fact.name: fact.value for fact in report.glossary}
+    assert "interval of 95% by Student's t" in notes["Ratio"]
+    assert not any("signed-rank" in note for note in notes.values())
+    one = record("planning", "all", "latency_cold", "s", [1.0])
+    effect = ratio(one, replace(one, samples=(2.0,)))
+    assert effect is not None
+    assert effect.low < 2 < effect.high
 
 
 def test_a_report_of_several_workloads_says_of_each_what_a_report_of_it_alone_says() -> None:
