@@ -72,12 +72,13 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
 
 
 def _object_store(costs: Sequence[LayoutCost]) -> Iterator[str]:
-    """The layouts within `LEAST_EFFECT` of the least modelled time of a query."""
+    """The layouts within `LEAST_EFFECT` of the least modelled time of a query; with the engine, if it is another."""
     seconds = {cost.layout: cost.query["s3"] for cost in costs if "s3" in cost.query}
     if len(seconds) > 1:
         least = min(seconds.values()) * math.exp(LEAST_EFFECT)
         close = sorted((name for name in seconds if seconds[name] <= least), key=lambda name: seconds[name])
-        yield f"on S3 (modelled) {listed(close)}"
+        of = "" if costs[0].modelled in ("", costs[0].engine) else f" for {costs[0].modelled}"
+        yield f"on S3 (modelled{of}) {listed(close)}"
 
 
 def _doubts(remarks: Sequence[Remark]) -> Iterator[str]:

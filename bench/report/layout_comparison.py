@@ -134,12 +134,13 @@ class _Part:
 def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) -> Table:
     """A row for each layout: the mean over the filters of each quantity."""
     columns = []
+    several = len({grid.engine for grid in found}) > 1
     for grid in found:
         means = [costing.mean(grid.of(layout)) if layout in grid.layouts else None for layout in layouts]
         columns.append(list(heated(means, grid.unit)))
     return Table(
         title="A query, in the mean over the filters",
-        columns=("Layout", *(NAMES[grid.key] for grid in found)),
+        columns=("Layout", *(NAMES[grid.key] + (f", {grid.engine}" if several else "") for grid in found)),
         rows=tuple((plain(layout), *cells) for layout, cells in zip(layouts, zip(*columns, strict=True), strict=True)),
         note=left_out_words(left_out(found, costing)).lstrip(),
     )

@@ -14,6 +14,7 @@ from icebench.bench.records.record import Record
 from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.compare import Records, median, series_of
 from icebench.bench.report.layouts import (
+    OF_MODEL,
     READS,
     Grid,
     grids,
@@ -43,8 +44,8 @@ PROCESSOR, CLOCK = "processor time", "time by the clock"
 _EXPLANATION = (
     "A query is the mean over the filters that all layouts have, each as often as the definition's weights say. A "
     "layout pays over the baseline after as many queries as make up for what it takes more to build, if that a query "
-    "takes less can be claimed. Builds and queries both count in processor time, which other programs disturb least; by "
-    "the clock where an engine does not report it. The interval has the error of both."
+    "takes less can be claimed. Builds and queries both count in processor time, which other programs disturb least; "
+    "by the clock where an engine does not report it. The interval has the error of both."
 )
 
 
@@ -57,6 +58,7 @@ class LayoutCost:
         build: Key of `BUILDS` -> what building it took and gave; nothing for a table that was there.
         query: Quantity -> the mean over the filters, by the keys of `icebench.bench.report.layouts.grids`.
         engine: Whose time of a query that is.
+        modelled: The engine whose counted reads the seconds and dollars on an object store are of; empty without them.
         read: Of what the queries are, such as ``cold reads``.
         clock: In which time it pays: `PROCESSOR` or `CLOCK`.
         saved: Seconds that a query takes less than on the baseline; of a layout that takes longer negative; None where
@@ -80,6 +82,7 @@ class LayoutCost:
     extra: Difference | None = None
     taken: Interval | None = None
     left_out: str = ""
+    modelled: str = ""
 
     def pays_after(self) -> Interval | None:
         """Queries until it has paid over the baseline: at least, about, at most; zeros where it does at once, None
@@ -118,6 +121,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 extra=_more(built[baseline], own) if layout in effects else None,
                 taken=None if own is None else interval_of(own),
                 left_out=missing,
+                modelled=next((grid.engine for grid in found if grid.key in OF_MODEL), ""),
             )
         )
     return costs
@@ -166,21 +170,23 @@ def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
 
 def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
     """What a query takes and costs, and what storing a table does; a row for each layout."""
-    where = costing.profile.name
+    where, engine, modelled = costing.profile.name, costs[0].engine, costs[0].modelled
+    of, of_model = ("", "") if modelled in ("", engine) else (f", {engine}", f", {modelled}")
     sizes = [c.build.get("bytes_on_disk") for c in costs]
     months = [None if size is None else dollars_per_month(int(size)) for size in sizes]
     columns = {
-        "Time of a query": heated([c.query.get("time") for c in costs], "s"),
-        f"From S3, {where}": heated([c.query.get("s3") for c in costs], "s"),
-        "$ per 1,000 queries": heated([c.query.get("dollars") for c in costs], "$"),
+        f"Time of a query{of}": heated([c.query.get("time") for c in costs], "s"),
+        f"From S3, {where}{of_model}": heated([c.query.get("s3") for c in costs], "s"),
+        f"$ per 1,000 queries{of_model}": heated([c.query.get("dollars") for c in costs], "$"),
         "$ per month": heated(months, "$"),
     }
     return Table(
-        title=f"What each layout costs with {costs[0].engine}, by {costs[0].read}",
+        title=f"What each layout costs{'' if of else f' with {engine}'}, by {costs[0].read}",
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
-        note=f"The time of a query is that of {costs[0].engine}, by {costs[0].read}. Seconds from S3 and dollars are "
-        f"modelled from counted requests and bytes, at list prices.{left_out_words(costs[0].left_out)}",
+        note=f"The time of a query is that of {engine}, by {costs[0].read}. Seconds from S3 and dollars are modelled "
+        f"from counted requests and bytes{f' of {modelled}' if modelled else ''}, at list prices."
+        f"{left_out_words(costs[0].left_out)}",
     )
 
 
@@ -196,8 +202,8 @@ def builds_table(costs: Sequence[LayoutCost]) -> Table:
         title=f"What building a layout takes, and when it pays over {baseline}",
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
-        note=f"A query is by {costs[0].read}. Build is {PROCESSOR}; the median of several builds of each table, "
-        f"interleaved with the queries. It pays by {costs[0].clock}. Compaction rewrites appended rows "
+        note=f"A query is by {costs[0].read} of {costs[0].engine}. Build is {PROCESSOR}; the median of several builds "
+        f"of each table, interleaved with the queries. It pays by {costs[0].clock}. Compaction rewrites appended rows "
         "into the layout's order and files; its seconds by the clock, and its bytes, are part of the build's."
         f"{left_out_words(costs[0].left_out)}",
     )

@@ -29,7 +29,8 @@ _TIMED = {
 _READ = {_SCANS[0]: "cold reads", _SCANS[1]: "warm reads", "latency_cold": "cold plans"}
 _CPU = {_SCANS[0]: "scan_cpu_cold", _SCANS[1]: "scan_cpu_warm", "latency_cold": "cpu_cold"}
 _DARKEST = 2.0
-_OF_MODEL = ("s3", "dollars")
+OF_MODEL = ("s3", "dollars")
+"""Quantities that are modelled."""
 _MODELLED = "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md."
 
 
@@ -121,10 +122,13 @@ def _bytes(records: Records) -> Grid | None:
     """Bytes that were read, by the engine that counts them; else the share of the table that is planned."""
     counted = _counted(records)
     if counted:
-        title = f"Bytes read under a filter ({counted.engines[0]}, counted)"
+        title = f"Bytes read under a filter, {_cache(counted)} ({counted.engines[0]}, counted)"
         return _grid(counted, "bytes", title, "bytes", lambda r: float(r.counters[READ]))
     planned = records.where(measurement="pruning", metric="bytes_planned_share")
-    return _leading(planned, "planned", "Share of the table's bytes planned", "ratio")
+    for engine in planned.engines[:1]:
+        title = f"Share of the table's bytes planned ({engine}, counted)"
+        return _grid(planned.where(engine=engine), "planned", title, "ratio", median)
+    return None
 
 
 def timed_records(records: Records) -> Records:
@@ -170,9 +174,16 @@ def _object_store(records: Records, costing: Costing) -> Iterator[Grid | None]:
     def dollars(record: Record) -> float:
         return dollars_per_thousand_queries(work(record), costing.profile)
 
-    counted, where = _counted(records), costing.profile.name
-    yield _grid(counted, "s3", f"Time of the filtered read from S3, {where} (modelled)", "s", seconds)
-    yield _grid(counted, "dollars", f"A thousand such reads at S3's prices, {where} (modelled)", "$", dollars)
+    counted = _counted(records)
+    if counted:
+        how = f"{costing.profile.name}, {_cache(counted)} ({counted.engines[0]}, modelled)"
+        yield _grid(counted, "s3", f"Time of the filtered read from S3, {how}", "s", seconds)
+        yield _grid(counted, "dollars", f"A thousand such reads at S3's prices, {how}", "$", dollars)
+
+
+def _cache(scans: Records) -> str:
+    """``cold`` or ``warm``."""
+    return _READ[scans.all[0].metric].partition(" ")[0]
 
 
 def _counted(records: Records) -> Records:
@@ -187,12 +198,6 @@ def _counted(records: Records) -> Records:
     )
 
 
-def _leading(records: Records, key: str, title: str, unit: str) -> Grid | None:
-    for engine in records.engines[:1]:
-        return _grid(records.where(engine=engine), key, title, unit, median)
-    return None
-
-
 def _grid(records: Records, key: str, title: str, unit: str, value: Callable[[Record], float]) -> Grid | None:
     if not records:
         return None
@@ -204,5 +209,5 @@ def _grid(records: Records, key: str, title: str, unit: str, value: Callable[[Re
         engine=records.engines[0],
         layouts=tuple(name for name in records.layout_order or present if name in present),
         values={(r.case, r.layout): value(r) for r in records.all},
-        note=_MODELLED if key in _OF_MODEL else "",
+        note=_MODELLED if key in OF_MODEL else "",
     )

@@ -277,7 +277,7 @@ def test_bytes_that_an_engine_counted_come_before_planned_ones() -> None:
         for engine, counters in (("other", {}), ("icebench", {"storage_bytes_read": read}))
     ]
     shares, *_ = build_report(sample_run(records=records), results_file="x").sections[0].switch
-    assert shares.title == "Bytes read under a filter (icebench, counted)"
+    assert shares.title == "Bytes read under a filter, cold (icebench, counted)"
     assert [row[1].heat for row in shares.rows] == [0.0, pytest.approx(0.5), 1.0]
 
 

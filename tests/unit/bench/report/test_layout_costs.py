@@ -186,6 +186,36 @@ def test_every_form_of_a_report_says_whose_time_a_query_takes() -> None:
     assert text.getvalue().count(said) == 2
 
 
+def test_every_figure_says_whose_it_is_where_the_engine_that_leads_does_not_count() -> None:
+    counting = with_failures(set(), {})
+    leading = tuple(
+        replace(m, case=m.case.of("iceberg-java"), evidence=replace(m.evidence, counters={}))
+        for m in counting.measured
+        if m.case.measurement != "build"
+    )
+    run = replace(counting, measured=(*leading, *counting.measured))
+    report = build_report(run, results_file="r")
+    costs, builds = section(report, "costs").tables
+    assert costs.title == "What each layout costs, by cold reads"
+    assert costs.columns[1:4] == (
+        "Time of a query, iceberg-java",
+        "From S3, same-region, icebench",
+        "$ per 1,000 queries, icebench",
+    )
+    assert "that of iceberg-java, by cold reads" in costs.note
+    assert "requests and bytes of icebench" in costs.note
+    assert "cold reads of iceberg-java" in builds.note
+    assert [table.title for table in section(report, "layouts").switch] == [
+        "Bytes read under a filter, cold (icebench, counted)",
+        "Time of the filtered read, cold (iceberg-java, median)",
+        "Time of the filtered read from S3, same-region, cold (icebench, modelled)",
+        "A thousand such reads at S3's prices, same-region, cold (icebench, modelled)",
+    ]
+    assert "on S3 (modelled for icebench)" in report.answer
+    made = compare_layouts(run, (), Costing())
+    assert made.tables[0].columns[1:4] == ("Bytes read, icebench", "Time, iceberg-java", "From S3, icebench")
+
+
 def test_the_picture_joins_what_none_beats_in_both() -> None:
     (chart,) = section(build_report(run_of(QUERIES, BUILDS), results_file="r"), "costs").charts
     assert isinstance(chart, ScatterChart)
