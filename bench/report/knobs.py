@@ -129,14 +129,21 @@ def _counted(layout: str, own: Sequence[tuple[Term, Effects]]) -> Iterator[Findi
                 counted.setdefault(words, {})[term] = effect
     for words, ratios in counted.items():
         ranked = sorted(ratios.items(), key=lambda each: -abs(np.log(each[1])))
-        said = [f"{times(ratio)} with {term.name} as with {term.against}" for term, ratio in ranked]
+        said = [_said(term, ratio) for term, ratio in ranked]
         yield Finding(statement=f"{words} on {layout}: {listed(said)}.", evidence="Counted, not timed.")
+
+
+def _said(term: Term, ratio: float) -> str:
+    """An effect, and what else it may be of."""
+    against = f" as with {term.against}" if term.against else "; the one changes the other's effect"
+    others = (f" (or {times(ratio**power)} with {name})" for name, power in term.aliases)
+    return f"{times(ratio)} with {term.name}{''.join(others)}{against}"
 
 
 def _table(layout: str, own: Sequence[tuple[Term, Effects]], columns: Sequence[str]) -> Table:
     rows = tuple(
         (
-            plain(term.name, f"against {term.against}" if term.against else "interaction"),
+            plain(term.label, f"against {term.against}" if term.against else "interaction"),
             *(_cell(effects.get(name)) for name in columns),
         )
         for term, effects in own
@@ -162,7 +169,7 @@ def _charts(found: dict[str, list[tuple[Term, Effects]]]) -> Iterator[DotChart]:
         DotPanel(
             title=layout,
             rows=tuple(
-                DotRow(label=term.name, points=tuple(_points(effects)))
+                DotRow(label=term.label, points=tuple(_points(effects)))
                 for term, effects in own
                 if any(_points(effects))
             ),
@@ -192,9 +199,8 @@ def _findings(
         yield from _counted(layout, [(term, effects) for term, effects in own if not term.is_interaction])
     claimed = sorted((own for own in timed if own[3].p_value <= least), key=lambda own: -abs(np.log(own[3].ratio)))
     for layout, term, words, effect in claimed:
-        against = f" as with {term.against}" if term.against else "; the one changes the other's effect"
         yield Finding(
-            statement=f"{words} on {layout}: {times(effect.ratio)} with {term.name}{against}.",
+            statement=f"{words} on {layout}: {_said(term, effect.ratio)}.",
             evidence=f"95% interval {effect.low:.2f} to {effect.high:.2f}.",
         )
     if timed and not claimed:

@@ -8,7 +8,7 @@ the logarithm of a ratio. Montgomery, "Design and Analysis of Experiments", chap
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -28,14 +28,23 @@ class Term:
     """An effect, and how it is estimated.
 
     Args:
-        name: ``files=7`` or ``codec=zstd x files=7``, with others that the same combinations estimate.
+        name: ``files=7`` or ``codec=zstd x files=7``.
         against: What the main effect is against; empty for an interaction.
         weights: One for each combination.
+        aliases: Other terms that the same combinations estimate, by name: to which power of this ratio theirs is, if
+            the effect is theirs.
     """
 
     name: str
     against: str
     weights: tuple[float, ...]
+    aliases: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """``files=7 (or codec=zstd x rows=9, to the power of -2)``."""
+        powers = ((name, "" if power == 1 else f", to the power of {power:g}") for name, power in self.aliases)
+        return f"{self.name}{''.join(f' (or {name}{power})' for name, power in powers)}"
 
     @property
     def is_interaction(self) -> bool:
@@ -64,7 +73,7 @@ def combinations_of(axes: Mapping[str, Sequence[str]], design: str) -> list[dict
             if len(axes) < 3 or any(len(values) != 2 for values in axes.values()):
                 raise ValueError("a fractional design needs three axes or more, of two values each")
             signs = _fraction(len(axes))
-            # The half with the usual values in it: mirrored, a fraction estimates the same.
+            # The half with the usual values in it: mirrored, a fraction estimates the same, up to signs of aliases.
             signs = signs * signs[0] * -1
             return [{name: axes[name][int(sign > 0)] for name, sign in zip(axes, row, strict=True)} for row in signs]
     raise ValueError(f"no design {design!r}")
@@ -118,18 +127,21 @@ def _mean(tried: Sequence[Combination], wanted: Combination) -> NDArray[np.float
 
 
 def _without_aliases(terms: Sequence[Term]) -> list[Term]:
-    """An interaction that is aliased with a term before it is named with that."""
+    """An interaction that is aliased with a term before it is an alias of that."""
     found: list[Term] = []
     for term in terms:
-        same = next((i for i, other in enumerate(found) if _are_aliases(term, other)), None)
-        if same is None:
-            found.append(term)
+        for place, kept in enumerate(found):
+            if power := _power(kept, term):
+                found[place] = replace(kept, aliases=(*kept.aliases, (term.name, power)))
+                break
         else:
-            kept = found[same]
-            found[same] = Term(name=f"{kept.name} (or {term.name})", against=kept.against, weights=kept.weights)
+            found.append(term)
     return found
 
 
-def _are_aliases(one: Term, other: Term) -> bool:
+def _power(one: Term, other: Term) -> float:
+    """How many times the weights of one term those of the other are, negative where its ratio is then the inverse of a
+    power; 0 where they are no multiples."""
     first, second = np.array(one.weights), np.array(other.weights)
-    return bool(np.isclose(abs(first @ second), np.linalg.norm(first) * np.linalg.norm(second)))
+    factor = float(first @ second / (first @ first))
+    return round(factor, 9) if np.allclose(factor * first, second) else 0.0

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from icebench.bench.costs.costing import Costing
+from icebench.bench.definition import Definition
 from icebench.bench.execution.run_file import Run
+from icebench.bench.layouts.axes import Axes
 from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import DotChart, ScatterChart
@@ -348,6 +350,22 @@ def test_the_knob_that_matters_is_named() -> None:
     (chart,) = section(report, "knobs").charts
     assert isinstance(chart, DotChart)
     assert [row.label for row in chart.panels[0].rows] == column(table, "Knob")
+
+
+def test_an_interaction_that_may_be_the_cause_is_said_with_its_own_ratio() -> None:
+    """Two knobs that together take three times as long look as if the third took less."""
+    values = {"axes": {CODEC: ["zstd", "snappy"], "files": [61, 7], "format_version": [2, 3], "layouts": ["sorted"]}}
+    values["axes"]["design"] = "fractional"
+    axes = Axes.parse(Definition(values).table("axes"))
+    tried = {axes.name_of("sorted", each): list(each.values()) for each in axes.combinations()}
+    report = knobs({name: 3.0 if own[:2] == ["snappy", "7"] else 1.0 for name, own in tried.items()}, values)
+    said = [finding.statement for finding in report.findings]
+    label = "compression-codec=snappy x files=7"
+    assert (
+        f"Cold filtered read on sorted: 0.58x with format_version=3 (or 3x with {label}) as with format_version=2."
+        in said
+    )
+    assert f"format_version=3 (or {label}, to the power of -2)" in column(section(report, "knobs").tables[0], "Knob")
 
 
 def test_where_no_knob_matters_that_is_said() -> None:

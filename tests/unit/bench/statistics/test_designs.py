@@ -55,10 +55,9 @@ def test_a_fraction_estimates_every_main_effect(axes: int, tried: int) -> None:
     logs = {(f"k{i}", "high"): math.log(2 + i) for i in range(axes)}
     found = estimated(named, "fractional", logs)
     for i in range(axes):
-        (name,) = (n for n in found if n.split(" (or ")[0] == f"k{i}=high")
-        assert found[name] == pytest.approx(math.log(2 + i))
+        assert found[f"k{i}=high"] == pytest.approx(math.log(2 + i))
     # From four axes on no interaction of two can be taken for a main effect.
-    assert any("=high (or" in name for name in found if " x " not in name.split(" (or ")[0]) == (axes == 3)
+    assert any(t.aliases for t in terms_of(named, "fractional") if not t.is_interaction) == (axes == 3)
 
 
 def test_an_interaction_is_estimated_and_aliased_terms_are_named() -> None:
@@ -78,11 +77,27 @@ def test_an_interaction_is_estimated_and_aliased_terms_are_named() -> None:
     assert effects["a=2 x b=y"] == pytest.approx(math.log(3))
     assert effects["a=2"] == pytest.approx(math.log(3) / 2)
     assert effects["a=2 x c=q"] == pytest.approx(0)
-    assert {t.name for t in terms_of(TWO, "fractional")} == {
-        "a=2 (or b=y x c=q)",
-        "b=y (or a=2 x c=q)",
-        "c=q (or a=2 x b=y)",
+    assert {t.label for t in terms_of(TWO, "fractional")} == {
+        "a=2 (or b=y x c=q, to the power of -2)",
+        "b=y (or a=2 x c=q, to the power of -2)",
+        "c=q (or a=2 x b=y, to the power of -2)",
     }
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 6, 7])
+def test_an_alias_is_the_power_of_the_estimate_that_its_own_effect_gives(count: int) -> None:
+    """Of figures that an interaction alone makes, the term that it is taken for estimates its root, or its inverse."""
+    axes = {f"k{i}": ("low", "high") for i in range(count)}
+    tried = combinations_of(axes, "fractional")
+    terms = terms_of(axes, "fractional")
+    aliases = [(term, name, power) for term in terms for name, power in term.aliases]
+    interactions = sum(term.is_interaction for term in terms) + len(aliases)
+    assert interactions == count * (count - 1) // 2
+    for term, name, power in aliases:
+        both = [part.partition("=")[0] for part in name.split(" x ")]
+        values = [math.log(3) if all(c[axis] == "high" for axis in both) else 0.0 for c in tried]
+        estimate = sum(w * v for w, v in zip(term.weights, values, strict=True))
+        assert power * estimate == pytest.approx(math.log(3))
 
 
 def test_a_full_design_has_every_combination() -> None:
