@@ -46,8 +46,8 @@ def case(context: Context, *, words: tuple[str, ...], of: Path | None, runs: boo
     found = matching(run, words)
     out = context.terminal.out
     if len(found) != 1:
-        for each in found[:_SHOWN]:
-            out.print(" ".join(_words(each.case)), markup=False, soft_wrap=True)
+        for words_of_case in _words(run, found[:_SHOWN]):
+            out.print(" ".join(words_of_case), markup=False, soft_wrap=True)
         if len(found) > _SHOWN:
             out.print(f"... and {len(found) - _SHOWN:,} more: add words", markup=False)
         return
@@ -68,19 +68,25 @@ def matching(run: Run, words: Sequence[str]) -> list[Measured]:
     asked = [each for each in run.measured if each.evidence.query]
     if not asked:
         raise ConfigError("has no case whose query was recorded", path=run.run_id)
-    found = [each for each in asked if set(words) <= set(_words(each.case))]
+    named = _words(run, asked)
+    found = [each for each, own in zip(asked, named, strict=True) if set(words) <= set(own)]
     if not found:
-        known = dict.fromkeys(word for each in asked for word in _words(each.case))
+        known = dict.fromkeys(word for own in named for word in own)
         unknown = [word for word in words if word not in known]
         what = f"{', '.join(unknown)}; known: {', '.join(known)}" if unknown else " ".join(words)
         raise ConfigError(f"has no case {what}", path=run.run_id)
     return found
 
 
-def _words(case: Case) -> tuple[str, ...]:
-    """What distinguishes a case from the others of its run."""
-    parts = (case.layout, case.measurement, case.configuration, case.filter, case.engine, case.cache)
-    return tuple(dict.fromkeys(part for part in parts if part))
+def _words(run: Run, cases: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """What distinguishes each of some cases from the others of their run."""
+    several = len({each.case.workload for each in run.measured}) > 1
+
+    def words(case: Case) -> tuple[str, ...]:
+        parts = (case.layout, case.measurement, case.configuration, case.filter, case.engine, case.cache)
+        return tuple(dict.fromkeys(part for part in (case.workload if several else "", *parts) if part))
+
+    return [words(each.case) for each in cases]
 
 
 def program_of(run: Run, measured: Measured) -> str:
@@ -111,7 +117,8 @@ def program_of(run: Run, measured: Measured) -> str:
 
 def _title(run: Run, measured: Measured) -> str:
     case = measured.case
-    said = f"icebench case {' '.join(_words(case))} --of {run.run_id}"
+    (words,) = _words(run, [measured])
+    said = f"icebench case {' '.join(words)} --of {run.run_id}"
     metric = kind_of(case.measurement).names(case)[0]
     wanted = (case.workload, case.layout, case.engine, case.measurement, case.label, metric)
     record = next((r for r in run.records if r.key == wanted), None)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from icebench.bench.cli.case import matching, program_of
 from icebench.bench.cli.main import main
-from icebench.bench.execution.run_file import RunWriter
-from icebench.bench.records.case import Case, Evidence, Measured
+from icebench.bench.execution.run_file import RunWriter, read_run
+from icebench.bench.records.case import Case, Cost, Evidence, Measured
 from tests.unit.bench.execution.scripted import small_table
 from tests.unit.bench.report.sample_run import DRIFT, measured, sample_run
 
@@ -73,6 +74,23 @@ def test_several_cases_are_listed_and_none_is_an_error(results: Path, capsys: py
     assert "unrecorded; known: sorted, filtered, few, icebench" in " ".join(capsys.readouterr().err.split())
     assert exit_code("--results", results, "case", "theirs", "cold") != 0
     assert "theirs: no program of filtered is known, only the query: ask" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_case_of_one_of_several_workloads_is_named_with_it_and_timed_by_it(results: Path) -> None:
+    (path,) = (results / "runs").iterdir()
+    run = read_run(path)
+    cost = Cost(wall=9.0, cpu=9.0)
+    others = tuple(
+        replace(each, case=replace(each.case, workload="v"), samples=tuple(replace(s, cost=cost) for s in each.samples))
+        for each in run.measured
+    )
+    both = replace(run, measured=(*run.measured, *others))
+    words = ("few", "icebench", "cold")
+    assert [each.case.workload for each in matching(both, words)] == ["w", "v"]
+    (found,) = matching(both, ("v", *words))
+    text = program_of(both, found)
+    assert text.startswith("# icebench case v sorted filtered few icebench cold --of 20260101T000000Z-small\n")
+    assert "# scan_time_cold there: 9 s, the median of 7 rounds" in text
 
 
 def test_a_program_that_fails_says_why(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
