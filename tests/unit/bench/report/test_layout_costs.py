@@ -20,7 +20,7 @@ from icebench.bench.layouts.axes import Axes
 from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import DotChart, ScatterChart
-from icebench.bench.report.compare import Records
+from icebench.bench.report.compare import Records, median
 from icebench.bench.report.console import renderables, verdict
 from icebench.bench.report.exports import comparison_of, exported
 from icebench.bench.report.findings import least_sure
@@ -272,7 +272,7 @@ def test_a_query_is_the_mean_of_what_all_layouts_have_and_what_is_left_out_is_sa
         where = f" on {listed(lacking)}" if has[name] else ""
         for note in (table.note, builds.note):
             assert (f"{name}, not measured{where}" in note) == bool(lacking)
-    seconds = {(r.layout, r.case): r.summary["median"] for r in run.records if r.metric == "scan_time_cold"}
+    seconds = {(r.layout, r.case): median(r) for r in run.records if r.metric == "scan_time_cold"}
     shared = {name: weights.get(name, 1) for name in asked if len(has[name]) == len(left)}
     means = [
         quantity(sum(w * seconds[layout, n] for n, w in shared.items()) / sum(shared.values()), "s") if shared else "-"
