@@ -54,10 +54,11 @@ _COMPARISONS: Mapping[str, Operator] = {
 }
 _KEYED_JOINS = ("Inner", "LeftSemi")
 """Joins that need rows of neither side without a partner."""
-_ONE_SIDED = ("LeftSemi", "LeftAnti")
-"""Joins that give columns of the left side alone."""
-_TWO_SIDED = ("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter")
-"""Joins that give columns of both sides, for which a row without a partner is no error."""
+_SIDES: Mapping[str, int] = {
+    **dict.fromkeys(("LeftSemi", "LeftAnti"), 1),
+    **dict.fromkeys(("Inner", "Cross", "LeftOuter", "RightOuter", "FullOuter"), 2),
+}
+"""Join -> how many of its sides it gives columns of. Of others (LeftSingle) a missing row may hide an error."""
 _WHOLE = ("integer", "long")
 _FLOATING = ("float", "double")
 _NANOS_PER_MICRO = 1000
@@ -180,8 +181,8 @@ class _Tree:
                 below = next((_renamed(e) for e in node["projectList"] if e[0]["exprId"]["id"] == attribute), None)
                 return _Sources() if below is None else self.sources(children[0], below)
             case "Join":
-                given = {**dict.fromkeys(_ONE_SIDED, 1), **dict.fromkeys(_TWO_SIDED, 2)}.get(_join_type(node), 0)
-                return _of_one(self.sources(child, attribute) for child in children[:given])
+                given = children[: _SIDES.get(_join_type(node), 0)]
+                return _of_one(self.sources(child, attribute) for child in given)
             case "Union":
                 return self._of_union(children, attribute)
         return _Sources()
@@ -208,7 +209,7 @@ class _Tree:
                 return [each["exprId"]["id"] for (each,) in node["output"]]
             case "Filter" | "Union":
                 return self._attributes(children[0])
-            case "Join" if _join_type(node) in _ONE_SIDED:
+            case "Join" if _SIDES.get(_join_type(node)) == 1:
                 return self._attributes(children[0])
             case "Project":
                 return [each[0]["exprId"]["id"] for each in node["projectList"]]
