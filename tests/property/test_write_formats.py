@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,12 @@ from icebench.engine.spec.types import (
     STRING,
     TIME,
     TIMESTAMP,
+    UNKNOWN,
     UUID,
     VARIANT,
     DecimalType,
     FixedType,
+    ListType,
     NestedField,
     PrimitiveType,
     StructType,
@@ -258,6 +261,29 @@ def test_types_without_a_form_are_refused_by_name(file_format: str) -> None:
     metadata = metadata_of(schema, format_version=3, properties={"write.format.default": file_format})
     with pytest.raises(Unsupported, match="'v' of type variant"):
         write_data_files(pa.Table.from_batches([], schema), metadata=metadata, store=MemoryStore())
+
+
+EMPTY = NestedField(field_id=4, name="element", type=StructType((named(5, "u", UNKNOWN),)), required=True)
+
+
+@pytest.mark.parametrize("element", [replace(EMPTY, type=UNKNOWN, required=False), EMPTY])
+def test_lists_whose_length_avro_would_not_bound_are_refused(element: NestedField) -> None:
+    """No reader could tell how many elements without bytes there are."""
+    schema = to_arrow_schema(Schema((named(1, "i", INT), named(2, "l", ListType(element)))))
+    metadata = metadata_of(schema, format_version=3, properties={"write.format.default": "avro"})
+    with pytest.raises(Unsupported, match="column 'l', of list<"):
+        write_data_files(pa.Table.from_batches([], schema), metadata=metadata, store=MemoryStore())
+
+
+def test_names_that_are_one_in_avro_are_refused() -> None:
+    """The values of one would be written for both."""
+    rows = pa.table({"s": [{"a b": 1, "a_x20b": 2}]})
+    store = MemoryStore()
+    with pytest.raises(Unsupported, match="'a b' and 'a_x20b', which have one name in Avro"):
+        write_data_files(
+            rows, metadata=metadata_of(rows.schema, properties={"write.format.default": "avro"}), store=store
+        )
+    assert list(store.list(LOCATION)) == []
 
 
 def test_timestamps_that_no_reader_gets_back_from_orc_are_refused() -> None:

@@ -70,7 +70,7 @@ def record_schema(struct: StructType, name: str) -> AvroSchema:
     """The Avro record of a struct; nested structs are named ``r<field id>``, as Iceberg Java names them.
 
     Raises:
-        Unsupported: A type that Avro manifests cannot hold.
+        Unsupported: A type that Avro manifests cannot hold, or two fields with one name in Avro.
     """
     return _Converter().record(struct, name)
 
@@ -82,6 +82,11 @@ class _Converter:
         self._defined: set[str] = set()
 
     def record(self, struct: StructType, name: str) -> AvroSchema:
+        known: dict[str, str] = {}
+        for f in struct.fields:
+            other = known.setdefault(avro_name(f.name), f.name)
+            if other != f.name:
+                raise Unsupported(f"{other!r} and {f.name!r}, which have one name in Avro")
         return {"type": "record", "name": name, "fields": [self._field(f) for f in struct.fields]}
 
     def _field(self, f: NestedField) -> AvroSchema:

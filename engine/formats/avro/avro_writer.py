@@ -32,7 +32,7 @@ from icebench.engine.formats.metrics_modes import MetricsMode
 from icebench.engine.formats.parquet.metrics import FileMetrics
 from icebench.engine.spec.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.types import GeospatialType, NestedField, StructType
+from icebench.engine.spec.types import GeospatialType, ListType, NestedField, StructType
 from icebench.engine.spec.values import unscaled
 from icebench.engine.storage.store import OutputFile
 
@@ -65,6 +65,16 @@ class AvroOptions:
         for column_id, f in schema.by_id.items():
             if isinstance(f.type, GeospatialType) or str(f.type) == "variant":
                 raise Unsupported(f"writing Avro files with column {schema.name_of[column_id]!r} of type {f.type}")
+            if isinstance(f.type, ListType) and _takes_no_bytes(f.type.element):
+                # Of such a list any number of elements would be of any length.
+                raise Unsupported(f"writing Avro files with column {schema.name_of[column_id]!r}, of {f.type}")
+
+
+def _takes_no_bytes(field: NestedField) -> bool:
+    """Whether Avro stores nothing of a value."""
+    if isinstance(field.type, StructType):
+        return field.required and all(_takes_no_bytes(child) for child in field.type.fields)
+    return str(field.type) == "unknown"
 
 
 class AvroFileWriter(FileWriter):
