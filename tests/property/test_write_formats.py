@@ -275,6 +275,15 @@ def test_lists_whose_length_avro_would_not_bound_are_refused(element: NestedFiel
         write_data_files(pa.Table.from_batches([], schema), metadata=metadata, store=MemoryStore())
 
 
+def test_a_slice_of_structs_with_a_field_without_a_type() -> None:
+    schema = to_arrow_schema(Schema((named(1, "e", StructType((named(2, "v", UNKNOWN), named(3, "w", INT)))),)))
+    rows = pa.table([[{"v": None, "w": n} for n in range(6)]], schema=schema).slice(1, 3)
+    metadata = metadata_of(schema, format_version=3, properties={"write.format.default": "avro"})
+    store = MemoryStore()
+    (file,) = write_data_files(rows, metadata=metadata, store=store)
+    assert [row["e"]["w"] for row in read(store, file, metadata.schema).to_pylist()] == [1, 2, 3]
+
+
 def test_names_that_are_one_in_avro_are_refused() -> None:
     """The values of one would be written for both."""
     rows = pa.table({"s": [{"a b": 1, "a_x20b": 2}]})

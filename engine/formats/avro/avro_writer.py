@@ -188,6 +188,8 @@ def _fixed_rows(array: pa.Array) -> npt.NDArray[np.uint8]:
 def _encoded_values(array: pa.Array, schema: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:  # noqa: ANN401
     """Values of a nested type, each encoded: where they end, and their bytes."""
     out, ends, convert = io.BytesIO(), [0], _converter(array.type)
+    if array.offset:  # Arrow's cast of a sliced struct fails where a field has no type
+        array = pa.concat_arrays([array])
     for value in array.cast(_plain_type(array.type)).to_pylist():
         fastavro.schemaless_writer(out, schema, None if value is None else convert(value))
         ends.append(out.tell())
