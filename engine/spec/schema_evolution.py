@@ -357,6 +357,16 @@ def _default(name: str, type_: Type, value: Value | None) -> Value | None:
     return found
 
 
+def _normalized(column: NestedField) -> NestedField:
+    """The column with legal defaults in the internal representation, which a user may have given as whole numbers."""
+    if not isinstance(column.type, PrimitiveType):
+        return column
+    initial, write = (
+        None if each is None else as_value(column.type, each) for each in (column.initial_default, column.write_default)
+    )
+    return replace(column, initial_default=initial, write_default=write)
+
+
 def assign_fresh_ids(schema: Schema) -> tuple[Schema, Mapping[int, int]]:
     """The schema numbered from 1 as a new table numbers it: level by level, siblings before their children.
 
@@ -382,7 +392,8 @@ def assign_replacement_ids(schema: Schema, base: Schema, last_column_id: int) ->
         known = {f.name: f for f in children(former)}
         kept = {f.name: known[f.name] for f in children(type_) if f.name in known and _is_read_as(known[f.name], f)}
         numbered = [
-            replace(f, field_id=kept[f.name].field_id if f.name in kept else next(numbers)) for f in children(type_)
+            replace(_normalized(f), field_id=kept[f.name].field_id if f.name in kept else next(numbers))
+            for f in children(type_)
         ]
         inner = (renumber(f.type, kept[f.name].type if f.name in kept else UNKNOWN) for f in numbered)
         return with_children(type_, tuple(map(lambda f, t: replace(f, type=t), numbered, inner)))

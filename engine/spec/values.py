@@ -4,7 +4,7 @@ Internal representation, used for bounds, partition values, defaults and literal
 
 =====================  ==========================================================================
 boolean, int, long     bool, int
-float, double          float
+float, double          float; of a float one that 32 bits hold
 date                   int, days from 1970-01-01
 time                   int, microseconds from midnight
 timestamp(tz)          int, microseconds from 1970-01-01T00:00:00 (UTC)
@@ -80,9 +80,15 @@ def encode_value(type_: PrimitiveType, value: Value) -> bytes:
     raise TypeError(f"{value!r} is not a value of type {type_}")
 
 
+def to_float32(number: float) -> float:
+    """The nearest value of the type float; raises OverflowError for a finite number that has none."""
+    found: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return found
+
+
 def as_value(type_: PrimitiveType, value: object) -> Value:
-    """What a user gives as a value of a type, in the internal representation: whole numbers may stand for others, and a
-    decimal has as many digits after the point as its type.
+    """What a user gives as a value of a type, in the internal representation: whole numbers may stand for others, a
+    float is rounded to 32 bits, and a decimal has as many digits after the point as its type.
 
     Raises:
         ValueError: It is no value of the type.
@@ -94,7 +100,7 @@ def as_value(type_: PrimitiveType, value: object) -> Value:
             if len(found.as_tuple().digits) > type_.precision:
                 raise ValueError(f"more than {type_.precision} digits")
         elif type_.name in ("float", "double") and isinstance(found, int | float) and not isinstance(found, bool):
-            found = float(found)
+            found = to_float32(found) if type_.name == "float" else float(found)
         encode_value(type_, found)
         if isinstance(type_, FixedType) and len(found) != type_.length:
             raise ValueError(f"{len(found)} bytes")

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from icebench.engine.codec.metadata_json.objects import JsonValue
 from icebench.engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, clock_of, days_of, iso_clock, iso_date
 from icebench.engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
+from icebench.engine.spec.values import to_float32
 
 DefaultValue: TypeAlias = Any
 """A value in the representation described by the docstring of this module, or None."""
@@ -103,7 +104,8 @@ def _float_from_json(type_: PrimitiveType, raw: JsonValue) -> float:
     if isinstance(raw, str) and raw in _NON_FINITE:
         return _NON_FINITE[raw]
     try:
-        return float(_expect(raw, (int, float), type_))
+        number = float(_expect(raw, (int, float), type_))
+        return to_float32(number) if type_.name == "float" else number
     except OverflowError as error:
         raise ValueError(f"{raw} is out of range for {type_}") from error
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from icebench.engine.spec.schema_evolution import SchemaUpdate, assign_fresh_ids
 from icebench.engine.spec.types import (
     DATE,
     DOUBLE,
+    FLOAT,
     INT,
     LONG,
     STRING,
@@ -156,6 +160,15 @@ def test_union_adds_promotes_and_relaxes():
 def test_union_keeps_the_wider_type_of_the_table():
     base = Schema((column(1, "n", LONG),))
     assert SchemaUpdate(base, 1).union_by_name(Schema((column(9, "n", INT),))).apply() == (base, 1)
+
+
+def test_defaults_of_a_new_schema_are_in_the_internal_representation():
+    stated = NestedField(field_id=1, name="f", type=FLOAT, initial_default=3, write_default=0.1)
+    made = assign_fresh_ids(Schema((stated, column(2, "s", StructType((replace(stated, field_id=3),))))))[0]
+    for name in ("f", "s.f"):
+        found = made.find(name)
+        assert isinstance(found.initial_default, float)
+        assert (found.initial_default, found.write_default) == (3.0, float(np.float32(0.1)))
 
 
 def test_fresh_ids_number_siblings_before_children():

@@ -4,13 +4,14 @@ import struct
 import uuid
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icebench.engine.spec import types
 from icebench.engine.spec.types import DecimalType, FixedType, PrimitiveType
-from icebench.engine.spec.values import Value, decimal_of, decode_value, encode_value, unscaled
+from icebench.engine.spec.values import Value, as_value, decimal_of, decode_value, encode_value, unscaled
 from icebench.errors import CorruptTable
 
 # Appendix D of the specification: single-value serialization.
@@ -109,3 +110,18 @@ def test_longs_round_trip(value: int) -> None:
 @given(st.floats(allow_nan=False, width=32))
 def test_floats_round_trip_with_their_sign(value: float) -> None:
     assert struct.pack("<f", decode_value(types.FLOAT, encode_value(types.FLOAT, value))) == struct.pack("<f", value)
+
+
+@given(st.floats(-(2.0**128) + 2.0**103, 2.0**128 - 2.0**103, exclude_min=True, exclude_max=True) | st.integers(-9, 9))
+def test_a_value_of_a_float_column_is_one_that_is_read_back(value: float) -> None:
+    made = as_value(types.FLOAT, value)
+    assert isinstance(made, float)
+    assert made == float(np.float32(value))
+    assert decode_value(types.FLOAT, encode_value(types.FLOAT, made)) == made
+    assert as_value(types.DOUBLE, value) == value
+
+
+@pytest.mark.parametrize("value", [2.0**128 - 2.0**103, -1e39, 10**400])
+def test_numbers_beyond_a_float_are_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="is not a value of type float"):
+        as_value(types.FLOAT, value)

@@ -7,6 +7,7 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from icebench.engine.codec.metadata_json.values import value_from_json, value_to_json
@@ -72,6 +73,12 @@ def test_values_both_ways(type_: Type, value: Any, written: Any):
     assert value_from_json(type_, written) == value
 
 
+def test_a_float_is_read_with_32_bits_and_written_as_the_same_value():
+    read = value_from_json(FLOAT, 0.1)
+    assert read == float(np.float32(0.1)) != value_from_json(DOUBLE, 0.1)
+    assert value_from_json(FLOAT, value_to_json(FLOAT, read)) == read
+
+
 def test_nan_both_ways():
     assert value_to_json(DOUBLE, math.nan) == "NaN"
     assert math.isnan(value_from_json(DOUBLE, "NaN"))
@@ -100,6 +107,7 @@ def test_other_forms_that_writers_use(type_: Type, text: Any, value: Any):
         (BOOLEAN, 1),
         (DOUBLE, True),
         (DOUBLE, 10**400),
+        (FLOAT, 1e39),
         (DecimalType(4, 2), "14.2"),
         (DecimalType(4, 2), "123.45"),
         (DecimalType(4, 2), "NaN"),
