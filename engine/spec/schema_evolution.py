@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from icebench.engine.errors import Invalid
+from icebench.engine.spec.calendar import UNITS_PER_DAY
 from icebench.engine.spec.metadata_columns import check_column_names
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import (
+    DATE,
     UNKNOWN,
     ListType,
     MapType,
@@ -124,11 +126,14 @@ class SchemaUpdate:
         return self._change(replace(found, name=new_name))
 
     def promote_column(self, name: str, type_: PrimitiveType) -> SchemaUpdate:
-        """Widen a column's type as the spec allows; raises Invalid for any other change of type."""
+        """Widen a column's type, and its defaults with it, as the spec allows; raises Invalid for any other change."""
         found = self._current(name)
         if not can_promote(found.type, type_, format_version=self.format_version):
             raise Invalid(f"cannot change column {name!r} from {found.type} to {type_}")
-        return self._change(replace(found, type=type_))
+        initial, write = (
+            _promoted(name, found.type, type_, each) for each in (found.initial_default, found.write_default)
+        )
+        return self._change(replace(found, type=type_, initial_default=initial, write_default=write))
 
     def make_optional(self, name: str) -> SchemaUpdate:
         """Make a column optional. An optional column cannot be made required."""
@@ -342,6 +347,14 @@ class SchemaUpdate:
                 at = next(i for i, f in enumerate(fields) if f.field_id == move.sibling_id)
                 fields.insert(at + (move.where == "after"), moved)
         return fields
+
+
+def _promoted(name: str, old: Type, new: PrimitiveType, default: Value | None) -> Value | None:
+    """A default in the units of the type that its column is widened to; raises Invalid if that does not hold it."""
+    if default is None or old != DATE:
+        return default  # the value is the same in every other type that may become another one
+    assert isinstance(default, int)
+    return _default(name, new, default * UNITS_PER_DAY[new.name])
 
 
 def _default(name: str, type_: Type, value: Value | None) -> Value | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +60,17 @@ def test_filters_of_a_default_of_type_float(
     symbol = data.draw(st.sampled_from(sorted(COMPARISONS)))
     expected = COMPARISONS[symbol](type_(value), type_(literal))
     assert table.scan(filter=f"c {symbol} {literal!r}").to_arrow().num_rows == 4 * expected
+
+
+@pytest.mark.parametrize("place", PLACES, ids=["planned", "mapped"])
+@pytest.mark.parametrize("type_", [icebench.TIMESTAMP, icebench.TIMESTAMP_NS], ids=str)
+def test_a_default_of_type_date_that_became_a_timestamp(place: dict[str, str], type_: icebench.PrimitiveType) -> None:
+    table = with_default(place, icebench.DATE, 19_000)
+    table.update_schema(lambda s: s.promote_column("c", type_))
+    table.append(pa.table({"id": [4]}))
+    assert {str(each)[:19] for each in table.scan().to_arrow()["c"].to_pylist()} == {"2022-01-08 00:00:00"}
+    for symbol, holds in COMPARISONS.items():
+        for literal in ("2022-01-07", "2022-01-08", "2022-01-08T00:00:01"):
+            expected = holds("2022-01-08T00:00:00", f"{literal}T00:00:00"[:19])
+            found = table.scan(filter=f"c {symbol} TIMESTAMP '{literal}'").to_arrow().num_rows
+            assert found == 5 * expected, (symbol, literal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from icebench.engine.spec.types import (
     LONG,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NS,
     DecimalType,
     NestedField,
     StructType,
@@ -114,6 +116,32 @@ def test_date_becomes_timestamp_only_in_version_3():
     assert SchemaUpdate(base, 1, 3).promote_column("d", TIMESTAMP).apply()[0].find("d").type == TIMESTAMP
     with pytest.raises(Invalid):
         SchemaUpdate(base, 1, 2).promote_column("d", TIMESTAMP)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "default", "expected"),
+    [
+        (DATE, TIMESTAMP, -2, -2 * 86_400 * 10**6),
+        (DATE, TIMESTAMP_NS, 19_000, 19_000 * 86_400 * 10**9),
+        (DATE, DATE, 5, 5),
+        (INT, LONG, 7, 7),
+        (FLOAT, DOUBLE, 0.5, 0.5),
+        (DecimalType(4, 2), DecimalType(9, 2), Decimal("1.50"), Decimal("1.50")),
+    ],
+)
+@pytest.mark.parametrize("by_name", [False, True])
+def test_defaults_are_promoted_with_their_column(old, new, default, expected, *, by_name):
+    base = Schema((NestedField(field_id=1, name="d", type=old, initial_default=default, write_default=default),))
+    change = SchemaUpdate(base, 1, 3)
+    change = change.union_by_name(Schema((column(1, "d", new),))) if by_name else change.promote_column("d", new)
+    found = change.apply()[0].find("d")
+    assert (found.type, found.initial_default, found.write_default) == (new, expected, expected)
+
+
+def test_a_date_that_is_no_timestamp_cannot_stay_the_default():
+    far = NestedField(field_id=1, name="d", type=DATE, write_default=2**31 - 1)
+    with pytest.raises(Invalid, match="the default of column 'd'"):
+        SchemaUpdate(Schema((far,)), 1, 3).promote_column("d", TIMESTAMP_NS)
 
 
 @pytest.mark.parametrize(
