@@ -5,7 +5,7 @@ noon for a date, a byte too many for a fixed. `place` finds the greatest value o
 and whether it is equal, which allows every comparison to be rewritten exactly.
 
 Floating point types are approximate, so a literal is first rounded to the nearest value of the column's type, as SQL
-does; one beyond the largest finite value stands below infinity and is not equal to it.
+does; one that would be rounded to infinity stands below it and is not equal to it.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ _NANOS_PER_UNIT = {
     "timestamp_ns": 1,
     "timestamptz_ns": 1,
 }
+_TO_INFINITY = {"float": 2**128 - 2**103, "double": 2**1024 - 2**970}
+"""The least number that IEEE 754 rounds to infinity: half a unit above the greatest finite value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +160,9 @@ def _place_float(type_: PrimitiveType, literal: LiteralValue, column: str) -> Pl
     number = _number(type_, literal, column)
     if isinstance(number, float):
         return Place(number, exact=True)
-    greatest = Fraction(float(np.finfo(np.float32 if type_.name == "float" else np.float64).max))
-    if abs(number) > greatest:
-        return Place(float(greatest) if number > 0 else -math.inf, exact=False)
+    if abs(number) >= _TO_INFINITY[type_.name]:
+        greatest = float(np.finfo(np.float32 if type_.name == "float" else np.float64).max)
+        return Place(greatest if number > 0 else -math.inf, exact=False)
     return Place(float(number) if type_.name == "double" else _nearest_float32(Fraction(number)), exact=True)
 
 

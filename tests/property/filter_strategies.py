@@ -65,6 +65,7 @@ UNITS = {
     "timestamp_ns": 1,
     "timestamptz_ns": 1,
 }
+_GREATEST_FLOAT = 2.0**128 - 2.0**104
 _NUMERIC_TEXT = st.sampled_from(
     ["0.5", "-0.005", "1e30", "-1e400", "2147483648", "-3", "9223372036854775807.5", "99.99"]
 )
@@ -91,7 +92,9 @@ def values(type_: PrimitiveType) -> st.SearchStrategy[Value]:
         small = st.integers(max(-30, least), 30)
         return st.one_of(small, small, st.sampled_from([least, least + 1, greatest - 1, greatest]))
     if name in ("float", "double"):
-        few: st.SearchStrategy[Any] = st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf, 0.5, -2.0])
+        few: st.SearchStrategy[Any] = st.sampled_from(
+            [0.0, -0.0, math.nan, math.inf, -math.inf, 0.5, -2.0, _GREATEST_FLOAT, -_GREATEST_FLOAT]
+        )
         if name == "float":
             few |= st.floats(-4, 4, width=32) | st.floats(width=32)
             return few

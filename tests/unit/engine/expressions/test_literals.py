@@ -61,6 +61,19 @@ def test_doubles_at_their_ends(literal: float | Decimal, expected: Place) -> Non
     assert place(DOUBLE, literal, "c") == expected
 
 
+@pytest.mark.parametrize(("type_", "digits", "exponent"), [(FLOAT, 24, 128), (DOUBLE, 53, 1024)], ids=str)
+def test_numbers_are_rounded_to_the_greatest_up_to_half_a_unit_above_it(
+    type_: PrimitiveType, digits: int, exponent: int
+) -> None:
+    infinite = 2**exponent - 2 ** (exponent - digits - 1)
+    greatest = float(2**exponent - 2 ** (exponent - digits))
+    for sign in (1, -1):
+        for literal in (greatest * sign, (int(greatest) + 1) * sign, Decimal((infinite - 1) * sign)):
+            assert place(type_, literal, "c") == Place(greatest * sign, exact=True)
+    assert place(type_, infinite, "c") == Place(greatest, exact=False)
+    assert place(type_, -infinite, "c") == Place(-math.inf, exact=False)
+
+
 @given(st.integers(0, 3), st.binary(max_size=4), st.binary(min_size=3, max_size=3))
 def test_fixed_literals_of_any_length(length: int, literal: bytes, raw: bytes) -> None:
     assume(length > 0)
