@@ -142,6 +142,8 @@ def _leaf(leaf: BoundLeaf, values: pa.Array) -> pa.BooleanArray:
         case BoundIn(column, members, negated):
             return _is_in(values, column.primitive, members, negated=negated)
         case BoundStartsWith(prefix=prefix, negated=negated):
+            if pat.is_fixed_size_binary(values.type):
+                values = values.cast(pa.binary())  # Arrow finds no prefixes of fixed-size values
             found = pc.starts_with(values, prefix)
             return pc.invert(found) if negated else found
     raise TypeError(f"{leaf!r} is not a leaf of a bound filter")

@@ -26,7 +26,7 @@ from icebench.engine.expressions.bound import (
 from icebench.engine.expressions.parse import parse
 from icebench.engine.expressions.predicate import Operator
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType, StructType
+from icebench.engine.spec.types import DOUBLE, INT, STRING, FixedType, NestedField, PrimitiveType, StructType
 from icebench.engine.spec.values import Value
 from icebench.errors import Invalid
 from tests.property.evaluate import evaluate, is_nan, ordering
@@ -42,7 +42,7 @@ def leaves(draw: st.DrawFn, field_id: int, type_: PrimitiveType, pool: list[Valu
     literals = st.sampled_from(pool) | values(type_, nan=True) if pool else values(type_, nan=True)
     kinds = ["null", "compare", "in"]
     kinds += ["nan"] if type_.name in ("float", "double") else []
-    kinds += ["starts"] if type_.name in ("string", "binary") else []
+    kinds += ["starts"] if type_.name in ("string", "binary", "fixed") else []
     negated = draw(st.booleans())
     match draw(st.sampled_from(kinds)):
         case "null":
@@ -167,6 +167,22 @@ NESTED = Schema(
         NestedField(field_id=4, name="b", type=INT),
     )
 )
+
+
+def test_prefixes_of_fixed_values() -> None:
+    type_ = FixedType(3)
+    schema = Schema((NestedField(field_id=1, name="c", type=type_),))
+    values = to_arrow_array(type_, [b"abc", b"ab\xff", b"xab", None])
+    batch = pa.RecordBatch.from_arrays([values], schema=to_arrow_schema(schema))
+    for text, expected in (
+        ("starts_with(c, X'6162')", [True, True, False, None]),
+        ("not starts_with(c, X'616263')", [False, True, True, None]),
+        ("starts_with(c, X'61626364')", [False, False, False, None]),
+    ):
+        assert outcomes(batch, bind(parse(text), schema), schema).to_pylist() == expected
+    assert outcomes(batch.slice(1), bind(parse("starts_with(c, X'78')"), schema), schema).to_pylist() == [
+        False, True, None,
+    ]  # fmt: skip
 
 
 def test_looks_inside_structs() -> None:
