@@ -89,14 +89,13 @@ def _of_truncate(width: int, source: PrimitiveType, values: ColumnBounds) -> Col
         case NumberVector(numbers, _):
             limit = INTEGER_RANGES.get(source.name, (0, (1 << 63) - 1))[1]
             step = min(width - 1, limit)
-            # The last bin of a type; Java's arithmetic also wraps the lowest values around into it.
             fits = numbers <= limit - step
-            upper = _valid_where(np.where(fits, numbers, 0) + step, fits, upper)
-            lower = (
-                None
-                if lower is None
-                else _valid_where(_numbers(lower), fits if upper.valid is None else fits & upper.valid, lower)
-            )
+            known = fits if upper.valid is None else fits & upper.valid
+            if lower is not None:
+                # Java's arithmetic wraps the lowest values of a type around into its last bin.
+                sound = known & ~_has_last_int_bin(width, lower, upper) if source.name == "long" else known
+                lower = _valid_where(_numbers(lower), sound, lower)
+            upper = NumberVector(np.where(fits, numbers, 0) + step, known)
         case BytesVector() if isinstance(source, DecimalType):
             raised = _add_big_endian(upper.data, min(width - 1, (1 << 62) - 1))
             upper = BytesVector(upper.offsets, raised, upper.valid) if width <= 1 << 62 else None
@@ -104,6 +103,13 @@ def _of_truncate(width: int, source: PrimitiveType, values: ColumnBounds) -> Col
             cut = _utf16_lengths(offsets, data) >= width if source.name == "string" else np.diff(offsets) >= width
             upper = BytesVector(offsets, data, valid, cut)
     return ColumnBounds(values.count, lower, upper, values.presence)
+
+
+def _has_last_int_bin(width: int, lower: Vector, upper: Vector) -> NDArray[np.bool_]:
+    """Where bins from `lower` to `upper` include the last one of type int, which the column of type long may have had
+    when they were written."""
+    limit = INTEGER_RANGES["int"][1]
+    return (_numbers(lower) <= limit) & (_numbers(upper) > limit - min(width - 1, limit))
 
 
 def _add_big_endian(keys: NDArray[np.uint8], addend: int) -> NDArray[np.uint8]:

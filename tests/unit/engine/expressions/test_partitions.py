@@ -7,10 +7,13 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
 from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE
+from icebench.engine.expressions.literals import INTEGER_RANGES
 from icebench.engine.expressions.parse import parse
 from icebench.engine.expressions.partitions import _add_big_endian, source_evidence
 from icebench.engine.expressions.vectors import BytesVector, NumberVector, vector_of
@@ -43,6 +46,7 @@ from icebench.engine.spec.types import (
     PrimitiveType,
 )
 from icebench.engine.spec.values import Value
+from tests.property.evaluate import evaluate
 
 T, F, N = TRUE, FALSE, NULL
 BUCKET = (hash_value(INT, 34) & 0x7FFFFFFF) % 16
@@ -131,6 +135,37 @@ def test_the_top_bin_of_a_type_may_hold_wrapped_values() -> None:
     """Java truncates -2147483648 to 2147483646, for its arithmetic wraps around."""
     assert outcomes(INT, Truncate(10), [2147483646], "c < 0") == [T | F]
     assert outcomes(INT, Truncate(10), [2147483630], "c < 0") == [F]
+
+
+LEAST, GREATEST = INTEGER_RANGES["int"]
+INTS = st.integers(LEAST, LEAST + 9) | st.integers(GREATEST - 40, GREATEST) | st.integers(-40, 40)
+
+
+@given(
+    width=st.sampled_from([1, 10, 1000, 1 << 20, (1 << 20) + 1, GREATEST]),
+    ints=st.lists(st.integers(LEAST, LEAST + 9) | INTS, min_size=1, max_size=2),
+    longs=st.lists(st.integers(GREATEST - 40, 1 << 33), max_size=1),
+    literal=INTS,
+    operator=st.sampled_from(["<", "<=", "=", "!=", ">=", ">"]),
+)
+def test_bins_that_java_wrapped_before_a_column_became_long(
+    width: int, ints: list[int], longs: list[int], literal: int, operator: str
+) -> None:
+    """A manifest of bins of which some were computed with 32 bits."""
+    bins = [((n - n % width) + (1 << 31)) % (1 << 32) - (1 << 31) for n in ints] + [n - n % width for n in longs]
+    bounds = ColumnBounds(1, vector_of(LONG, [min(bins)]), vector_of(LONG, [max(bins)]), Presence(False, False, True))
+    evidence = source_evidence(Truncate(width), LONG, bounds)
+    assert evidence is not None
+    bound = bind(parse(f"c {operator} {literal}"), Schema((NestedField(field_id=1, name="c", type=LONG),)))
+    found = Evaluator(bound).outcomes(Rows(1, evidence))[0]
+    for value in ints + longs:
+        assert found & (T if evaluate(bound, {1: value}) else F), (value, bins)
+
+
+def test_only_the_last_bin_of_int_is_doubted_in_a_column_of_type_long() -> None:
+    assert outcomes(LONG, Truncate(10), [2147483630, 2147483640, 2147483650], "c < 0") == [F, T | F, F]
+    assert outcomes(LONG, Truncate(10), [2147483640], "c < 2147483650") == [T]
+    assert outcomes(INT, Truncate(10), [2147483630, 2147483640], "c < 0") == [F, T | F]
 
 
 def test_times_that_64_bits_do_not_hold() -> None:
