@@ -22,7 +22,7 @@ import re
 import uuid
 from collections.abc import Callable
 from decimal import MAX_PREC, Context, Decimal, InvalidOperation
-from typing import Any
+from typing import Any, cast
 
 import sqlglot
 from sqlglot import exp
@@ -32,6 +32,7 @@ from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions import parse_scalar
 from icebench.engine.expressions.dialect import FilterDialect
 from icebench.engine.expressions.like_patterns import like, like_pattern
+from icebench.engine.expressions.literals import place
 from icebench.engine.expressions.predicate import (
     FALSE,
     MIRRORED,
@@ -54,6 +55,7 @@ from icebench.engine.expressions.predicate import (
 from icebench.engine.expressions.scalar import LiteralValue
 from icebench.engine.expressions.sql import shorten
 from icebench.engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
+from icebench.engine.spec.types import FLOAT
 
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=",
@@ -314,8 +316,11 @@ def _cast_number(value: LiteralValue, target: str, node: exp.Cast) -> int | floa
         raise Invalid(f"{value!r} is not a number") from error
     if number.is_nan():
         raise Invalid("NaN is not a literal; use `is nan` or `is not nan`")
-    if target in ("FLOAT", "DOUBLE"):
-        return float(number)  # the column's own type rounds it, see `engine.expressions.literals`
+    if target == "FLOAT":
+        nearest = place(FLOAT, number, "")
+        return cast("float", nearest.floor) if nearest.exact else None
+    if target == "DOUBLE":
+        return float(number)  # a column of type float rounds it, see `engine.expressions.literals`
     if not number.is_finite():
         return None
     if target == "DECIMAL":

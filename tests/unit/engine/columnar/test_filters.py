@@ -1,7 +1,9 @@
 import math
+from decimal import Decimal
 from functools import cmp_to_key
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -26,7 +28,7 @@ from icebench.engine.expressions.bound import (
 from icebench.engine.expressions.parse import parse
 from icebench.engine.expressions.predicate import Operator
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.types import DOUBLE, INT, STRING, FixedType, NestedField, PrimitiveType, StructType
+from icebench.engine.spec.types import DOUBLE, FLOAT, INT, STRING, FixedType, NestedField, PrimitiveType, StructType
 from icebench.engine.spec.values import Value
 from icebench.errors import Invalid
 from tests.property.evaluate import evaluate, is_nan, ordering
@@ -167,6 +169,28 @@ NESTED = Schema(
         NestedField(field_id=4, name="b", type=INT),
     )
 )
+
+
+@given(
+    literal=st.decimals(-1000, 1000, places=3) | st.floats(-1e30, 1e30, allow_subnormal=False),
+    operator=st.sampled_from(OPERATORS),
+    type_=st.sampled_from([FLOAT, DOUBLE]),
+)
+def test_a_literal_cast_to_float_is_what_an_expression_makes_of_it(
+    literal: Decimal | float, operator: Operator, type_: PrimitiveType
+) -> None:
+    schema = Schema((NestedField(field_id=1, name="c", type=type_),))
+    narrow = float(np.float32(literal))
+    values = to_arrow_array(type_, [float(literal), narrow, 0.0, None])
+    batch = pa.RecordBatch.from_arrays([values], schema=to_arrow_schema(schema))
+    # From text, as Arrow's own cast of a decimal may be off by a unit in the last place.
+    text = f"c {operator} cast('{literal}' as float)"
+    found = outcomes(batch, bind(parse(text), schema), schema)
+    assert found == outcomes(batch, bind(parse(f"{text} + 0"), schema), schema)
+    assert found.to_pylist() == [
+        evaluate(BoundCompare(Column(1, "c", type_, nullable=True), operator, narrow), {1: value})
+        for value in values.to_pylist()
+    ]
 
 
 def test_prefixes_of_fixed_values() -> None:
