@@ -1,10 +1,10 @@
 """A catalog behind the Iceberg REST protocol (``rest-catalog-open-api.yaml``).
 
-The server writes metadata files and decides commits; the client sends requirements and updates. A commit is sent once.
-Its answer is one of: success; 409, another commit came first; any other 4xx, it was refused; and everything else (5xx,
-a timeout, a broken connection, an unreadable answer) is `Unknown`: only the table itself shows the outcome. Even a 409
-may result from the commit's own success, if a gateway sent the request twice; `icebench.engine.commit.commit_loop`
-looks for the snapshot before it tries again.
+The server writes metadata files and decides commits; the client sends requirements and updates. A commit is sent once,
+or with an idempotency key until it is answered. Its answer is one of: success; 409, another commit came first; any
+other 4xx, it was refused; and everything else (5xx, a timeout, a broken connection, an unreadable answer) is `Unknown`:
+only the table itself shows the outcome. Even a 409 may result from the commit's own success, if a gateway sent the
+request twice; `icebench.engine.commit.commit_loop` looks for the snapshot before it tries again.
 """
 
 from __future__ import annotations

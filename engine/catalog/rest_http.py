@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,7 +69,8 @@ class Transport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The server's response, of any status. `sent_bytes` is the size of the body before it was inflated; None if it was
-    not compressed."""
+    not compressed. `lost` is set if an earlier copy of the request may have been carried out: only a success then says
+    what happened."""
 
     method: str
     url: str
@@ -77,6 +78,7 @@ class Answer:
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     sent_bytes: int | None = None
+    lost: AnswerLost | None = None
 
     @property
     def is_success(self) -> bool:
@@ -196,16 +198,18 @@ class HttpClient:
             except AnswerLost as error:
                 if not (is_safe or repeatable):
                     raise
-                answer, lost, reason = None, error, str(error)
+                answer, reason = None, str(error)
+                lost = None if is_safe else error
                 continue
-            if answer.status in _BUSY and (is_safe or repeatable):
+            if answer.status in _BUSY and repeatable and not is_safe:
                 lost = AnswerLost(f"{method} {self.secrets.hidden(url)}: HTTP {answer.status}")
-            elif answer.status != _TOO_MANY_REQUESTS:
+            answer = replace(answer, lost=lost)
+            if answer.status != _TOO_MANY_REQUESTS and not (answer.status in _BUSY and (is_safe or repeatable)):
                 return answer
             self._wait_retry_after(answer)
         if answer is not None:
             return answer
-        if lost is not None and not is_safe:
+        if lost is not None:
             raise lost
         raise Unreachable(reason)
 

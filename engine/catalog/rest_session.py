@@ -20,7 +20,7 @@ from icebench.engine.catalog.rest_credentials import (
     transport_of,
 )
 from icebench.engine.catalog.rest_errors import error_of
-from icebench.engine.catalog.rest_http import Answer, HttpClient, Secrets
+from icebench.engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets
 from icebench.engine.catalog.rest_sigv4 import SigV4Signer
 from icebench.engine.codec.metadata_json.objects import JsonObject, write_json
 from icebench.engine.codec.metadata_json.rest import Page, RestConfig, config_from_json
@@ -148,7 +148,11 @@ class Session:
         return str(endpoint) in self._endpoints
 
     def call(self, request: Request) -> Answer:
-        """Send a request, and return the response of any status; raises as `HttpClient.send`."""
+        """Send a request, and return the response of any status; raises as `HttpClient.send`.
+
+        Raises AnswerLost, too, for a response without success if an earlier copy of the request may have been carried
+        out.
+        """
         endpoint = request.endpoint
         if not self.offers(endpoint):
             raise Unsupported(f"{request.subject}: the REST catalog at {self} does not offer {endpoint}")
@@ -164,7 +168,11 @@ class Session:
         if keyed:
             own["Idempotency-Key"] = str(_uuid7(self.now_ms(), self._random_bits(74)))
         headers = _merge_headers(_USUAL_HEADERS, request.default_headers, self._headers, own)
-        return self._send(endpoint.method, url, headers, body, repeatable=keyed)
+        answer = self._send(endpoint.method, url, headers, body, repeatable=keyed)
+        if answer.lost is not None and not answer.is_success:
+            refusal = error_of(answer, self.http.secrets, subject=request.subject)
+            raise AnswerLost(f"{answer.lost}; sent again: {refusal}") from answer.lost
+        return answer
 
     def ask(self, request: Request) -> Answer:
         """As `call`, but a response without success raises its error."""
@@ -218,10 +226,17 @@ class Session:
 
         used = self._authentication.header()
         answer = send(used)
-        # A refused request was not carried out: with a new token, any may be sent again.
-        if answer.status in _REAUTHENTICATE and self._authentication.renewed(used):
+        if answer.status not in _REAUTHENTICATE or not self._authentication.renewed(used):
+            return answer
+        # A refused request was not carried out: with a new token, any may be sent again. Its earlier copies may have.
+        lost = answer.lost
+        try:
             answer = send(self._authentication.header())
-        return answer
+        except Exception as error:
+            if lost is None:
+                raise
+            raise lost from error
+        return replace(answer, lost=answer.lost or lost)
 
     def _successful(self, answer: Answer, subject: str) -> Answer:
         if not answer.is_success:

@@ -18,7 +18,15 @@ from icebench.engine.commit.committer import Committed, Conflicted, Unknown
 from icebench.engine.commit.retry import Waiting
 from icebench.engine.spec.requirements import AssertTableUuid
 from icebench.engine.spec.updates import SetLocation, SetProperties
-from icebench.errors import CommitConflict, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
+from icebench.errors import (
+    CommitConflict,
+    CommitStateUnknown,
+    EngineError,
+    Invalid,
+    NotFound,
+    StorageFailed,
+    Unsupported,
+)
 from tests.services.processes import free_port
 from tests.services.rest_over_catalog import FAULTS, Fault, RestOverCatalog
 from tests.services.scripted_http import Reply, Seen, scripted_server
@@ -39,6 +47,7 @@ AFTERMATH: dict[Fault, type[Committed | Conflicted | Unknown]] = {
 }
 """What a commit of one request comes back as. 429 is not among them: the transport waits and sends again."""
 
+REFUSALS: tuple[Fault, ...] = ("429", "401", "403", "404", "419")
 QUICK_FAULTS = [fault for fault in FAULTS if fault != "slow"]
 BASE = world().committer.state
 """What a commit is staged on; not sent to servers."""
@@ -59,9 +68,9 @@ def append(catalog: RestCatalog, w: World) -> EngineError | None:
     return None
 
 
-def check_append_under(faults: Sequence[Fault]) -> None:
+def check_append_under(faults: Sequence[Fault], *, takes_keys: bool = False) -> None:
     w = world(metadata(properties={"commit.retry.num-retries": "2"}))
-    served = RestOverCatalog(w.committer, faults)
+    served = RestOverCatalog(w.committer, faults, takes_keys=takes_keys)
     with scripted_server(served) as server:
         catalog = client(server.address)
         error = append(catalog, w)
@@ -72,7 +81,7 @@ def check_append_under(faults: Sequence[Fault]) -> None:
         assert files == {"ours"}
     elif not isinstance(error, CommitStateUnknown):
         # Nothing happened, and nothing will: the files are gone.
-        assert isinstance(error, CommitConflict)
+        assert isinstance(error, CommitConflict | StorageFailed | NotFound)
         assert not files
         assert not w.stored()
     assert len(w.metadata.snapshots) == len(files)
@@ -86,10 +95,17 @@ def test_an_append_happens_once_or_not(faults: Sequence[Fault]) -> None:
     check_append_under(faults)
 
 
-@settings(max_examples=25)
-@given(st.lists(st.sampled_from(QUICK_FAULTS), min_size=3, max_size=6))
-def test_an_append_happens_once_or_not_under_many_faults(faults: list[Fault]) -> None:
-    check_append_under(faults)
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in (*REFUSALS, "none")])
+def test_a_refusal_of_the_second_copy_says_nothing_of_the_first(fault: Fault, refusal: Fault) -> None:
+    """With an idempotency key a request is sent until it is answered."""
+    check_append_under([fault, *[refusal] * 20], takes_keys=True)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from(QUICK_FAULTS), min_size=3, max_size=6), st.booleans())
+def test_an_append_happens_once_or_not_under_many_faults(faults: list[Fault], takes_keys: bool) -> None:
+    check_append_under(faults, takes_keys=takes_keys)
 
 
 @pytest.mark.parametrize("fault", AFTERMATH)

@@ -27,6 +27,10 @@ Fault = Literal[
     "sent-twice",  # a gateway repeats the request and passes on the second answer
     "late",  # the connection breaks, and the commit is applied before the next one that comes, or at the end
     "429",
+    "401",  # refused by a gateway, and never applied
+    "403",
+    "404",
+    "419",
 ]
 FAULTS: tuple[Fault, ...] = Fault.__args__  # type: ignore[attr-defined]
 
@@ -37,16 +41,20 @@ class RestOverCatalog:
     Args:
         catalog: Decides commits.
         faults: What happens to the first commits that come, in turn; the others pass.
+        takes_keys: Whether a commit with an idempotency key that was applied gets the same answer whenever it comes.
     """
 
-    def __init__(self, catalog: Committer, faults: Iterable[Fault] = ()) -> None:
+    def __init__(self, catalog: Committer, faults: Iterable[Fault] = (), *, takes_keys: bool = False) -> None:
         self._catalog = catalog
         self._faults = list(faults)
+        self._takes_keys = takes_keys
         self._delayed: list[Seen] = []
+        self._answers: dict[str, Reply] = {}
 
     def __call__(self, request: Seen) -> Reply:
         if request.path == "/v1/config":
-            return Reply(body={"defaults": {}, "overrides": {}})
+            lifetime = {"idempotency-key-lifetime": "PT30M"} if self._takes_keys else {}
+            return Reply(body={"defaults": {}, "overrides": {}, **lifetime})
         if request.method == "GET":
             return self._load(_identifier(request))
         self.deliver()
@@ -63,8 +71,8 @@ class RestOverCatalog:
                 return Reply(cut_at=-1)
             case "503-before":
                 return Reply(status=503, body=_error("ServiceUnavailableException", "try later"))
-            case "429":
-                return Reply(status=429, body=_error("TooManyRequests", "slow down"))
+            case "429" | "401" | "403" | "404" | "419":
+                return Reply(status=int(fault), body=_error("Refused", "slow down" if fault == "429" else "not you"))
             case "late":
                 self._delayed.append(request)
                 return Reply(cut_at=-1)
@@ -93,6 +101,14 @@ class RestOverCatalog:
             return Reply(status=404, body=_error("NoSuchTableException", str(error)))
 
     def _commit(self, request: Seen) -> Reply:
+        key = request.headers.get("idempotency-key")
+        if key is None:
+            return self._apply(request)
+        if key not in self._answers:
+            self._answers[key] = self._apply(request)
+        return self._answers[key]
+
+    def _apply(self, request: Seen) -> Reply:
         node = JsonObject(request.json())
         identifier = _identifier(request)
         try:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from icebench.engine.catalog.rest_credentials import Token
 from icebench.engine.catalog.rest_session import Session, open_session
 from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.retry import Waiting
@@ -57,7 +58,7 @@ def opened(
     *,
     config: Mapping[str, object] = CONFIG,
     warehouse: str | None = None,
-    token: str | None = None,
+    token: Token | None = None,
     credential: str | None = None,
     properties: Mapping[str, str] | None = None,
     answer: Callable[[Seen], Reply] | None = None,

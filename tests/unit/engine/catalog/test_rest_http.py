@@ -79,6 +79,21 @@ def test_a_change_that_is_carried_out_once_is_sent_again() -> None:
         send(client(server.address), "POST", repeatable=True)
 
 
+@pytest.mark.parametrize("status", [200, 401, 403, 404, 409, 429])
+@pytest.mark.parametrize("first", [Reply(cut_at=-1), Reply(status=503)], ids=["no-answer", "busy"])
+def test_an_answer_says_whether_an_earlier_copy_may_have_been_carried_out(first: Reply, status: int) -> None:
+    replies = [first, Reply(status=status)]
+    with scripted_server(Script({"POST /x": [*replies], "GET /x": [*replies]})) as server:
+        http = client(server.address)
+        changed, asked = send(http, "POST", repeatable=True), send(http)
+    assert changed.status == asked.status == status
+    assert isinstance(changed.lost, AnswerLost)
+    assert asked.lost is None
+    # What was turned away every time was not carried out.
+    with scripted_server(Script({"POST /x": [Reply(status=429), Reply(status=status)]})) as server:
+        assert send(client(server.address), "POST", repeatable=True).lost is None
+
+
 def test_what_was_never_sent_is_distinguished() -> None:
     slept: list[float] = []
     http = client(f"http://127.0.0.1:{free_port()}", slept)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, ClassVar
 
 import pytest
 
@@ -12,7 +13,7 @@ from icebench.engine.catalog.rest import HAS_TABLE, LOAD_TABLE, RestCatalog
 from icebench.engine.catalog.rest_http import Answer
 from icebench.engine.catalog.rest_session import open_session
 from icebench.engine.catalog.rest_views import LIST_VIEWS, RestViewCatalog
-from icebench.errors import CorruptTable, Invalid, NotFound, StorageFailed, Unsupported
+from icebench.errors import CommitStateUnknown, CorruptTable, Invalid, NotFound, StorageFailed, Unsupported
 from tests.services.scripted_http import Reply, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG, Script, error, loaded, opened
 from tests.unit.engine.commit.tables import metadata
@@ -194,6 +195,42 @@ def test_a_server_that_takes_keys_gets_each_request_until_it_answers() -> None:
     with opened({NAMESPACES: [EMPTY]}) as o:
         RestCatalog(o.session).list_namespaces()
         assert "idempotency-key" not in o.server.seen[-1].headers
+
+
+class TestEarlierCopies:
+    """A request with a key, of which the first copy may have been carried out."""
+
+    MAKE = "POST /v1/namespaces"
+    KEYED: ClassVar = {**CONFIG, "idempotency-key-lifetime": "PT30M"}
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 419, 429, 501, 503])
+    def test_a_refusal_is_no_answer(self, status: int) -> None:
+        said = pytest.raises(CommitStateUnknown, match=f"POST http.*; sent again: .*namespace a: .*{status}")
+        with opened({self.MAKE: [Reply(cut_at=-1), error(status)]}, config=self.KEYED) as o, said:
+            RestCatalog(o.session).create_namespace(("a",))
+
+    @pytest.mark.parametrize("last", [Reply(body={"namespace": ["a"]}), error(403), Reply(cut_at=-1)])
+    def test_they_are_remembered_when_the_token_is_renewed(self, last: Reply) -> None:
+        tokens = iter(["old", "new"])
+        replies = {self.MAKE: [Reply(status=503), error(401), last]}
+        with opened(replies, config=self.KEYED, token=lambda: next(tokens)) as o:
+            catalog = RestCatalog(o.session)
+            with nullcontext() if last.status == 200 and last.cut_at is None else pytest.raises(CommitStateUnknown):
+                catalog.create_namespace(("a",))
+            assert o.server.seen[3].headers["authorization"] == "Bearer new"
+            assert len({seen.headers["idempotency-key"] for seen in o.server.seen[1:]}) == 1
+
+    @pytest.mark.parametrize(
+        ("replies", "expected"),
+        [([Reply(status=503), error(401)], CommitStateUnknown), ([error(401)], StopIteration)],
+    )
+    def test_they_are_remembered_when_there_is_no_new_token(
+        self, replies: list[Reply], expected: type[Exception]
+    ) -> None:
+        tokens = iter(["old"])
+        keyed = opened({self.MAKE: replies}, config=self.KEYED, token=lambda: next(tokens))
+        with keyed as o, pytest.raises(expected):
+            RestCatalog(o.session).create_namespace(("a",))
 
 
 @pytest.mark.parametrize(
