@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.commit.committer import Committer, Identifier, TableState
+from icebench.engine.errors import CommitConflict
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.storage.store import Store
 
@@ -79,14 +81,15 @@ class Catalog(Committer, Protocol):
         """
         ...
 
-    def drop_table(self, identifier: Identifier) -> None:
-        """Drop a table. The implementation decides about its files.
+    def drop_table(self, identifier: Identifier, *, base: TableState | None = None) -> None:
+        """Drop a table; with `base` only if it is still as it was loaded. The implementation decides about its files.
 
         A lost answer is settled by a look-up: if nothing has the name any more, the table was dropped, or another
         writer dropped or renamed it meanwhile.
 
         Raises:
             NotFound: There is no such table.
+            CommitConflict: The table was changed since `base`, or another one has the name; nothing was dropped.
             CommitStateUnknown: The answer was lost, and something still has the name.
         """
         ...
@@ -116,3 +119,8 @@ class Catalog(Committer, Protocol):
     ) -> None:
         """Set and remove properties in one step; raises NotFound, and Invalid for a name in both."""
         ...
+
+
+def not_as_loaded(identifier: Identifier) -> CommitConflict:
+    """The error of dropping a table that is no longer as it was loaded."""
+    return CommitConflict(f"{dotted(identifier)} was changed, or another table got its name: it was not dropped")

@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.catalog import Namespace, not_as_loaded
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.metadata_files import RecentMetadata
 from icebench.engine.catalog.ownership import check_ownership
@@ -171,8 +171,10 @@ class FileSystemCatalog:
     def rename_table(self, old: Identifier, new: Identifier) -> None:
         raise Unsupported("renaming a table of a file-system catalog: its name is its directory")
 
-    def drop_table(self, identifier: Identifier) -> None:
+    def drop_table(self, identifier: Identifier, *, base: TableState | None = None) -> None:
         state = self.load_state(identifier)
+        if base not in (None, state):
+            raise not_as_loaded(identifier)
         listed = list(self._store.list(self.default_location(identifier)))
         canonical = CanonicalPaths(self._warehouse)
         check_ownership(listed, state, state, canonical=canonical, store=self._store, runner=LocalRunner())

@@ -253,8 +253,9 @@ class GlueCatalog(MetastoreCatalog):
         self._glue.change("delete_table", DatabaseName=old[0], Name=old[1])
         return True
 
-    def _remove(self, identifier: Identifier, kind: str) -> bool:
-        if not self._has(identifier):
+    def _remove(self, identifier: Identifier, kind: str, base: str | None) -> bool:
+        # The service does not compare: a rename in this moment is missed.
+        if not self._is_at(identifier, base):
             return False
         try:
             self._glue.change("delete_table", DatabaseName=identifier[0], Name=identifier[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from icebench.engine.catalog.versions import version_of
 from icebench.engine.codec.metadata_json.files import parse_json_file
 from icebench.engine.commit.committer import TableState
 from icebench.engine.errors import CorruptTable, FileNotFound, Invalid
@@ -93,6 +94,12 @@ def check_ownership(
                 f"no file is deleted: {location} is the metadata of another table or view, which has its files in the "
                 f"directories of the table {metadata.table_uuid} at {metadata.location}"
             )
+
+
+def is_own_version(metadata: TableMetadata, location: str, store: Store, canonical: CanonicalPaths) -> bool:
+    """Whether a file has a name that nobody else's will ever have, or is a version file ``vN.metadata.json`` that is
+    still of this table, or of none."""
+    return not version_of(location.rpartition("/")[2]) or _is_of(metadata, location, store, canonical)
 
 
 def _is_of(metadata: TableMetadata, location: str, store: Store, canonical: CanonicalPaths) -> bool:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from icebench.engine.catalog.catalog import not_as_loaded
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
 from icebench.engine.catalog.metadata_files import MetadataFiles
@@ -155,9 +156,9 @@ class PointerCatalog(ABC):
         if not self._rename(old, new, lambda location: self._files.load(location).table_uuid):
             raise self._not_found(old)
 
-    def drop_table(self, identifier: Identifier) -> None:
-        if not self._drop(identifier):
-            raise self._not_found(identifier)
+    def drop_table(self, identifier: Identifier, *, base: TableState | None = None) -> None:
+        if not self._drop(identifier, base=base and base.metadata_location):
+            raise not_as_loaded(identifier) if base and self._has(identifier) else self._not_found(identifier)
 
     # What the service does.
 
@@ -198,13 +199,19 @@ class PointerCatalog(ABC):
         """Rename a table or view; whether there was one. Raises AlreadyExists, AnswerLost."""
 
     @abstractmethod
-    def _remove(self, identifier: Identifier, kind: str) -> bool:
-        """Drop a table or view; whether there was one. Raises AnswerLost."""
+    def _remove(self, identifier: Identifier, kind: str, base: str | None) -> bool:
+        """Drop a table or view, with `base` only if that is its metadata file; whether there was one. Raises
+        AnswerLost."""
 
     # Look-ups.
 
     def _has(self, identifier: Identifier, kind: str = TABLE_TYPE) -> bool:
         return self._entry(identifier, kind) is not None
+
+    def _is_at(self, identifier: Identifier, base: str | None) -> bool:
+        """Whether there is a table, and at the metadata file `base`, if given."""
+        entry = self._entry(identifier)
+        return entry is not None and base in (None, entry[0])
 
     def _pointer(self, identifier: Identifier, kind: str = TABLE_TYPE) -> str | None:
         """The metadata file that an entry names; None where it names none, or is not there."""
@@ -254,10 +261,10 @@ class PointerCatalog(ABC):
             settle(f"{dotted(old)} was renamed to {dotted(new)}", happened, lost)
             return True
 
-    def _drop(self, identifier: Identifier, kind: str = TABLE_TYPE) -> bool:
-        """Drop a table or view; whether there was one."""
+    def _drop(self, identifier: Identifier, kind: str = TABLE_TYPE, *, base: str | None = None) -> bool:
+        """Drop a table or view, with `base` only if that is its metadata file; whether there was one."""
         try:
-            return self._remove(identifier, kind)
+            return self._remove(identifier, kind, base)
         except AnswerLost as lost:
             settle(f"{dotted(identifier)} was dropped", lambda: not self._has(identifier, kind), lost)
             return True

@@ -16,7 +16,7 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from icebench.engine.catalog.catalog import Namespace
+from icebench.engine.catalog.catalog import Namespace, not_as_loaded
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.lost_changes import settle
 from icebench.engine.catalog.rest_confirmed import NESSIE, check_confirmed, check_nessie_carries_out
@@ -250,8 +250,11 @@ class RestCatalog:
         with self._lock:
             self._loaded.pop(old, None)
 
-    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
+    def drop_table(self, identifier: Identifier, *, base: TableState | None = None, purge: bool = False) -> None:
         """Drop a table, as `Catalog.drop_table`. With `purge` the server is asked to delete its files, too."""
+        # The protocol cannot compare: a rename in this moment is missed.
+        if base is not None and self.load_state(identifier) != base:
+            raise not_as_loaded(identifier)
         query = {"purgeRequested": "true" if purge else "false"}
         self._drop(self._request(DROP_TABLE, identifier, query=query), lambda: self.table_exists(identifier))
         with self._lock:

@@ -197,8 +197,9 @@ class SqlCatalog(PointerCatalog):
         change = update(TABLES).where(self._row(old, kind)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
         return self._database.change(change, f"{dotted(new)} exists already") > 0
 
-    def _remove(self, identifier: Identifier, kind: str) -> bool:
-        return self._database.change(delete(TABLES).where(self._row(identifier, kind))) > 0
+    def _remove(self, identifier: Identifier, kind: str, base: str | None) -> bool:
+        change = delete(TABLES).where(self._row(identifier, kind))
+        return self._database.change(change if base is None else change.where(TABLES.c.metadata_location == base)) > 0
 
     def _point(self, identifier: Identifier, base: TableState, new: TableState) -> bool:
         return self._swap_row(identifier, base.metadata_location, new.metadata_location)

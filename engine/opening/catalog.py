@@ -314,7 +314,8 @@ class Catalog:
         table has files in the directory, raises Invalid and drops nothing.
 
         `purge` also deletes the files, even if they are registered under another name as well. With a REST catalog the
-        server does so; for other catalogs see `icebench.engine.maintenance.purge`.
+        server does so; for other catalogs see `icebench.engine.maintenance.purge`. If the table is changed or renamed
+        meanwhile, raises CommitConflict and deletes nothing.
         """
         identifier = table_identifier(name)
         if not purge:
@@ -324,7 +325,7 @@ class Catalog:
         else:
             store = self._inner.store_at(self._inner.load_state(identifier).metadata.location)
             own = target.Target(committer=self._inner, identifier=identifier, store=store)
-            purging.purge(own, lambda: self._inner.drop_table(identifier))
+            purging.purge(own, lambda base: self._inner.drop_table(identifier, base=base))
 
     @also_named(identifier="name")
     def purge_table(self, name: Name) -> None:

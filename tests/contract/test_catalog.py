@@ -238,6 +238,21 @@ def test_a_dropped_table_is_gone_and_its_name_free(catalog: Catalog) -> None:
     assert catalog.load_state(EVENTS) == second
 
 
+def test_a_table_is_dropped_only_as_it_was_loaded(catalog: Catalog) -> None:
+    first = create(catalog)
+    catalog.commit(EVENTS, first, [], [SetProperties({"owner": "ann"})])
+    with pytest.raises(CommitConflict, match="not dropped"):
+        catalog.drop_table(EVENTS, base=first)
+    current = catalog.load_state(EVENTS)
+    catalog.drop_table(EVENTS, base=current)
+    with pytest.raises(NotFound):
+        catalog.drop_table(EVENTS, base=current)
+    second = create(catalog)
+    with pytest.raises(CommitConflict, match="not dropped"):
+        catalog.drop_table(EVENTS, base=first)
+    assert catalog.load_state(EVENTS) == second
+
+
 def test_tables_do_not_lie_in_one_another(catalog: Catalog) -> None:
     outer = create(catalog)
     if chosen_by_server(catalog):

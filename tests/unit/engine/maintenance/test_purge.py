@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.errors import Invalid, NotFound
+from icebench.engine.commit.committer import TableState
+from icebench.engine.commit.target import Target
+from icebench.engine.maintenance import purge
+from icebench.engine.maintenance.remove_orphan_files import list_own_files
+from icebench.engine.storage.store import FileInfo
+from icebench.errors import CommitConflict, Invalid, NotFound
 
 ROWS = pa.table({"id": [1, 2, 3]})
 
@@ -48,3 +54,37 @@ def test_files_that_others_may_need_stay_with_the_table(catalog: icebench.Catalo
         catalog.purge_table("db.t")
     assert files_of(tmp_path) == before
     assert catalog.load_table("db.t").scan().count() == 3
+
+
+def test_a_table_that_was_renamed_meanwhile_stays_and_so_does_the_one_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+    for name, rows in (("db.t", ROWS), ("db.new", ROWS.slice(1))):
+        catalog.create_table(name, ROWS.schema).append(rows)
+    before = files_of(tmp_path)
+
+    def listed_slowly(*arguments: Any) -> list[FileInfo]:
+        found = list(list_own_files(*arguments))
+        catalog.rename_table("db.t", "db.old")
+        catalog.rename_table("db.new", "db.t")
+        return found
+
+    monkeypatch.setattr(purge, "list_own_files", listed_slowly)
+    with pytest.raises(CommitConflict, match=r"db\.t was changed, or another table got its name: it was not dropped"):
+        catalog.purge_table("db.t")
+    assert files_of(tmp_path) == before
+    assert [catalog.load_table(name).scan().count() for name in ("db.old", "db.t")] == [3, 2]
+
+
+def test_a_table_that_is_made_anew_in_the_same_directory_stays(catalog: icebench.Catalog, tmp_path: Path) -> None:
+    catalog.create_table("db.t", ROWS.schema).append(ROWS)
+    inner = catalog._inner
+    own = Target(committer=inner, identifier=("db", "t"), store=inner.store_at(str(tmp_path)))
+
+    def drop(base: TableState) -> None:
+        inner.drop_table(("db", "t"), base=base)
+        catalog.create_table("db.t", ROWS.schema).append(ROWS.slice(1))
+
+    purge.purge(own, drop)
+    assert catalog.load_table("db.t").scan().count() == 2
