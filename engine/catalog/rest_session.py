@@ -283,7 +283,8 @@ def open_session(
         CorruptTable: The answer contradicts the specification.
     """
     own = dict(properties or {})
-    token, credential = token or own.pop("token", None), credential or own.pop("credential", None)
+    configured = own.pop("token", None), own.pop("credential", None)
+    token, credential = token or configured[0], credential or configured[1]
     if token is not None and credential is not None:
         raise Invalid("give a REST catalog a token or a credential, not both")
     if warehouse is not None:

@@ -7,15 +7,15 @@ newer ones, too, and all handles of the table share the store.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 
-from icebench.engine.catalog.rest_signing import ENABLED, PYICEBERG_SIGNER
+from icebench.engine.catalog.rest_signing import ENABLED, PYICEBERG_SIGNER, SIGNING_PROPERTIES
 from icebench.engine.codec.metadata_json.rest import LoadedTable, StorageCredential
 from icebench.engine.errors import EngineError, Unsupported
 from icebench.engine.storage.forwarding import ForwardingInputFile, ForwardingStore
-from icebench.engine.storage.object_stores import S3_SCHEMES, flag, signed_s3_store
+from icebench.engine.storage.object_stores import S3_SCHEMES, flag, is_storage_property, signed_s3_store
 from icebench.engine.storage.resolve import Stores, scheme_of
 from icebench.engine.storage.signed_s3 import S3Request
 from icebench.engine.storage.spooled_output import SpooledOutputFile, UploadingStore
@@ -64,6 +64,12 @@ class Vended:
 
     def _each(self) -> list[Mapping[str, str]]:
         return [{**self.config, **credential.config} for credential in self.credentials] or [self.config]
+
+
+def _for_storage(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are read here, without those of the catalog: passwords, tokens and headers."""
+    own = (*SIGNING_PROPERTIES, *_ENDS_AT, _PLANNING_MODE)
+    return {name: value for name, value in options.items() if is_storage_property(name) or _is_any(name, own)}
 
 
 def _is_any(name: str, known: tuple[str, ...]) -> bool:
@@ -122,7 +128,9 @@ class VendedStore(ForwardingStore):
         # The signer has the client's token, which goes only where it is needed.
         signer = self._service.signer if _signs_remotely(options, self._root) else None
         held = Service(None, signer and partial(_same, signer(options)), _never)
-        return VendedStore, (self._root, self._properties, self._vended, held)
+        # A server may also lend a token for itself.
+        vended = replace(self._vended, config=_for_storage(self._vended.config))
+        return VendedStore, (self._root, self._properties, vended, held)
 
     def learn(self, vended: Vended, service: Service) -> None:
         """Adopt newer options and credentials, and the way to renew them; clients with equal options are kept."""
@@ -239,9 +247,10 @@ class TableStores:
     """
 
     def __init__(self, properties: Mapping[str, str], now_ms: Callable[[], int]) -> None:
-        self._properties = dict(properties)
+        # Stores are sent to other processes with their options.
+        self._properties = _for_storage(properties)
         self._now_ms = now_ms
-        self._default = Stores(properties)
+        self._default = Stores(self._properties)
         self._lock = Lock()
         self._by_table: dict[str, VendedStore] = {}
 

@@ -253,3 +253,10 @@ def test_a_catalog_that_cannot_be_opened_says_why(reply: Reply, expected: type[E
 def test_timeouts_are_checked() -> None:
     with pytest.raises(Invalid, match="socket-timeout-ms='soon'"):
         open_session("http://127.0.0.1:1", properties={"rest.client.socket-timeout-ms": "soon"})
+
+
+def test_a_configured_token_is_not_kept_beside_the_one_that_is_given() -> None:
+    with opened({NAMESPACES: [EMPTY]}, token="given", properties={"token": "configured", "a": "1"}) as o:
+        RestCatalog(o.session).list_namespaces()
+        assert o.server.seen[-1].headers["authorization"] == "Bearer given"
+        assert o.session.properties == {"a": "1"}

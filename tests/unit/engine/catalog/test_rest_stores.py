@@ -319,3 +319,30 @@ def test_a_copy_in_another_process_has_credentials_that_last() -> None:
         assert read(copy) == b"234"
         assert set(made.keys()) == {"K2"}
         assert len(seen) == asked
+
+
+@pytest.mark.parametrize("is_vended", [False, True])
+def test_a_copy_in_another_process_has_no_secrets_of_the_catalog(is_vended: bool) -> None:
+    secret = {
+        "token": "zq-token",
+        "credential": "zq-credential",
+        "rest.auth.basic.password": "zq-basic",
+        "rest.client.proxy.password": "zq-proxy",
+        "rest.secret-access-key": "zq-sigv4",
+        "header.X-Api-Key": "zq-header",
+    }
+    storage = {
+        "s3.access-key-id": "kept",
+        "s3.secret-access-key": "kept",
+        "adls.sas-token.account": "kept",
+        ENDS_AT: "5",
+        "s3.signer.uri": "kept",
+    }
+    stores = TableStores({**secret, **storage}, still)
+    if is_vended:
+        learned(stores, config={"token": "zq-lent", "s3.region": "here"})
+    found = stores(FILE) if is_vended else stores._default
+    copy = pickle.dumps(found)
+    assert b"zq-" not in copy
+    options = pickle.loads(copy)._properties
+    assert options == storage
