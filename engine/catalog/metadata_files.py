@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_DELET
 from icebench.engine.storage.canonical_paths import CanonicalPaths
 from icebench.engine.storage.store import Store
 
+_UNIQUE = re.compile(r"\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[-.]", re.ASCII | re.IGNORECASE)
+"""Begins the names ``00003-<uuid>.metadata.json`` of catalogs that point to metadata files."""
 _KEPT = 16
 _KEPT_WITH_BYTES = 4
 
@@ -49,7 +52,7 @@ class RecentMetadata:
 
 
 class MetadataFiles:
-    """Reads and writes metadata files. Their names are never reused, so cached files stay valid.
+    """Reads and writes metadata files. Those with a UUID in their name are cached: no other file will ever have it.
 
     Args:
         store_at: The store of a location.
@@ -68,7 +71,9 @@ class MetadataFiles:
             found = self._recent.get(location)
         if found is None:
             found = decode_metadata(self._store_at(location).read(location), location=location)
-            self._remember(location, found)
+            # Any file may be registered, and that of a directory table that is made anew has the same name.
+            if _UNIQUE.match(location.rpartition("/")[2]):
+                self._remember(location, found)
         return found
 
     def write_next(self, metadata: TableMetadata, current: str | None) -> str:

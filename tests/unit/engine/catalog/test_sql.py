@@ -320,6 +320,32 @@ def test_outdated_files_outside_the_table_are_left(catalog: SqlCatalog, store: M
     assert location not in left
 
 
+@pytest.mark.parametrize("name", ["v2", "current", "00002-second"])
+def test_a_registered_file_whose_name_is_used_again_is_read_again(
+    catalog: SqlCatalog, url: str, store: MemoryStore, name: str
+) -> None:
+    location = f"memory://wh/db/t/metadata/{name}.metadata.json"
+    other = SqlCatalog(url, warehouse="memory://wh", store_at=lambda _: store)
+    for number in (1, 2):
+        given = replace(metadata(), location="memory://wh/db/t", table_uuid=str(uuid.UUID(int=number)))
+        store.write(location, encode_metadata(given), overwrite=True)
+        assert catalog.register_table(NAME, location).metadata == given
+        assert other.load_state(NAME).metadata == given
+        catalog.drop_table(NAME)
+    other.close()
+
+
+def test_files_with_unique_names_are_read_once(
+    catalog: SqlCatalog, url: str, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = catalog.create_table(NAME, metadata())
+    other = SqlCatalog(url, warehouse="memory://wh", store_at=lambda _: store)
+    assert other.load_state(NAME) == made
+    monkeypatch.setattr(store, "read", None)
+    assert other.load_state(NAME) == catalog.load_state(NAME) == made
+    other.close()
+
+
 def test_compressed_metadata(catalog: SqlCatalog, store: MemoryStore) -> None:
     state = catalog.create_table(NAME, metadata(**{"write.metadata.compression-codec": "gzip"}))
     assert state.metadata_location.endswith(".gz.metadata.json")
