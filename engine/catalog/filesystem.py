@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from icebench.engine.catalog.catalog import Namespace, not_as_loaded
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.metadata_files import RecentMetadata
-from icebench.engine.catalog.ownership import check_ownership
+from icebench.engine.catalog.ownership import check_ownership, is_own_version
 from icebench.engine.catalog.versions import VERSION_HINT, current_version, existing_version, version_of
 from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
@@ -182,6 +182,9 @@ class FileSystemCatalog:
         versions = {info.location: version_of(info.location.removeprefix(f"{directory}/")) for info in listed}
         # Metadata first, the oldest first: until the newest is gone the table is whole, and then it is no more.
         for location in sorted(filter(versions.get, versions), key=versions.__getitem__):
+            if not is_own_version(state.metadata, location, self._store, canonical):
+                # Another writer dropped the table, and it was made anew.
+                break
             self._delete(location)
         # What was committed meanwhile goes, too: its writer saw the version before it.
         uuid = state.metadata.table_uuid

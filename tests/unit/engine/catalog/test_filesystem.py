@@ -21,7 +21,16 @@ from icebench.engine.spec.types import LONG, NestedField
 from icebench.engine.spec.updates import SetLocation, SetProperties
 from icebench.engine.storage.arrow import ArrowStore
 from icebench.engine.storage.memory import MemoryStore
-from icebench.errors import AlreadyExists, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
+from icebench.engine.storage.store import FileInfo
+from icebench.errors import (
+    AlreadyExists,
+    CommitStateUnknown,
+    EngineError,
+    Invalid,
+    NotFound,
+    StorageFailed,
+    Unsupported,
+)
 from tests.services.faulty_store import Fault, FaultyStore, Moment
 
 NAME = ("db", "t")
@@ -88,6 +97,30 @@ class Overtaken(MemoryStore):
         yield
         if act is not None and self._when == "after":
             act()
+
+
+class StalledDrop(MemoryStore):
+    """Somebody else acts after so many deletions, or the listing."""
+
+    def __init__(self, inner: MemoryStore, act: Callable[[], object], deletions: int) -> None:
+        super().__init__()
+        self._files = inner._files
+        self._act = act
+        self._left = deletions
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        yield from [*super().list(prefix)]
+        self._count(0)
+
+    def delete(self, location: str) -> None:
+        super().delete(location)
+        self._count(1)
+
+    def _count(self, deletions: int) -> None:
+        self._left -= deletions
+        if self._left == 0:
+            self._left = -1
+            self._act()
 
 
 class Cut(MemoryStore):
@@ -240,6 +273,24 @@ class TestStalledWriters:
         catalog = created(store)
         assert isinstance(self.stalled(store, lambda: catalog.drop_table(NAME), when), Conflicted)
         assert not catalog.table_exists(NAME)
+
+    @pytest.mark.parametrize("deletions", range(4))
+    def test_a_drop_of_a_table_that_was_made_anew(self, deletions: int) -> None:
+        """After so many of its deletions: what is of the new table stays."""
+        store = MemoryStore()
+        catalog = created(store)
+        self.go_on(catalog, 2)
+        anew = replace(metadata(), table_uuid=str(uuid.UUID(int=2)))
+
+        def others() -> None:
+            with contextlib.suppress(NotFound):
+                catalog.drop_table(NAME)
+            catalog.create_table(NAME, anew)
+            self.go_on(catalog, 3)
+
+        FileSystemCatalog("memory://wh", StalledDrop(store, others, deletions)).drop_table(NAME)
+        assert self.versions(store) == ["v1", "v2", "v3", "v4"]
+        assert catalog.load_state(NAME).metadata.table_uuid == anew.table_uuid
 
     def test_a_creator(self) -> None:
         store = MemoryStore()
