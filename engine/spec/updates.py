@@ -378,6 +378,13 @@ class RemoveSchemas(TableUpdate):
         return draft.with_metadata(schemas=kept)
 
 
+def updates_to_format(base: TableMetadata, version: int, new_uuid: str) -> tuple[TableUpdate, ...]:
+    """The updates that upgrade a table. One of version 1 need not have a UUID, and later versions need one: it then
+    gets `new_uuid`."""
+    upgrade = UpgradeFormatVersion(version)
+    return (upgrade,) if base.table_uuid or version == 1 else (AssignUuid(new_uuid), upgrade)
+
+
 def updates_to_schema(base: TableMetadata, schema: Schema, last_column_id: int) -> tuple[TableUpdate, ...]:
     """The updates that make a schema current.
 

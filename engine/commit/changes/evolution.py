@@ -30,7 +30,7 @@ from icebench.engine.spec.sorting import SortOrder, sort_order_of
 from icebench.engine.spec.updates import (
     RemoveProperties,
     SetProperties,
-    UpgradeFormatVersion,
+    updates_to_format,
     updates_to_order,
     updates_to_schema,
     updates_to_spec,
@@ -147,5 +147,5 @@ class UpgradeFormat:
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         if base.format_version < 3 <= self.format_version:  # rewritten files get columns of these names
             check_column_names((f.name for f in base.schema.fields), LINEAGE_NAMES)
-        update = UpgradeFormatVersion(self.format_version)
-        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=(update,))
+        updates = updates_to_format(base, self.format_version, str(staging.commit_id))
+        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=updates)

@@ -31,7 +31,7 @@ from icebench.engine.spec.updates import (
     SetLocation,
     SetProperties,
     TableUpdate,
-    UpgradeFormatVersion,
+    updates_to_format,
     updates_to_order,
     updates_to_schema,
     updates_to_spec,
@@ -73,15 +73,14 @@ class ReplaceTable:
         order = renumbered_order(self.order, new_ids)
         self._check_written_for(schema, spec, order)
         updates: list[TableUpdate] = [
-            UpgradeFormatVersion(version),
+            *updates_to_format(base, version, str(staging.commit_id)),
+            *([RemoveSnapshotRef(MAIN)] if MAIN in base.refs else []),
             *updates_to_schema(base, schema, max(base.last_column_id, schema.highest_field_id)),
             *updates_to_spec(base, spec),
             *updates_to_order(base, order),
             SetProperties(self.properties),
             *mapping_update(base, schema),
         ]
-        if MAIN in base.refs:
-            updates.insert(1, RemoveSnapshotRef(MAIN))
         if self.location is not None:
             updates.append(SetLocation(self.location))
         return Staged(

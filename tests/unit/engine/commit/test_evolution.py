@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
+
 import pytest
 
+from icebench.engine.codec.metadata_json.table import decode_metadata, encode_metadata
 from icebench.engine.commit.changes.append import Append
 from icebench.engine.commit.changes.evolution import (
     ReplaceSortOrder,
@@ -12,13 +16,15 @@ from icebench.engine.commit.changes.evolution import (
     UpdateSpec,
     UpgradeFormat,
 )
+from icebench.engine.commit.changes.replace_table import ReplaceTable
 from icebench.engine.commit.committer import Unknown
 from icebench.engine.spec.name_mapping import parse_name_mapping
-from icebench.engine.spec.sorting import SortField, SortOrder
+from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.sorting import UNSORTED, SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Identity
 from icebench.engine.spec.types import LONG, STRING
 from icebench.errors import Invalid, StorageFailed
-from tests.unit.engine.commit.tables import BY_DAY, data_file, lost, metadata, world
+from tests.unit.engine.commit.tables import BY_DAY, SCHEMA, data_file, lost, metadata, world
 
 
 def commit(w, *changes):
@@ -108,6 +114,29 @@ def test_upgrades_go_forward_with_rows_numbered_from_the_next_commit():
     with pytest.raises(Invalid, match="downgrade"):
         commit(w, UpgradeFormat(2))
     assert w.files() == {"one": 0, "two": 1, "three": 2}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    "upgrade",
+    [UpgradeFormat, lambda version: ReplaceTable(SCHEMA, UNPARTITIONED, UNSORTED, format_version=version)],
+    ids=["upgrade", "replacement"],
+)
+@pytest.mark.parametrize("is_overtaken", [False, True])
+def test_a_table_without_a_uuid_gets_one_with_version_2(upgrade, version, is_overtaken):
+    w = world(replace(metadata(1), table_uuid=""))
+    commit(w, Append(data_files=[data_file("one")]))
+    assert commit(w, UpgradeFormat(1)).table_uuid == ""
+    theirs = []
+    if is_overtaken:
+        w.committer.before = [lambda: theirs.append(commit(w, UpgradeFormat(2)).table_uuid)]
+    found = commit(w, upgrade(version), UpdateProperties({"a": "1"}))
+    assert (found.format_version, found.properties) == (version, {"a": "1"})
+    assert str(uuid.UUID(found.table_uuid)) == found.table_uuid
+    assert theirs in ([], [found.table_uuid])
+    assert decode_metadata(encode_metadata(found), location="x").table_uuid == found.table_uuid
+    # It keeps it.
+    assert commit(w, UpgradeFormat(3)).table_uuid == found.table_uuid
 
 
 def test_several_changes_in_one_commit():
