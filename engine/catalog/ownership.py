@@ -18,6 +18,8 @@ from icebench.engine.storage.store import FileInfo, Store
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 _HEAD_BYTES = 4096
+STAGED = "staged-"
+"""Begins the name of the metadata file that a transaction writes before it creates its table."""
 _UNTIDY = ("", ".", "..")
 _UUID = re.compile(r'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
 """Inside a string the quotes are escaped, so that this matches members alone."""
@@ -89,6 +91,12 @@ def check_ownership(
 
     others = [location for location, path in files.items() if path not in own | current]
     for location, ours in zip(others, runner.map(is_own, others), strict=True):
+        if not ours and location.rpartition("/")[2].startswith(STAGED):
+            raise Invalid(
+                f"no file is deleted: {location} says that a transaction is creating another table in the directories "
+                f"of the table {metadata.table_uuid} at {metadata.location}; if that transaction was killed, delete "
+                "this file and try again"
+            )
         if not ours:
             raise Invalid(
                 f"no file is deleted: {location} is the metadata of another table or view, which has its files in the "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from icebench.engine.catalog.ownership import STAGED
 from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.changes.read import Read
@@ -132,7 +133,7 @@ class NewTarget(StagedTarget):
         staging = target.staging()
         # A table that others make at this place and drop again must not take these files along: they are another's
         # (`engine.catalog.ownership`).
-        marker = metadata_file_location(metadata, f"staged-{metadata.table_uuid}.metadata.json")
+        marker = metadata_file_location(metadata, f"{STAGED}{metadata.table_uuid}.metadata.json")
         staging.write(marker, encode_metadata(metadata))
         return cls(**_parts(target), base=base, own_staging=staging, create=create)
 

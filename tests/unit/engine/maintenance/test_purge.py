@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,18 @@ def test_a_table_that_is_made_anew_in_the_same_directory_stays(catalog: icebench
 
     purge.purge(own, drop)
     assert catalog.load_table("db.t").scan().count() == 2
+
+
+@pytest.mark.parametrize("purges", [False, True])
+def test_what_a_killed_creation_left_is_named_with_what_to_do(tmp_path: Path, *, purges: bool) -> None:
+    catalog = icebench.load_catalog(str(tmp_path / "wh"))
+    killed = catalog.create_table_transaction("db.t", ROWS.schema)
+    killed.append(ROWS)
+    catalog.create_table("db.t", ROWS.schema)
+    with pytest.raises(Invalid, match="if that transaction was killed, delete this file and try again") as refused:
+        catalog.drop_table("db.t", purge=purges)
+    found = re.search(r"(\S+/staged-\S+\.metadata\.json) says", str(refused.value))
+    assert found is not None
+    Path(found[1].removeprefix("file://")).unlink()
+    catalog.drop_table("db.t", purge=purges)
+    assert files_of(tmp_path) == set()
