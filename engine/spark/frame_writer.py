@@ -18,9 +18,10 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from icebench.engine.codec.manifests.encoded_files import EncodedFiles, encode_files
+from icebench.engine.errors import Invalid
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
 from icebench.engine.spark.distribution import distributed
-from icebench.engine.spark.jobs import carried_errors, errors_of_executors, wait_for_tasks
+from icebench.engine.spark.jobs import carried_errors, carried_text, errors_of_executors, wait_for_tasks
 from icebench.engine.spark.memory import row_memory_bytes
 from icebench.engine.spark.types import quoted
 from icebench.engine.spark.workers import prepare_worker
@@ -37,6 +38,10 @@ from icebench.engine.write.locations import FileNames
 
 _BATCH_ROWS = 1 << 17
 """Spark hands over batches of 10,000 rows; this many go to the writer at once."""
+UUID_MARKS = r"urn:|uuid:|[-{}]"
+"""What Python's `uuid.UUID` ignores in a text."""
+UUID_DIGITS = "[0-9a-fA-F]{32}"
+"""What must be left of the text of a uuid; `uuid.UUID` itself also takes what `int` does, signs and spaces."""
 
 
 def write_dataframe(
@@ -192,12 +197,22 @@ def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 def with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
-    """The rows with uuid columns that are strings, as scans return them, converted to 16 bytes."""
+    """The rows with uuid columns that are strings, as scans return them, converted to 16 bytes.
+
+    A text that is no uuid fails the job that reads it; `errors_of_executors` then raises Invalid, which names the
+    column.
+    """
     texts = {f.name for f in frame.schema.fields if isinstance(f.dataType, st.StringType)}
     uuids = {f.name for f in schema.fields if f.type == UUID} & texts
+    if not uuids:
+        return frame
+    return frame.select(*[_uuid_bytes(name) if name in uuids else F.col(quoted(name)) for name in frame.columns])
 
-    def column(name: str) -> Column:
-        plain = F.col(quoted(name))
-        return F.unhex(F.regexp_replace(plain, "-", "")).alias(name) if name in uuids else plain
 
-    return frame.select(*[column(name) for name in frame.columns]) if uuids else frame
+def _uuid_bytes(name: str) -> Column:
+    plain = F.col(quoted(name))
+    digits = F.regexp_replace(plain, UUID_MARKS, "")
+    # unhex gives null for other text, and fills up an odd number of digits.
+    error = F.raise_error(F.lit(carried_text(Invalid(f"column {name!r}: a text is not a uuid"))))
+    is_uuid = digits.rlike(rf"\A{UUID_DIGITS}\z")
+    return F.when(is_uuid, F.unhex(digits)).when(plain.isNotNull(), error.cast("binary")).alias(name)

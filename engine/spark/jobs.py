@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
@@ -162,8 +162,14 @@ class ExecutorError(Exception):
     """An EngineError in a form that survives Spark's conversion of executors' errors to text."""
 
     def __init__(self, error: EngineError) -> None:
-        carried = base64.b64encode(pickle.dumps(error)).decode()
-        super().__init__(f"{type(error).__name__}: {error}\n<engine-error:{carried}>")
+        super().__init__(carried_text(error))
+
+
+def carried_text(error: EngineError) -> str:
+    """The text of an error in a job, also one that Spark itself raises (``raise_error``), that is raised again on the
+    driver by `errors_of_executors`."""
+    carried = base64.b64encode(pickle.dumps(error)).decode()
+    return f"{type(error).__name__}: {error}\n<engine-error:{carried}>"
 
 
 @contextmanager
@@ -181,7 +187,7 @@ def errors_of_executors() -> Iterator[None]:
     """Context manager on the driver around a job: raises the EngineError of a failed task with its own type."""
     try:
         yield
-    except PythonException as error:
+    except PySparkException as error:
         carried = _CARRIED.search(str(error))
         if carried is None:
             raise

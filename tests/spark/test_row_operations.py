@@ -166,6 +166,17 @@ def arrow_of(given: list[dict[str, Any]]) -> pa.Table:
     return pa.table([pa.array([row[f.name] for row in given], f.type) for f in WIDE], schema=WIDE)
 
 
+def test_a_key_that_is_no_uuid_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+    fields = pa.schema([pa.field("u", pa.uuid()), pa.field("n", pa.int64())])
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", fields)
+    table.append(pa.table({"u": [uuid.UUID(int=1).bytes, None], "n": [1, 2]}, fields))
+    before = contents(table)
+    for text, key in (("not-a-uuid", "u"), ("1" * 31, "n")):
+        with pytest.raises(Invalid, match="column 'u': a text is not a uuid"):
+            table.upsert(spark.createDataFrame([(text, 3)], "u string, n bigint").coalesce(1), [key])
+    assert contents(table.refresh()) == before
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_keys_of_every_type(spark: SparkSession, tmp_path: Path, mode: Mode) -> None:
     old, new = keyed(2, 1), keyed(3, 2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -155,6 +157,36 @@ def test_all_types_arrive(spark: SparkSession, tmp_path: Path) -> None:
     assert rows[0]["s"] == {"l": [1, None]}
     assert rows[1] == dict.fromkeys(("u", "day", "at", "s", "d", "absent"))
     assert files[0].nan_value_counts == {7: 1}
+
+
+UUIDS = Schema((NestedField(field_id=1, name="the.u", type=UUID), NestedField(field_id=2, name="n", type=LONG)))
+
+
+def test_texts_that_are_uuids_are_the_uuids_that_python_makes_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    draw = random.Random(1)
+    plain = [str(uuid.UUID(int=draw.getrandbits(128))) for _ in range(5)]
+    texts = [*plain, plain[0].upper(), plain[1].replace("-", ""), f"{{{plain[2]}}}", f"urn:uuid:{plain[3]}", None]
+    frame = spark.createDataFrame([(text, n) for n, text in enumerate(texts)], "`the.u` string, n bigint")
+    made = replace(metadata_of(UUIDS), location=str(tmp_path / "t"))
+    files = write_dataframe(frame, metadata=made, store=LocalStore())
+    found = sorted((row["n"], row["the.u"]) for rows in rows_of(files) for row in rows)
+    assert found == [(n, None if text is None else uuid.UUID(text)) for n, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [("not-a-uuid", "none"), ("0" * 31, "hash"), ("0" * 32 + "\n", "range"), ("0x" + "1" * 30, "none"), ("", "none")],
+)
+def test_a_text_that_is_no_uuid_is_reported_and_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, text: str, mode: str
+) -> None:
+    values = [(None, 0), (str(uuid.UUID(int=1)), 1), (text, 2)]
+    frame = spark.createDataFrame(values, "`the.u` string, n bigint").coalesce(1)
+    properties = {"write.distribution-mode": mode}
+    made = metadata_of(UUIDS, [("the.u", Bucket(2)), ("n", Identity())], properties=properties)
+    with pytest.raises(Invalid, match=r"column 'the\.u': a text is not a uuid"):
+        write_dataframe(frame, metadata=replace(made, location=str(tmp_path / "t")), store=LocalStore())
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
 def test_rows_that_do_not_fit_are_named_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -183,6 +183,14 @@ def test_a_complete_result_replaces_the_rows_once(table: Table, place: dict[str,
     assert table.refresh().current_snapshot == before
 
 
+@pytest.mark.parametrize("text", ["not-a-uuid", "", "0" * 31, "0x" + "1" * 30, "1_" * 15 + "11"])
+def test_a_text_that_is_no_uuid_is_reported(table: Table, place: dict[str, str], text: str) -> None:
+    writer = TableSource(place).writer(st.StructType([]), overwrite=False)
+    batch = pa.record_batch({"id": [1, 2], "u": [None, text]})
+    with pytest.raises(Invalid, match="column 'u': a text is not a uuid"):
+        writer.write(iter([batch]))
+
+
 def manifest_of(table: Table, file: icebench.DataFile) -> bytes:
     entry = ManifestEntry(status=EntryStatus.ADDED, snapshot_id=0, data_file=file)
     return encode_manifest(
