@@ -9,6 +9,7 @@ from icebench.engine.commit.committer import Committer, Identifier, Outcome, Tab
 from icebench.engine.errors import ValidationFailed
 
 if TYPE_CHECKING:
+    from icebench.engine.spec.metadata import TableMetadata
     from icebench.engine.spec.requirements import TableRequirement
     from icebench.engine.spec.updates import TableUpdate
 
@@ -30,14 +31,8 @@ class OneTable:
     def load_state(self, identifier: Identifier) -> TableState:
         """As `Committer.load_state`; raises ValidationFailed where another table has the name by now."""
         state = self._inner.load_state(identifier)
-        uuid = state.metadata.table_uuid
-        # A table of version 1 need not have one, and gets it with version 2.
-        if self._uuid not in ("", uuid):
-            raise ValidationFailed(
-                f"{'.'.join(identifier)} was dropped or renamed meanwhile: the table {uuid} has the name now, "
-                f"and the change was made for {self._uuid}"
-            )
-        self._uuid = uuid
+        check_same_table(identifier, state.metadata, self._uuid)
+        self._uuid = state.metadata.table_uuid
         return state
 
     def commit(
@@ -48,3 +43,13 @@ class OneTable:
         updates: Sequence[TableUpdate],
     ) -> Outcome:
         return self._inner.commit(identifier, base, requirements, updates)
+
+
+def check_same_table(identifier: Identifier, metadata: TableMetadata, table_uuid: str) -> None:
+    """Raise ValidationFailed where `metadata` is not of the table that a change was made for."""
+    # A table of version 1 need not have one, and gets it with version 2.
+    if table_uuid not in ("", metadata.table_uuid):
+        raise ValidationFailed(
+            f"{'.'.join(identifier)} was dropped or renamed meanwhile: the table {metadata.table_uuid} has the name "
+            f"now, and the change was made for {table_uuid}"
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from icebench.engine.commit.one_table import check_same_table
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.lazy_module import LazyModule
@@ -33,9 +34,14 @@ class WrittenRows:
     """Rows that are written as new data files, which nothing refers to yet.
 
     A change that certainly failed deletes them, like its own files.
+
+    Args:
+        files: The files.
+        table_uuid: The table that they were written for; empty if it has no uuid, or if any table may have them.
     """
 
     files: tuple[DataFile, ...]
+    table_uuid: str = ""
 
 
 def rows_of(data: Rows, verb: str) -> Rows:
@@ -125,9 +131,11 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[
 
     Raises:
         Invalid: The rows do not fit the table.
+        ValidationFailed: `WrittenRows` that were written for another table.
         StorageFailed: The storage refused.
     """
     if isinstance(data, WrittenRows):
+        check_same_table(target.identifier, metadata, data.table_uuid)
         return list(data.files)
     if is_dataframe(data):
         return frame_writer.write_dataframe(data, metadata=metadata, store=target.store, counters=target.counters)

@@ -91,11 +91,12 @@ class SourceWrite:
         """Commit the files in one snapshot.
 
         Raises:
-            ValidationFailed: Another commit changed the schema while columns were added.
+            ValidationFailed: Another table has the name now, or another commit changed the schema while columns were
+                added.
             CommitFailed: See `icebench.engine.errors`; the files are deleted unless the commit may have succeeded.
         """
         with self._kept_if_unknown(files):
-            self._commit(WrittenRows(tuple(files)), overwrite=overwrite)
+            self._commit(self._rows(files), overwrite=overwrite)
 
     def _commit(self, rows: WrittenRows, *, overwrite: bool) -> None:
         table, incoming = self.options.place.load(), self.incoming
@@ -113,7 +114,7 @@ class SourceWrite:
     def commit_batch(self, files: Sequence[DataFile], query_id: str, batch_id: int, *, overwrite: bool) -> None:
         """Commit a micro-batch, or delete its files where the table has the batch already; errors as `commit`."""
         with self._kept_if_unknown(files):
-            if not self._commit_batch(WrittenRows(tuple(files)), query_id, batch_id, overwrite=overwrite):
+            if not self._commit_batch(self._rows(files), query_id, batch_id, overwrite=overwrite):
                 self.discard(files)
 
     def _commit_batch(self, rows: WrittenRows, query_id: str, batch_id: int, *, overwrite: bool) -> bool:
@@ -134,6 +135,9 @@ class SourceWrite:
             transaction.overwrite(rows, branch=branch, snapshot_properties=marked)
             transaction.set_last_batch(query_id, batch_id, branch=branch)
         return True
+
+    def _rows(self, files: Sequence[DataFile]) -> WrittenRows:
+        return WrittenRows(tuple(files), self.task.metadata.table_uuid)
 
     @contextmanager
     def _kept_if_unknown(self, files: Sequence[DataFile]) -> Iterator[None]:

@@ -27,7 +27,7 @@ from icebench.engine.spark_source.options import read_options, stream_options, w
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.table import Table
 from icebench.engine.write.data_files import write_data_files
-from icebench.errors import Invalid, Unsupported
+from icebench.errors import Invalid, Unsupported, ValidationFailed
 
 FIELDS = pa.schema(
     [
@@ -224,6 +224,29 @@ def test_a_commit_that_certainly_failed_removes_its_files(table: Table, place: d
                 [TaskFiles(manifest_of(table, file), ("query", 0))], 0
             )
         assert not Path(file.file_path).exists()
+
+
+@pytest.mark.parametrize("kind", ["append", "overwrite", "dynamic", "merge", "stream", "complete"])
+def test_files_are_not_committed_to_another_table_that_has_the_name_now(
+    table: Table, place: dict[str, str], kind: str
+) -> None:
+    table.set_properties({"write.spark.accept-any-schema": "true"})
+    catalog = icebench.load_catalog(place["catalog"], warehouse=place["warehouse"])
+    options = {"dynamic": {"overwrite-mode": "dynamic"}, "merge": {"merge-schema": "true"}}.get(kind, {})
+    source = TableSource({**place, **options})
+    schema = st.StructType([st.StructField("id", st.LongType())])
+    is_stream, overwrite = kind in ("stream", "complete"), kind in ("overwrite", "dynamic", "complete")
+    writer: Any = (source.streamWriter if is_stream else source.writer)(schema, overwrite=overwrite)
+    (file,) = written(table, 71)
+    message = TaskFiles(manifest_of(table, file), ("query", 0))
+    catalog.drop_table("db.t")
+    other = catalog.create_table("db.t", FIELDS, properties={"write.spark.accept-any-schema": "true"})
+    other.append(rows(100))
+    with pytest.raises(ValidationFailed, match="was dropped or renamed meanwhile"):
+        writer.commit([message], *([0] if is_stream else []))
+    assert not Path(file.file_path).exists()
+    assert other.refresh().scan().to_arrow().column("id").to_pylist() == [100]
+    assert len(other.snapshots) == 1
 
 
 def test_a_batch_is_appended_once(table: Table) -> None:
