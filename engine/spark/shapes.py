@@ -73,7 +73,7 @@ class ByName:
         made = []
         for c in columns:
             stored = self._stored(c.field)
-            column = self._missing(c.field) if stored is None else _renamed(quoted(stored.name), stored, c.field)
+            column = self._missing(c.field) if stored is None else self._renamed(quoted(stored.name), stored, c.field)
             made.append(f"{column} AS {quoted(c.name)}")
         return made
 
@@ -87,6 +87,24 @@ class ByName:
             if value is not None:
                 return sql_literal(type_, value)
         return null(spark_type(type_, column=wanted.name))
+
+    def _renamed(self, column: str, stored: pa.Field, wanted: NestedField) -> str:
+        """A file's column with the requested names and fields, nested ones too."""
+        inner = child_fields(stored.type)
+        match wanted.type:
+            case StructType(fields):
+                by_id = {field_id_of(f): f for f in inner}
+                made = []
+                for f in fields:
+                    own = by_id.get(f.field_id)
+                    part = self._missing(f) if own is None else self._renamed(f"{column}.{quoted(own.name)}", own, f)
+                    made.append((f.name, part))
+                return struct_of(column, made)
+            case ListType(element) if not isinstance(element.type, PrimitiveType):
+                return f"transform({column}, x -> {self._renamed('x', inner[0], element)})"
+            case MapType(_, value) if not isinstance(value.type, PrimitiveType):
+                return f"transform_values({column}, (k, v) -> {self._renamed('v', inner[1], value)})"
+        return column
 
 
 def shapes_of(files: Sequence[FileRead], request: ReadRequest, runner: Runner) -> list[tuple[Shape, list[FileRead]]]:
@@ -134,26 +152,3 @@ def _stored_type(stored: pa.Field, wanted: Type, column: str) -> st.DataType:
         case MapType(key, value):
             return st.MapType(_stored_type(inner[0], key.type, column), _stored_type(inner[1], value.type, column))
     return spark_type(wanted, column=column)
-
-
-def _renamed(column: str, stored: pa.Field, wanted: NestedField) -> str:
-    """A file's column with the requested names, of nested fields too."""
-    inner = child_fields(stored.type)
-    match wanted.type:
-        case StructType(fields):
-            by_id = {field_id_of(f): f for f in inner}
-            made = []
-            for f in fields:
-                own = by_id.get(f.field_id)
-                part = (
-                    null(spark_type(f.type, column=f.name))
-                    if own is None
-                    else _renamed(f"{column}.{quoted(own.name)}", own, f)
-                )
-                made.append((f.name, part))
-            return struct_of(column, made)
-        case ListType(element) if not isinstance(element.type, PrimitiveType):
-            return f"transform({column}, x -> {_renamed('x', inner[0], element)})"
-        case MapType(_, value) if not isinstance(value.type, PrimitiveType):
-            return f"transform_values({column}, (k, v) -> {_renamed('v', inner[1], value)})"
-    return column

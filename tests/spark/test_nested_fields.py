@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+import datetime as dt
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import icebench
+from icebench.engine.spec.schema_evolution import SchemaUpdate
+from icebench.engine.spec.types import NestedField, children
 from icebench.engine.table import Table
 
 INNER = pa.struct([("a", pa.int64()), ("t", pa.struct([("x", pa.int32())]))])
@@ -89,6 +95,53 @@ def test_a_scan_of_the_structs_alone(session: SparkSession, tmp_path: Path, kind
     scan = with_deletes(tmp_path, kind).scan(columns=["s"])
     found = [row.asDict(recursive=True)["s"] for row in scan.to_spark(session).collect()]
     assert sorted(map(repr, found)) == sorted(map(repr, scan.to_arrow()["s"].to_pylist()))
+
+
+def test_fields_that_files_without_field_ids_lack(spark: SparkSession, tmp_path: Path) -> None:
+    """Their values are those of identity partitions, then defaults, then null, at every depth."""
+    inner = pa.struct([("a", pa.int64()), ("p", pa.string())])
+    data = {
+        "id": pa.array([1, 2, 3]),
+        "s": pa.array([{"a": 1}, None, {"a": None}], pa.struct([("a", pa.int64())])),
+        "l": pa.array([[{"x": 1}, None], None, []], pa.list_(pa.struct([("x", pa.int64())]))),
+        "m": pa.array([[("k", {"y": 1})], [], None], pa.map_(pa.string(), pa.struct([("y", pa.int64())]))),
+    }
+    fields = pa.schema([(name, inner if name == "s" else values.type) for name, values in data.items()])
+    table = icebench.load_catalog(f"{tmp_path}/wh").create_table(
+        "db.t", fields, partition_spec=[("s.p", "identity")], properties={"format-version": "3"}
+    )
+    table.set_properties({"schema.name-mapping.default": json.dumps(mapping_of(table.schema().fields))})
+    path = tmp_path / "imported.parquet"
+    pq.write_table(pa.table(data), path)
+    size = path.stat().st_size
+    for partition in (("x",), (None,)):
+        copy = shutil.copy(path, tmp_path / f"{partition[0]}.parquet")
+        file = icebench.DataFile(
+            file_path=str(copy), file_format="parquet", record_count=3, file_size_in_bytes=size, partition=partition
+        )
+        table.add_files([file])
+    added = {
+        "b": (icebench.INT, 5),
+        "day": (icebench.DATE, 7),
+        "raw": (icebench.BINARY, b"ab"),
+        "n": (icebench.INT, None),
+    }
+    for parent in ("s", "l.element", "m.value"):
+        for name, (type_, default) in added.items():
+            add = partial(SchemaUpdate.add_column, name=name, type_=type_, parent=parent, default=default)
+            table.update_schema(add)
+    for text in (None, "s.b = 5", "s.n is null and id > 1"):
+        scan = table.scan(text)
+        found = [row.asDict(recursive=True) for row in scan.to_spark(spark).collect()]
+        expected = [{**row, "m": None if row["m"] is None else dict(row["m"])} for row in scan.to_arrow().to_pylist()]
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    last = {"a": None, "p": "x", "b": 5, "day": dt.date(1970, 1, 8), "raw": b"ab", "n": None}
+    assert last in [row["s"] for row in expected]
+
+
+def mapping_of(fields: Iterable[NestedField]) -> list[dict[str, Any]]:
+    """The name mapping that names every field as it is."""
+    return [{"field-id": f.field_id, "names": [f.name], "fields": mapping_of(children(f.type))} for f in fields]
 
 
 LEAVES = {
