@@ -172,12 +172,12 @@ class StreamPlanner:
             return position if self._head is None else Position(self._head.snapshot_id)
         reached, files, rows = position, 0, 0
         for snapshot, taken in self._unread(position):
-            refused = self._refusal(snapshot)
+            is_state = position.is_state and snapshot.snapshot_id == position.snapshot_id
+            refused = None if is_state else self._refusal(snapshot)
             if refused is not None and reached == position:
                 raise Unsupported(refused)
             if refused is not None:
                 return reached
-            is_state = position.is_state and snapshot.snapshot_id == position.snapshot_id
             if self._options.most_files is None and self._options.most_rows is None:
                 reached = Position(snapshot.snapshot_id, ALL, is_state)
                 continue

@@ -157,6 +157,33 @@ def test_a_schema_that_changes_under_a_stream_is_reported(table: Table, place: d
         reader.partitions(start, end)
 
 
+@pytest.mark.parametrize("limits", [{}, {"streaming-max-files-per-micro-batch": "1"}])
+@pytest.mark.parametrize("change", ["copy-on-write", "merge-on-read", "overwrite"])
+def test_a_stream_begins_with_the_oldest_state_whatever_its_snapshot_did(
+    table: Table, place: dict[str, str], change: str, limits: dict[str, str]
+) -> None:
+    if change == "overwrite":
+        table.overwrite(rows(3, 13, 50), "id in (3, 13)")
+    else:
+        table.delete("id in (3, 13)", change)  # type: ignore[arg-type]
+    state = sorted(table.scan().to_arrow().column("id").to_pylist())
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    table.append(rows(40))
+    found = batches(TableSource({**place, **limits}))
+    assert (len(found) == 1) == (not limits)
+    assert sorted(id for batch in found for id in batch) == sorted([*state, 40])
+
+
+def batches(source: TableSource) -> list[list[int]]:
+    """What a new stream reads until there is nothing new."""
+    reader = source.streamReader(source.schema())
+    offset, found = reader.initialOffset(), []
+    while (end := reader.latestOffset()) != offset:
+        found.append(read(reader, list(reader.partitions(offset, end))))
+        offset = end
+    return found
+
+
 def written(table: Table, *ids: int) -> list[icebench.DataFile]:
     return write_data_files(rows(*ids), metadata=table.metadata, store=table.store)
 
