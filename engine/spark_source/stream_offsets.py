@@ -7,11 +7,12 @@ changes, so an offset between two files stays valid.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.plan.incremental import snapshots_between
-from icebench.engine.plan.scan import ScanPlan
+from icebench.engine.plan.scan import ScanPlan, table_scan
+from icebench.engine.plan.snapshots import Selected
 from icebench.engine.spark_source.options import StreamOptions
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.snapshots import MAIN, Snapshot
@@ -238,7 +239,8 @@ class StreamPlanner:
         snapshot_id = snapshot.snapshot_id
         if is_state:
             # With the table's schema, like all that follows, rather than the snapshot's own.
-            return self._table.scan(columns=self._columns, snapshot_id=snapshot_id).plan()
+            state = table_scan(self._metadata, self._table.store, columns=self._columns, table_name=self._table.name)
+            return replace(state, selected=Selected(snapshot, self._metadata.schema)).plan()
         scan = self._table.incremental_append_scan(snapshot_id, snapshot_id, from_inclusive=True, columns=self._columns)
         return scan.plan()
 

@@ -347,6 +347,12 @@ def test_a_changelog_says_what_happened(table: Table, place: dict[str, str]) -> 
     assert {row["_change_type"] for row in found} == {"INSERT", "DELETE"}
 
 
+def test_the_oldest_state_is_read_with_the_columns_of_the_table(table: Table, place: dict[str, str]) -> None:
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    table.update_schema(lambda schema: schema.rename_column("name", "label").add_column("more", icebench.LONG))
+    assert batches(TableSource(place)) == [list(range(30))]
+
+
 def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[str, str]) -> None:
     first = table.snapshots[0].snapshot_id
     source = TableSource({**place, "streaming-changelog": "true", "columns": "id"})
