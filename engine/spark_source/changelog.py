@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import datasource as sd
 
-from icebench.engine.read.changelog import ChangelogScan
+from icebench.engine.read.changelog import INSERT, ChangelogScan
 from icebench.engine.spark.arrow_batches import spark_batch
 from icebench.engine.spark.workers import prepare_worker
 from icebench.engine.spark_source.options import ChangelogOptions, TablePlace
+from icebench.engine.spec.metadata_columns import CHANGE_COLUMNS
 from icebench.engine.spec.schema import Schema
 from icebench.engine.table import Table
 
@@ -74,3 +75,11 @@ class ChangelogSpan:
     def schema(self, table: Table) -> Schema:
         """The columns of the changelog."""
         return self.scan(table).schema
+
+
+def inserts(batches: Iterator[pa.RecordBatch], snapshot_id: int) -> Iterator[pa.RecordBatch]:
+    """Rows as the first changes of a changelog: all of them inserted by one snapshot."""
+    values = pa.scalar(INSERT), pa.scalar(0, pa.int32()), pa.scalar(snapshot_id, pa.int64())
+    for batch in batches:
+        columns = [*batch.columns, *(pa.repeat(value, batch.num_rows) for value in values)]
+        yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *(f.name for f in CHANGE_COLUMNS)])

@@ -35,12 +35,16 @@ class FilesPartition(sd.InputPartition):
     Args:
         files: Ranges of data files.
         request: For a stream, whose table changes while it runs; otherwise the reader has it.
+        inserted_by: For a stream of changes: the snapshot that inserted all the rows.
     """
 
-    def __init__(self, files: Sequence[FileRead], request: ReadRequest | None = None) -> None:
+    def __init__(
+        self, files: Sequence[FileRead], request: ReadRequest | None = None, inserted_by: int | None = None
+    ) -> None:
         super().__init__(None)
         self.files = tuple(files)
         self.request = request
+        self.inserted_by = inserted_by
 
 
 class BatchReader(sd.DataSourceReader):

@@ -149,7 +149,7 @@ class StreamPlanner:
                 if place or snapshot.parent_snapshot_id is None:
                     return Position(line[place - 1].snapshot_id if place else None)
                 # What it added to its parent is known, but not what was there before.
-                if timestamp_ms is not None or self._options.changelog is not None:
+                if timestamp_ms is not None:
                     return Position(snapshot.parent_snapshot_id)
                 return Position(snapshot.snapshot_id, 0, is_state=True)
         return None
@@ -169,6 +169,8 @@ class StreamPlanner:
             Invalid: The position is no longer in the branch's history.
         """
         if self._options.changelog is not None:
+            if position.is_state:
+                return Position(position.snapshot_id)
             snapshots_between(self._metadata, position.snapshot_id, self._head)
             return position if self._head is None else Position(self._head.snapshot_id)
         reached, files, rows = position, 0, 0

@@ -16,7 +16,7 @@ from pyspark.sql import types as st
 from icebench.engine.read.plans import request_for
 from icebench.engine.spark.arrow_batches import check_schema, spark_schema
 from icebench.engine.spark.arrow_tasks import read_task, task_files
-from icebench.engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
+from icebench.engine.spark_source.changelog import ChangelogPartition, ChangelogSpan, inserts
 from icebench.engine.spark_source.options import StreamOptions
 from icebench.engine.spark_source.reader import FilesPartition
 from icebench.engine.spark_source.stream_offsets import Offset, Position, StreamPlanner
@@ -61,13 +61,16 @@ class StreamReader(sd.DataSourceStreamReader):
         span = changes_between(self._options, begin.snapshot_id, last.position.snapshot_id)
         if span is not None:
             check_schema(self._schema, span.schema(table))
+        if span is not None and not begin.is_state:
             return [ChangelogPartition(span)]
+        inserted_by = None if span is None else begin.snapshot_id
         made: list[sd.InputPartition] = []
         for part in self._planner(table).between(begin, last.position):
-            check_schema(self._schema, part.plan.projection)
+            if span is None:
+                check_schema(self._schema, part.plan.projection)
             request = request_for(part.plan, table.store, table_name=table.name)
             tasks = task_files(part.plan, self._options.split_bytes, begin=part.begin, end=part.end)
-            made += [FilesPartition(files, request) for files in tasks]
+            made += [FilesPartition(files, request, inserted_by) for files in tasks]
         return made
 
     def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -76,7 +79,10 @@ class StreamReader(sd.DataSourceStreamReader):
             return partition.read()
         assert isinstance(partition, FilesPartition)
         assert partition.request is not None
-        return read_task(partition.files, partition.request)
+        batches = read_task(partition.files, partition.request)
+        if partition.inserted_by is None:
+            return batches
+        return inserts(batches, partition.inserted_by)
 
     def __getstate__(self) -> dict[str, object]:
         """Nothing: a partition has all that an executor needs."""

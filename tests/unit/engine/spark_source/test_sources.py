@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -345,6 +346,35 @@ def test_a_changelog_says_what_happened(table: Table, place: dict[str, str]) -> 
     ]
     assert found == expected
     assert {row["_change_type"] for row in found} == {"INSERT", "DELETE"}
+
+
+def test_a_stream_of_changes_begins_with_the_oldest_state(table: Table, place: dict[str, str]) -> None:
+    """Whoever replays the changes has the rows of the table."""
+    table.delete("id in (3, 13)", "merge-on-read")
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    (oldest,) = table.snapshots
+    options = {**place, "streaming-changelog": "true"}
+    source = TableSource(options)
+    reader = source.streamReader(source.schema())
+    assert reader.latestOffset()["snapshot-id"] == oldest.snapshot_id
+    table.append(rows(40, 41))
+    table.update("id = 5", {"name": "new"})
+    table.update_schema(lambda schema: schema.rename_column("name", "label"))
+    source = TableSource(options)
+    reader = source.streamReader(source.schema())
+    offset, live = reader.initialOffset(), Counter[str]()
+    for batch in range(2):
+        end = reader.latestOffset()
+        parts = pickle.loads(pickle.dumps(reader.partitions(offset, end)))
+        for row in [row for part in parts for b in reader.read(part) for row in b.to_pylist()]:
+            kind, ordinal, snapshot_id = (row.pop(name) for name in list(row)[-3:])
+            live[str(row)] += {"INSERT": 1, "DELETE": -1}[kind]
+            assert batch or (kind, ordinal, snapshot_id) == ("INSERT", 0, oldest.snapshot_id)
+        offset = end
+    assert reader.latestOffset() == offset
+    expected = [spark_batch(b, table.schema()).to_pylist() for b in table.scan().to_arrow().to_batches()]
+    assert +live == Counter(str(row) for batch in expected for row in batch)
+    assert -live == Counter()
 
 
 def test_the_oldest_state_is_read_with_the_columns_of_the_table(table: Table, place: dict[str, str]) -> None:
