@@ -146,7 +146,7 @@ def filtered_shares(table: icebench.Table, queries: Sequence[Query]) -> dict[str
     sources |= {name: (field_id,) for field_id, name in names.items()}
     found = dict.fromkeys(sources, 0.0)
     for query in queries:
-        used = {*query.equalities, *query.ranges, *query.join_keys}
+        used = {*query.equalities, *query.ranges, *query.other_tests, *query.join_keys}
         for name, ids in sources.items():
             if any(names.get(field_id) in used for field_id in ids):
                 found[name] += query.weight / total

@@ -71,7 +71,9 @@ class Query:
         columns: Full names of the columns that are read, those of the filter among them; in the schema's order.
         equalities: Columns that the filter compares by ``=`` or ``in``.
         ranges: Columns that it compares by order, or by a prefix.
-        join_keys: Columns that are equal to one of another table.
+        other_tests: Columns that it tests in other ways alone, such as ``is null`` or ``<>``: metrics answer it, and
+            no layout serves it.
+        join_keys: Columns that it compares with those of another table.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Query:
     columns: tuple[str, ...] = ()
     equalities: tuple[str, ...] = ()
     ranges: tuple[str, ...] = ()
+    other_tests: tuple[str, ...] = ()
     join_keys: tuple[str, ...] = ()
 
 
@@ -388,15 +391,15 @@ class _Reader:
                 if not any(owners):
                     continue
                 if part.find(exp.Query):
+                    # Among them may be a column of the subquery's table that has the same name.
+                    joins.update(owner for owner in owners if owner)
                     self._leave(name, part, "compares with a subquery")
                 elif is_optional and part.find(exp.Is, exp.Coalesce):
                     self._leave(name, part, "also finds rows that an outer join lacks")
                 elif None not in owners:
                     found.append(self._own(part, alias, alone=alone))
-                elif isinstance(part, exp.EQ) and len(owners) == 2:
-                    joins.update(owner for owner in owners if owner)
-                    self._leave(name, part, "compares with another table")
                 else:
+                    joins.update(owner for owner in owners if owner)
                     self._leave(name, part, "compares with another table")
         self._check_columns(scope, alias, name, alone=alone)
         read = {self._read_column(column, alias, alone=alone) for column in scope.columns}
@@ -422,7 +425,8 @@ class _Reader:
             for part in used:
                 for leaf in part.find_all(*kind):
                     own += [".".join(p.name for p in column.parts) for column in leaf.find_all(exp.Column)]
-        in_filters = {".".join(p.name for p in c.parts) for part in used for c in part.find_all(exp.Column)}
+        named = [column for part in used for column in part.find_all(exp.Column)]
+        in_filters = dict.fromkeys(".".join(part.name for part in column.parts) for column in named)
         tops = {self._top_of.get(column) for column in {*columns, *in_filters}}
         return Query(
             name=name,
@@ -430,6 +434,7 @@ class _Reader:
             columns=tuple(column for column in self._order if column in tops),
             equalities=tuple(dict.fromkeys(kinds[_EQUALITIES])),
             ranges=tuple(dict.fromkeys(kinds[_RANGES])),
+            other_tests=tuple(c for c in in_filters if c not in kinds[_EQUALITIES] and c not in kinds[_RANGES]),
         )
 
     def _is_unknown(self, statement: exp.Expr) -> bool:

@@ -124,6 +124,38 @@ def test_what_is_proposed_and_what_is_done(table: icebench.Table, tmp_path: Path
     assert newest.field("note").field("lower_bound").null_count == 1
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "note is null",
+        "note is not null",
+        "note <> 'text 3'",
+        "not note = 'text 3'",
+        "id = 5 and (note is null or small <> 1)",
+        "note in (select d.name from dim d)",
+        "note = (select max(d.name) from dim d)",
+        "exists (select 1 from dim d where d.name = t.note)",
+    ],
+)
+def test_metrics_of_every_column_in_a_condition_are_kept(table: icebench.Table, tmp_path: Path, condition: str) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(f"select price from db.t where {condition}")
+    tested = {name for name in SCHEMA.names if name in condition}
+    found = examine_columns(table, queries=path)
+    assert {use.name for use in found.uses if use.filtered} == tested
+    unfiltered = set(SCHEMA.names) - tested - {"day", "late"}  # of one a partition is made, the other has no metrics
+    assert {each.column for each in found.proposals if each.change == "metrics"} == unfiltered
+
+
+def test_metrics_of_columns_that_are_compared_with_another_table_are_kept(
+    table: icebench.Table, tmp_path: Path
+) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text("select price from db.t v join dim d on v.note = d.name and v.small < d.size and v.id + 1 = d.id")
+    uses = examine_columns(table, queries=path).uses
+    assert {use.name for use in uses if use.filtered} == {"note", "small", "id"}
+
+
 def test_columns_that_are_named(table: icebench.Table, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     advice = examine_columns(table, used=["note"])
     assert {use.name for use in advice.uses if use.filtered} == {"note"}
