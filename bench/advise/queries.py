@@ -507,7 +507,11 @@ def _conditions(scope: Scope, alias: str) -> Iterator[tuple[exp.Expr, bool]]:
     is_optional = False
     for join in scope.expression.args.get("joins") or []:
         own = join.this.alias_or_name.lower() == alias
-        side = (join.side or "").upper()
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        if kind == "SEMI":
+            side = ""  # rows of either side matter only if they match
+        elif kind == "ANTI":
+            side = side or "LEFT"  # keeps the outer side's rows that match nothing
         on = join.args.get("on")
         # An outer join keeps rows of its outer side whatever it is joined on.
         is_optional = is_optional or side in ("FULL", "LEFT" if own else "RIGHT")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -79,6 +80,23 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: iceben
 def test_what_is_read(table: icebench.Table, sql: str, filter: str | None, columns: tuple[str, ...]) -> None:
     (query,) = parse_queries(sql, table).queries
     assert (query.filter, query.columns) == (filter, columns)
+
+
+@pytest.mark.parametrize("side", ["", "left", "right", "full", "semi", "left semi", "anti", "left anti"])
+def test_a_condition_of_a_join_is_a_filter_where_no_answer_changes(table: icebench.Table, side: str) -> None:
+    database = duckdb.connect()
+    database.execute("create table visits as select a as id, b as k from range(4) x(a), range(4) y(b)")
+    database.execute("create table dim as select c as k, 2000 + c as year from range(2, 6) z(c)")
+
+    def answer(sql: str) -> list[str]:
+        return sorted(map(repr, database.sql(sql).fetchall()))
+
+    for sources in (f"visits v {side} join dim d", f"dim d {side} join visits v"):
+        sql = f"select * from {sources} on v.k = d.k and v.id > 1 and d.year < 2004"
+        (query,) = parse_queries(sql, table, dialect="spark").queries
+        ours = sql.replace("left semi", "semi").replace("left anti", "anti")
+        is_filter = answer(ours) == answer(ours.replace("visits v", "(from visits where id > 1) v"))
+        assert query.filter == ('("id" > 1)' if is_filter else None)
 
 
 def test_what_is_not_used_is_named(table: icebench.Table) -> None:
