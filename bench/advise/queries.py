@@ -403,7 +403,10 @@ class _Reader:
                     self._leave(name, part, "compares with another table")
         self._check_columns(scope, alias, name, alone=alone)
         read = {self._read_column(column, alias, alone=alone) for column in scope.columns}
-        everything = isinstance(scope.expression, exp.Select) and scope.expression.is_star
+        stars = [self._own_parts(column, alias, alone=alone) for column in scope.stars]
+        read |= {self._names.get(parts[0]) for parts in stars if parts}  # address.* reads a struct
+        selected = scope.expression.expressions if isinstance(scope.expression, exp.Select) else []
+        everything = ["*"] in stars or any(isinstance(each, exp.Star) for each in selected)
         columns = list(self._order) if everything else [column for column in read if column]
         return replace(self.scan(name, found, columns), join_keys=tuple(sorted(joins)))
 

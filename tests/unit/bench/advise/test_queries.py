@@ -50,6 +50,12 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: iceben
     ("sql", "filter", "columns"),
     [
         ("select * from visits", None, ("id", "Day", "city", "k", "address", "a.b")),
+        ("select d.*, v.k from visits v join dim d on v.k = d.k", None, ("k",)),
+        ("select v.*, d.k from visits v join dim d on v.k = d.k", None, ("id", "Day", "city", "k", "address", "a.b")),
+        ("select wh.db.visits.* from wh.db.visits", None, ("id", "Day", "city", "k", "address", "a.b")),
+        ("select *, 1 as one from visits", None, ("id", "Day", "city", "k", "address", "a.b")),
+        ("select address.*, d.* from visits, dim d", None, ("address",)),
+        ("select hash(v.*) from visits v, dim d", None, ("id", "Day", "city", "k", "address", "a.b")),
         ("select count(*) from visits where address.zip = '1'", "(\"address.zip\" = '1')", ("address",)),
         ('select v."a.b" from visits v where v."A.B" < 1', '("a.b" < 1)', ("a.b",)),
         (
