@@ -401,13 +401,15 @@ class _Reader:
                 else:
                     joins.update(owner for owner in owners if owner)
                     self._leave(name, part, "compares with another table")
+        shared = (each.name.lower() for j in _joins(scope) for each in j.args.get("using") or ())
+        joins.update(self._names[each] for each in shared if each in self._names)
         self._check_columns(scope, alias, name, alone=alone)
         read = {self._read_column(column, alias, alone=alone) for column in scope.columns}
         stars = [self._own_parts(column, alias, alone=alone) for column in scope.stars]
         read |= {self._names.get(parts[0]) for parts in stars if parts}  # address.* reads a struct
         selected = scope.expression.expressions if isinstance(scope.expression, exp.Select) else []
         everything = ["*"] in stars or any(isinstance(each, exp.Star) for each in selected)
-        columns = list(self._order) if everything else [column for column in read if column]
+        columns = list(self._order) if everything else [*joins, *(column for column in read if column)]
         return replace(self.scan(name, found, columns), join_keys=tuple(sorted(joins)))
 
     def scan(self, name: str, conditions: Sequence[exp.Expr], columns: Sequence[str]) -> Query:
@@ -503,12 +505,16 @@ class _Reader:
         self.unused.append(Unused(query=name, text=shown, reason=reason, is_understood=is_understood))
 
 
+def _joins(scope: Scope) -> list[exp.Join]:
+    return scope.expression.args.get("joins") or []
+
+
 def _conditions(scope: Scope, alias: str) -> Iterator[tuple[exp.Expr, bool]]:
     """The conditions that rows of the source must meet to matter for the result, and whether an outer join may have put
     nulls in the place of its rows before."""
     where = scope.expression.args.get("where")
     is_optional = False
-    for join in scope.expression.args.get("joins") or []:
+    for join in _joins(scope):
         own = join.this.alias_or_name.lower() == alias
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         if kind == "SEMI":

@@ -50,6 +50,7 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: iceben
     ("sql", "filter", "columns"),
     [
         ("select * from visits", None, ("id", "Day", "city", "k", "address", "a.b")),
+        ("select v.id from visits v join dim d using (K, year)", None, ("id", "k")),
         ("select d.*, v.k from visits v join dim d on v.k = d.k", None, ("k",)),
         ("select v.*, d.k from visits v join dim d on v.k = d.k", None, ("id", "Day", "city", "k", "address", "a.b")),
         ("select wh.db.visits.* from wh.db.visits", None, ("id", "Day", "city", "k", "address", "a.b")),
