@@ -338,12 +338,15 @@ class Scan:
         """
         return duckdb_source.relation(self, connection)
 
-    def sample_files(self, files: int) -> pa.RecordBatchReader:
-        """The rows of that many of the planned files, evenly spread over the plan, or of all if there are fewer. No
-        other file is read. Errors as `to_batches`, and Invalid for less than one file."""
-        if files < 1:
-            raise Invalid(f"a sample takes at least one file, not {files}")
-        return self._read(_some_files(self.plan(), files))
+    def sample_files(self, files: int, *, plan: ScanPlan | None = None) -> pa.RecordBatchReader:
+        """The rows of the files of `ScanPlan.sample`. No other file is read. Errors as `to_batches`, and Invalid for
+        less than one file.
+
+        Args:
+            files: How many.
+            plan: An existing plan of this scan; None plans it first.
+        """
+        return self._read((plan or self.plan()).sample(files))
 
     def row_groups(self, plan: ScanPlan | None = None, *, files: int | None = None) -> pa.Table:
         """The row groups (ORC: stripes) of the planned files, and which of them a read skips by their statistics. Only
@@ -358,11 +361,9 @@ class Scan:
             ``record_count`` (int64), ``size_in_bytes`` (int64, of all columns, before compression; 0 if the file does
             not record it) and ``is_skipped`` (bool), in the order of `plan`.
         """
-        if files is not None and files < 1:
-            raise Invalid(f"a sample takes at least one file, not {files}")
         plan = plan or self.plan()
         return plans.row_groups_of(
-            plan if files is None else _some_files(plan, files),
+            plan if files is None else plan.sample(files),
             self._scan.store,
             runner=self._scan.runner,
             table_name=self._scan.table_name,
@@ -432,11 +433,3 @@ class Scan:
         """Where other programs (Spark) find a file of the table. It differs from `location` only in relocated
         tables."""
         return self._scan.store.physical(location)
-
-
-def _some_files(plan: ScanPlan, files: int) -> ScanPlan:
-    """That many files of a plan, evenly spread."""
-    step = max(plan.files.num_rows / files, 1)
-    chosen = [int(step * place) for place in range(min(files, plan.files.num_rows))]
-    part = plan.files.take(pa.array(chosen, pa.int64()))
-    return replace(plan, files=part, residual_codes=plan.residual_codes[chosen])

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from icebench.engine.codec.array_views import Int64Array, values_of
+from icebench.engine.errors import Invalid
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate, tests_of_rows
 from icebench.engine.expressions.predicate import TRUE, Filter, Predicate
@@ -88,6 +89,16 @@ class ScanPlan:
     def size_in_bytes(self) -> int:
         """The size of the data files."""
         return _sum(self.files, "file_size_in_bytes")
+
+    def sample(self, files: int) -> ScanPlan:
+        """The plan of that many of the files, evenly spread, or of all if there are fewer. The counters are those of
+        the whole. Raises Invalid for less than one file."""
+        if files < 1:
+            raise Invalid(f"a sample takes at least one file, not {files}")
+        step = max(self.files.num_rows / files, 1)
+        chosen = [int(step * place) for place in range(min(files, self.files.num_rows))]
+        part = self.files.take(pa.array(chosen, pa.int64()))
+        return replace(self, files=part, residual_codes=self.residual_codes[chosen])
 
     def tasks(self, split_bytes: int | None = None, *, by_partition: bool = False) -> list[ScanTask]:
         """Split the files and pack them into tasks of about `split_bytes`, optionally of one partition each (for joins
