@@ -68,10 +68,13 @@ def take_sample(table: icebench.Table, *, rows: int, read_bytes: int, seed: int 
     if not total:
         raise ConfigError("the table has no rows", path=table.name)
     files = min(count, max(1, int(read_bytes / max(stored.sizes.mean(), 1))))
-    step = max(1, -(-total * files // count // rows))
+    scan = table.scan()
+    plan = scan.plan()
+    records = plan.sample(files).record_count
+    step = max(1, -(-records // rows))
     rng = np.random.default_rng(seed)
     seen, next_row, taken = 0, int(rng.integers(step)), []
-    reader = table.scan().sample_files(files)
+    reader = scan.sample_files(files, plan=plan)
     for batch in reader:
         chosen = []
         while next_row < seen + batch.num_rows:
@@ -81,6 +84,6 @@ def take_sample(table: icebench.Table, *, rows: int, read_bytes: int, seed: int 
         seen += batch.num_rows
     if not seen:
         raise ConfigError("all rows of the files that were read are deleted", path=table.name)
-    live = seen if files == count else total * min(1.0, seen / (total * files / count))
+    live = total * seen / records  # files differ in rows: only what deletes leave of those that were read is known
     drawn = pa.Table.from_batches(taken, schema=reader.schema)
     return Sample(table=table, rows=drawn, table_rows=live, files_read=files, stored=stored)
