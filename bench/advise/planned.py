@@ -34,7 +34,7 @@ class Reading:
     Args:
         files: Data files.
         row_groups: Of these files, those that their statistics do not exclude.
-        bytes_read: Of the columns that it needs in them, and of delete files.
+        bytes_read: Of the columns that it needs in them, and of delete files or, in Puffin files, of vectors.
         delete_files: To apply.
         manifests: Of the snapshot.
         values: Of these columns in the row groups.
@@ -128,12 +128,19 @@ class StoredColumns:
         inspected = min(plan.files.num_rows, _INSPECTED)
         places = [self._places[path] for path in plan.files["file_path"].to_pylist()]
         share = (pc.sum(read["record_count"]).as_py() or 0) / rows
-        deletes = {d["file_path"]: d["file_size_in_bytes"] for own in plan.files["deletes"].to_pylist() for d in own}
+        # A deletion vector is a range of a Puffin file, which has those of other data files, too.
+        deletes = {
+            (d["file_path"], d["content_offset"]): d[
+                "file_size_in_bytes" if d["content_offset"] is None else "content_size_in_bytes"
+            ]
+            for own in plan.files["deletes"].to_pylist()
+            for d in own
+        }
         return Reading(
             files=len(places),
             row_groups=read.num_rows * len(places) / max(inspected, 1),
             bytes_read=self._of(places, query.columns) * share + sum(deletes.values()),
-            delete_files=len(deletes),
+            delete_files=len({path for path, _ in deletes}),
             manifests=self.manifests,
             values=int(self.records[places].sum()) * share * len(query.columns),
         )

@@ -174,6 +174,23 @@ def test_deletes_count_as_bytes_that_a_query_reads(table: icebench.Table) -> Non
     assert after.bytes_read > before.bytes_read
 
 
+def test_of_a_puffin_file_a_query_reads_the_vectors_of_its_data_files(table: icebench.Table) -> None:
+    table.upgrade_format(3)
+    queries = [Query(name="all", columns=("v",)), *(Query(name=d, filter=f"day = {d}", columns=("v",)) for d in "049")]
+    before = [StoredColumns(table).reading(query) for query in queries]
+    table.delete("key % 4 < 2", mode="merge-on-read")
+    after = [StoredColumns(table).reading(query) for query in queries]
+    vectors = table.inspect.delete_files()
+    assert len(set(vectors["file_path"].to_pylist())) == 1
+    assert vectors.num_rows == before[0].files > 4
+    read = [now.bytes_read - then.bytes_read for now, then in zip(after, before, strict=True)]
+    sizes = vectors["content_size_in_bytes"].to_pylist()
+    assert read[0] == pytest.approx(sum(sizes))
+    for own, now in zip(read[1:], after[1:], strict=True):
+        assert min(sizes) * now.files - 1 <= own <= max(sizes) * now.files + 1
+    assert [now.delete_files for now in after] == [1, 1, 1, 1]
+
+
 def test_the_search_finds_what_trying_everything_finds(table: icebench.Table) -> None:
     queries = parse_queries("select v from events where day = 3; select v from events where key = 5", table).queries
     estimator = Estimator(take_sample(table, rows=ROWS, read_bytes=1 << 30), queries)
