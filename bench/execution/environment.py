@@ -63,7 +63,7 @@ def fingerprint(
         command: Runs git and java.
     """
     values: dict[str, Any] = {
-        "hardware": _hardware(),
+        "hardware": hardware(),
         "software": {
             "os": platform.platform(),
             "python": platform.python_version(),
@@ -78,7 +78,8 @@ def fingerprint(
     return {"id": hashlib.sha256(text.encode()).hexdigest()[:16], **values}
 
 
-def _hardware() -> dict[str, Any]:
+def hardware() -> dict[str, Any]:
+    """What decides how fast this machine is, as JSON values."""
     return {
         "cpu": cpu_model(),
         "architecture": platform.machine(),

@@ -30,12 +30,15 @@ PHASE = "datasets"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _DELETED_BY = (
-    *(_ROOT / part for part in ("engine/columnar", "engine/deletes", "engine/operations", "engine/write")),
+    *(_ROOT / "engine" / room for room in ("codec", "columnar", "commit", "deletes", "formats", "operations", "write")),
     Path(__file__),
     _ROOT / "bench/workloads/equality_deletes.py",
 )
 _MADE_BY = (
-    *(_ROOT / part for part in ("engine/columnar", "engine/formats", "engine/maintenance", "engine/write")),
+    *(
+        _ROOT / "engine" / room
+        for room in ("codec", "columnar", "commit", "file_indexes", "formats", "maintenance", "write")
+    ),
     *(
         _ROOT / part
         for part in ("engine/spark/frame_writer.py", "bench/layouts/layout.py", "bench/tables/table_builder.py")

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 import icebench
 from icebench.bench.engines.registry import readers_of
+from icebench.bench.execution.environment import hardware
 from icebench.bench.execution.measurement import BUILDER
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.maintenance.passes import run_pass
@@ -44,17 +45,9 @@ _MOVED = ("added-files-size", "removed-files-size")
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = tuple(
-    _ROOT / part
-    for part in (
-        "bench/trials/histories.py",
-        "bench/workloads",
-        "engine/operations",
-        "engine/write",
-        "bench/maintenance",
-        "engine/maintenance",
-        "engine/deletes",
-    )
+    _ROOT / part for part in ("bench/trials/histories.py", "bench/workloads", "bench/maintenance", "engine")
 )
+"""Programs that decide what is in the tables, and how long maintenance takes."""
 
 
 def histories(
@@ -100,7 +93,8 @@ def histories(
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceCost:
-    """What keeping a table took up to each of its states: counted, and timed once, when the history was made."""
+    """What keeping a table took up to each of its states: counted, and timed once, when the history was made, which was
+    on hardware like this and by the same programs."""
 
     case: Case
     states: Sequence[Mapping[str, Any]]
@@ -205,6 +199,7 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
         "kept": repr(policy or kept),
         "measured": list(workload.measured),
         "made by": source_digest(_MADE_BY),
+        "timed on": hardware(),
     }
     found: list[dict[str, Any]] = cache.find_or_build(f"{workload.kind}-{kind}", key, build)["states"]
     return found

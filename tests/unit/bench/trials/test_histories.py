@@ -1,5 +1,9 @@
 """A run of a small stream of changes: every state has the right rows, and what was left behind is counted."""
 
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,10 @@ from icebench.bench.experiment import parse_values
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import DotChart
 from icebench.bench.runs.run import run_experiment, surroundings_of
+from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.trials import histories
 from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.definitions import EventsWorkload
 from icebench.bench.workloads.refreshes import Refreshes
 from icebench.bench.workloads.tpcds import Tpcds
 
@@ -40,6 +47,40 @@ def run_of(folder: Path, **workload: Any) -> dict[tuple[str, str, str], dict[str
     assert isinstance(section.charts[0], DotChart)
     assert section.charts[0].panels[0].title == "after 1 batches"
     return {(e.case.layout, e.case.configuration, e.case.engine): dict(e.evidence.counters) for e in run.measured}
+
+
+class Keys(DatasetCache):
+    """Builds nothing, and keeps the keys."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.found: list[Mapping[str, Any]] = []
+
+    def find_or_build(
+        self, name: str, key: Mapping[str, Any], build: Callable[[Path], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        self.found.append(key)
+        return {"states": []}
+
+
+def test_a_history_that_other_programs_or_another_machine_timed_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = {"kind": "events", "keys": 20, "changes": 10, "batches": 1, "deletes": ["vectors"]}
+    (workload,) = parse_values({"name": "small", "engines": ENGINES, "workload": stream}).workloads
+    assert isinstance(workload, EventsWorkload)
+    cache, programs = Keys(tmp_path), tmp_path / "engine"
+    room = programs / "codec" / "room.py"
+    room.parent.mkdir(parents=True)
+    made_by = [programs if path.name == "engine" else path for path in histories._MADE_BY]
+    monkeypatch.setattr(histories, "_MADE_BY", made_by)
+    for text, cpu in (("1", "one"), ("2", "one"), ("2", "another")):
+        room.write_text(text)
+        monkeypatch.setattr(histories, "hardware", lambda cpu=cpu: {"cpu": cpu})
+        for _ in range(2):
+            list(histories.histories(workload, ENGINES, cache, lambda *_: None))
+    keys = [json.dumps(key, sort_keys=True) for key in cache.found]
+    assert len(set(keys)) == len(keys) // 2
 
 
 @pytest.mark.slow
