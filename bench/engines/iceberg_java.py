@@ -49,7 +49,14 @@ SCRIPTS = {
         setup=f"""{SPARK}
 jvm = spark.sparkContext._jvm
 iceberg = jvm.org.apache.iceberg
-files = iceberg.hadoop.HadoopFileIO(spark.sparkContext._jsc.hadoopConfiguration())""",
+files = iceberg.hadoop.HadoopFileIO(spark.sparkContext._jsc.hadoopConfiguration())
+
+
+def opened(location):
+    operations = iceberg.StaticTableOperations(location, files)
+    operations.current()  # reads metadata.json, which the first plan would do otherwise
+    return iceberg.BaseTable(operations, location)
+""",
         after="""
 FILTER = iceberg.expressions.Expressions.alwaysTrue()
 if {filter} is not None:  # Iceberg's converter resolves text against a table that Spark finds by name
@@ -58,7 +65,7 @@ if {filter} is not None:  # Iceberg's converter resolves text against a table th
     resolved = converter.collectResolvedSparkExpression(spark._jsparkSession, "named", {filter})
     FILTER = converter.convertToIcebergExpression(resolved)
 """,
-        open="iceberg.BaseTable(iceberg.StaticTableOperations(TABLE, files), TABLE)",
+        open="opened(TABLE)",
         run="rows = iceberg.relocated.com.google.common.collect.Lists.newArrayList({query}).size()",
     ),
 }
@@ -142,6 +149,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         give_access(self._spark, self._access(metadata_location))
         io = self._iceberg.hadoop.HadoopFileIO(self._configuration)
         operations = self._iceberg.StaticTableOperations(metadata_location, io)
+        operations.current()  # reads metadata.json, which the first plan would do otherwise
         reports = self._iceberg.metrics.InMemoryMetricsReporter()
         table = self._iceberg.BaseTable(operations, metadata_location, reports)
         return JavaTable(self._spark, metadata_location, table, reports)

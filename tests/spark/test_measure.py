@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
@@ -113,6 +113,26 @@ def test_java_plans_in_the_jvm_and_forgets_between_handles(
     # The filter's view does not stay behind.
     assert not [table.name for table in spark.catalog.listTables() if table.name.startswith("icebench_filter")]
     assert java.plan(java.open(location), compiled).files == plan.files
+
+
+@contextmanager
+def missing(*files: Path) -> Iterator[None]:
+    """Files that are not where they were."""
+    for file in files:
+        file.rename(file.with_name(f"{file.name}.gone"))
+    try:
+        yield
+    finally:
+        for file in files:
+            file.with_name(f"{file.name}.gone").rename(file)
+
+
+def test_an_open_table_of_java_has_its_metadata(java: AnyEngine, java_table: str) -> None:
+    location = metadata_file(java_table.removeprefix("file:"))
+    compiled = java.compile(java.open(location), None)
+    handle = java.open(location)
+    with missing(Path(location)):
+        assert java.plan(handle, compiled).counters["files_planned"] > 1
 
 
 @pytest.mark.parametrize("filter", ["nothing = 1", "id = = 1"])
