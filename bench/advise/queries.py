@@ -480,7 +480,7 @@ class _Reader:
             return None if isinstance(self._schema.find(top).type, icebench.StructType) else top
         return found
 
-    def _own_parts(self, column: exp.Column, alias: str, *, alone: bool) -> list[str]:
+    def _own_parts(self, column: exp.Column | exp.Dot, alias: str, *, alone: bool) -> list[str]:
         """The name of a column without that of the table; empty for one of another."""
         parts = [part.name.lower() for part in column.parts]
         if len(parts) > 1 and (alias in parts[:-1] or (alone and parts[0] not in self._tops)):

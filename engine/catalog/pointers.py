@@ -157,7 +157,7 @@ class PointerCatalog(ABC):
             raise self._not_found(old)
 
     def drop_table(self, identifier: Identifier, *, base: TableState | None = None) -> None:
-        if not self._drop(identifier, base=base and base.metadata_location):
+        if not self._drop(identifier, base=None if base is None else base.metadata_location):
             raise not_as_loaded(identifier) if base and self._has(identifier) else self._not_found(identifier)
 
     # What the service does.

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import icebench
 from icebench.engine.spec.schema_evolution import SchemaUpdate
-from icebench.engine.spec.types import NestedField, children
+from icebench.engine.spec.types import NestedField, PrimitiveType, children
 from icebench.engine.table import Table
 
 INNER = pa.struct([("a", pa.int64()), ("t", pa.struct([("x", pa.int32())]))])
@@ -120,7 +120,7 @@ def test_fields_that_files_without_field_ids_lack(spark: SparkSession, tmp_path:
             file_path=str(copy), file_format="parquet", record_count=3, file_size_in_bytes=size, partition=partition
         )
         table.add_files([file])
-    added = {
+    added: dict[str, tuple[PrimitiveType, Any]] = {
         "b": (icebench.INT, 5),
         "day": (icebench.DATE, 7),
         "raw": (icebench.BINARY, b"ab"),
