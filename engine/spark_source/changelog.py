@@ -25,16 +25,18 @@ class ChangelogPartition(sd.InputPartition):
     """The input partition of the one task.
 
     Args:
-        span: The range of snapshots.
+        span: The range of snapshots; None for none.
     """
 
-    def __init__(self, span: ChangelogSpan) -> None:
+    def __init__(self, span: ChangelogSpan | None) -> None:
         super().__init__(None)
         self.span = span
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Plan and read the changes, on an executor."""
         prepare_worker()
+        if self.span is None:
+            return
         scan = self.span.scan(self.span.place.load())
         for batch in scan.to_batches():
             yield spark_batch(batch, scan.schema)

@@ -119,10 +119,11 @@ class ChangelogReader(sd.DataSourceReader):
     def __init__(self, span: ChangelogSpan, schema: st.StructType) -> None:
         table = span.place.load()
         check_schema(schema, span.schema(table))
-        # A later commit is none of this query's.
-        current = table.current_snapshot
-        until = span.until if span.until is not None or current is None else current.snapshot_id
-        self._span = replace(span, until=until)
+        self._span: ChangelogSpan | None = span
+        if span.until is None:
+            # A later commit is none of this query's, nor is the first one.
+            current = table.current_snapshot
+            self._span = None if current is None else replace(span, until=current.snapshot_id)
 
     def partitions(self) -> list[sd.InputPartition]:
         """The one task."""

@@ -384,6 +384,17 @@ def test_the_oldest_state_is_read_with_the_columns_of_the_table(table: Table, pl
     assert batches(TableSource(place)) == [list(range(30))]
 
 
+def test_a_changelog_of_an_empty_table_stays_empty(place: dict[str, str], table: Table) -> None:
+    catalog = icebench.load_catalog(place["catalog"], warehouse=place["warehouse"])
+    empty = catalog.create_table("db.empty", FIELDS)
+    source = TableSource({**place, "path": "db.empty", "changelog": "true", "columns": "id"})
+    reader = source.reader(source.schema())
+    empty.append(rows(1))
+    assert read(reader, list(reader.partitions())) == []
+    again = source.reader(source.schema())
+    assert read(again, list(again.partitions())) == [1]
+
+
 def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[str, str]) -> None:
     first = table.snapshots[0].snapshot_id
     source = TableSource({**place, "streaming-changelog": "true", "columns": "id"})
