@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from icebench.engine.expressions.literals import INTEGER_RANGES, Place, place
+from icebench.engine.expressions.scalar import LiteralValue
 from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
 from icebench.engine.spec.types import (
     BOOLEAN,
@@ -68,7 +69,12 @@ def test_numbers_are_rounded_to_the_greatest_up_to_half_a_unit_above_it(
     infinite = 2**exponent - 2 ** (exponent - digits - 1)
     greatest = float(2**exponent - 2 ** (exponent - digits))
     for sign in (1, -1):
-        for literal in (greatest * sign, (int(greatest) + 1) * sign, Decimal((infinite - 1) * sign)):
+        literals: tuple[LiteralValue, ...] = (
+            greatest * sign,
+            (int(greatest) + 1) * sign,
+            Decimal((infinite - 1) * sign),
+        )
+        for literal in literals:
             assert place(type_, literal, "c") == Place(greatest * sign, exact=True)
     assert place(type_, infinite, "c") == Place(greatest, exact=False)
     assert place(type_, -infinite, "c") == Place(-math.inf, exact=False)
