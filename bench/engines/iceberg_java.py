@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -43,8 +43,12 @@ _COUNTERS = {
 }
 
 
+_FORGET = """cache = spark.sparkContext._jvm.org.apache.iceberg.spark.SparkExecutorCache.get()
+if cache is not None:
+    cache.invalidate("")  # delete files that tasks have read"""
+
 SCRIPTS = {
-    "scan": ON_SPARK,
+    "scan": replace(ON_SPARK, forget=_FORGET),
     "plan": Script(
         setup=f"""{SPARK}
 jvm = spark.sparkContext._jvm
@@ -108,7 +112,8 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
 
     Planning is four calls over py4j's local socket (about 0.2 ms together, included) around work that is all done in
     the JVM: the tasks are collected in a Java list there. Manifests are read by Iceberg's own worker pool, whose
-    default is one thread a core. Iceberg's manifest content cache is off, as it is by default.
+    default is one thread a core. Iceberg's manifest content cache is off, as it is by default. The cache of delete
+    files that executors have is on, likewise; `forget` empties that of this JVM, not those of a cluster.
     """
 
     name = "iceberg-java"
@@ -144,6 +149,11 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         self._functions = JavaFunctions(self._spark)
         self._views = count()
         self.version: str = self._iceberg.IcebergBuild.version()
+
+    def forget(self) -> None:
+        cache = self._iceberg.spark.SparkExecutorCache.get()
+        if cache is not None:
+            cache.invalidate("")  # the keys that begin with this: all
 
     def open(self, metadata_location: str) -> JavaTable:
         give_access(self._spark, self._access(metadata_location))

@@ -96,7 +96,7 @@ _OWN = (
         factory="icebench.bench.engines.iceberg_java:IcebergJava",
         scripts="icebench.bench.engines.iceberg_java:SCRIPTS",
         description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
-        keeps=_SPARK_RELATION,
+        keeps=f"{_SPARK_RELATION}; executors keep delete files",
         needs_spark=True,
         plans=True,
     ),

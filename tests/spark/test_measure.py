@@ -17,10 +17,11 @@ import icebench
 from icebench.bench.cli.run import of_tables
 from icebench.bench.engines.access import Access
 from icebench.bench.engines.comet import COMET
-from icebench.bench.engines.engine import AnyEngine, Writing
+from icebench.bench.engines.engine import AnyEngine, Writing, normalised
 from icebench.bench.engines.registry import EngineContext, make_engine
 from icebench.bench.engines.spark_storage import give_access, s3a_settings
 from icebench.bench.errors import EngineFailed
+from icebench.bench.execution.opened import Opened
 from icebench.bench.experiment import parse_values
 from icebench.bench.runs.run import Finished, Surroundings, run_experiment
 from icebench.bench.setup_jars import is_cached
@@ -133,6 +134,17 @@ def test_an_open_table_of_java_has_its_metadata(java: AnyEngine, java_table: str
     handle = java.open(location)
     with missing(Path(location)):
         assert java.plan(handle, compiled).counters["files_planned"] > 1
+
+
+def test_a_cold_scan_of_java_reads_delete_files_again(java: AnyEngine, java_table: str) -> None:
+    folder = java_table.removeprefix("file:")
+    opened = Opened.of(java, metadata_file(folder), None)
+    java.scan(opened.handle, ["id"], opened.filter)
+    deletes = set(icebench.load_table(folder).inspect.delete_files()["file_path"].to_pylist())
+    cold = opened.afresh()
+    with missing(*(Path(normalised(path)) for path in deletes)), pytest.raises(Exception, match="does not exist"):
+        java.scan(cold.handle, ["id"], cold.filter)
+    java.scan(cold.handle, ["id"], cold.filter)
 
 
 @pytest.mark.parametrize("filter", ["nothing = 1", "id = = 1"])
