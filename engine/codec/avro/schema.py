@@ -82,12 +82,13 @@ class _Converter:
         self._defined: set[str] = set()
 
     def record(self, struct: StructType, name: str) -> AvroSchema:
+        fields = [self._field(f) for f in struct.fields]
         known: dict[str, str] = {}
-        for f in struct.fields:
-            other = known.setdefault(avro_name(f.name), f.name)
+        for f, made in zip(struct.fields, fields, strict=True):
+            other = known.setdefault(made["name"], f.name)
             if other != f.name:
                 raise Unsupported(f"{other!r} and {f.name!r}, which have one name in Avro")
-        return {"type": "record", "name": name, "fields": [self._field(f) for f in struct.fields]}
+        return {"type": "record", "name": name, "fields": fields}
 
     def _field(self, f: NestedField) -> AvroSchema:
         made: dict[str, Any] = {"name": avro_name(f.name), "type": self._child(f)}
