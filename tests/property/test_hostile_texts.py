@@ -15,6 +15,7 @@ LENGTH = 100_000
 """A pattern that tries every end from every beginning takes minutes for as many characters, others a millisecond."""
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "icebench.engine.catalog.metadata_files._UNIQUE": ("00003-5b7d1c9e-03fe-4c1a-8d2b-9c12d44103fe.",),
     "icebench.engine.catalog.ownership._UUID": ('"table-uuid" : "9c12d441-03fe"',),
     "icebench.engine.catalog.rest_signing._SIGNED_HEADERS": (
         "AWS4-HMAC-SHA256 SignedHeaders=host;range, S=1",
