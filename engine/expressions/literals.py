@@ -22,7 +22,7 @@ from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions.scalar import LiteralValue
 from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
 from icebench.engine.spec.types import DecimalType, FixedType, PrimitiveType
-from icebench.engine.spec.values import Value, decimal_of
+from icebench.engine.spec.values import Value, decimal_of, parse_uuid
 
 INTEGER_RANGES: dict[str, tuple[int, int]] = {
     "int": (-(1 << 31), (1 << 31) - 1),
@@ -86,7 +86,7 @@ def place(type_: PrimitiveType, literal: LiteralValue, column: str) -> Place:
         case "uuid", uuid.UUID():
             return Place(literal, exact=True)
         case "uuid", str():
-            return Place(_uuid(literal), exact=True)
+            return Place(uuid_literal(literal), exact=True)
         case "binary", bytes():
             return Place(literal, exact=True)
         case "fixed", bytes():
@@ -210,8 +210,9 @@ def _valid_text(text: str) -> str:
     return text
 
 
-def _uuid(text: str) -> uuid.UUID:
+def uuid_literal(text: str) -> uuid.UUID:
+    """The uuid of a text in a filter; raises Invalid."""
     try:
-        return uuid.UUID(text)
+        return parse_uuid(text)
     except ValueError as error:
-        raise Invalid(f"{text!r} is not a uuid such as f79c3e09-677c-4bbd-a479-3f349cb785e7") from error
+        raise Invalid(str(error)) from error

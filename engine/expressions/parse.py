@@ -32,7 +32,7 @@ from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions import parse_scalar
 from icebench.engine.expressions.dialect import FilterDialect
 from icebench.engine.expressions.like_patterns import like, like_pattern
-from icebench.engine.expressions.literals import place
+from icebench.engine.expressions.literals import place, uuid_literal
 from icebench.engine.expressions.predicate import (
     FALSE,
     MIRRORED,
@@ -295,7 +295,7 @@ def _cast(value: LiteralValue, node: exp.Cast) -> LiteralValue:
         case bool() if target == "BOOLEAN":
             made = value
         case str() if target == "UUID":
-            made = uuid.UUID(value) if re.fullmatch(r"[0-9a-fA-F-]{32,36}", value) else None
+            made = uuid_literal(value) if re.fullmatch(r"[0-9a-fA-F-]{32,36}", value) else None
         case str() if target in ("DATE", "TIME", *_TIMESTAMPS):
             made = _cast_temporal(parse_temporal(value), target)
         case str() if target in ("VARCHAR", "TEXT", "CHAR") and not node.to.expressions:

@@ -32,16 +32,13 @@ from icebench.engine.spec.properties import DISTRIBUTION_MODE
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortOrder
 from icebench.engine.spec.types import UUID
+from icebench.engine.spec.values import UUID_DIGITS, UUID_MARKS
 from icebench.engine.storage.store import Store
 from icebench.engine.write.data_files import remove_files_of, write_data_files
 from icebench.engine.write.locations import FileNames
 
 _BATCH_ROWS = 1 << 17
 """Spark hands over batches of 10,000 rows; this many go to the writer at once."""
-UUID_MARKS = r"urn:|uuid:|[-{}]"
-"""What Python's `uuid.UUID` ignores in a text."""
-UUID_DIGITS = "[0-9a-fA-F]{32}"
-"""What must be left of the text of a uuid; `uuid.UUID` itself also takes what `int` does, signs and spaces."""
 
 
 def write_dataframe(

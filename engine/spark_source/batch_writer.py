@@ -6,7 +6,6 @@ driver, to commit or to abort; no state is kept between the two but what it was 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -25,13 +24,14 @@ from icebench.engine.expressions.binding import bind
 from icebench.engine.operations.row_operations import RowOperations
 from icebench.engine.operations.row_source import WrittenRows
 from icebench.engine.plan.scan import as_predicate
-from icebench.engine.spark.frame_writer import UUID_DIGITS, UUID_MARKS, WriteTask
+from icebench.engine.spark.frame_writer import WriteTask
 from icebench.engine.spark_source.options import WriteOptions, refuse_distribution
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import ACCEPT_ANY_SCHEMA
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import UUID
+from icebench.engine.spec.values import parse_uuid
 from icebench.engine.table import Table
 from icebench.engine.write.data_files import remove_files_of
 from icebench.engine.write.locations import FileNames
@@ -234,10 +234,8 @@ def _with_uuids(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
 
 
 def _uuid_bytes(column: pa.Array, name: str) -> pa.Array:
-    def converted(text: str) -> bytes:
-        digits = re.sub(UUID_MARKS, "", text)
-        if re.fullmatch(UUID_DIGITS, digits) is None:
-            raise Invalid(f"column {name!r}: a text is not a uuid: {text!r}")
-        return bytes.fromhex(digits)
-
-    return pa.array([None if text is None else converted(text) for text in column.to_pylist()], pa.binary(16))
+    try:
+        values = [None if text is None else parse_uuid(text).bytes for text in column.to_pylist()]
+    except ValueError as error:
+        raise Invalid(f"column {name!r}: {error}") from error
+    return pa.array(values, pa.binary(16))

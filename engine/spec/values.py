@@ -18,6 +18,7 @@ decimal(P, S)          decimal.Decimal with exactly S digits after the point
 
 from __future__ import annotations
 
+import re
 import struct
 import uuid
 from decimal import Context, Decimal
@@ -78,6 +79,20 @@ def encode_value(type_: PrimitiveType, value: Value) -> bytes:
         case name, (int() | float()) if name in _FORMATS and not isinstance(value, bool):
             return struct.pack(_FORMATS[name], value)
     raise TypeError(f"{value!r} is not a value of type {type_}")
+
+
+UUID_MARKS = r"urn:|uuid:|[-{}]"
+"""What the text of a uuid may have beside its digits."""
+UUID_DIGITS = "[0-9a-fA-F]{32}"
+
+
+def parse_uuid(text: str) -> uuid.UUID:
+    """The uuid of a text; raises ValueError for any other text, also for one with signs, underscores or spaces, which
+    `uuid.UUID` takes as `int` does."""
+    digits = re.sub(UUID_MARKS, "", text)
+    if re.fullmatch(UUID_DIGITS, digits) is None:
+        raise ValueError(f"{text!r} is not a uuid such as f79c3e09-677c-4bbd-a479-3f349cb785e7")
+    return uuid.UUID(digits)
 
 
 def to_float32(number: float) -> float:

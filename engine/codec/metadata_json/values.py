@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-import uuid
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from icebench.engine.codec.metadata_json.objects import JsonValue
 from icebench.engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, clock_of, days_of, iso_clock, iso_date
 from icebench.engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
-from icebench.engine.spec.values import to_float32
+from icebench.engine.spec.values import parse_uuid, to_float32
 
 DefaultValue: TypeAlias = Any
 """A value in the representation described by the docstring of this module, or None."""
@@ -85,7 +84,7 @@ def _parse_text(type_: PrimitiveType, text: str) -> DefaultValue:
             assert isinstance(type_, DecimalType)
             return _decimal_from_json(type_, text)
         case "uuid":
-            return uuid.UUID(text)
+            return parse_uuid(text)
         case "fixed" | "binary":
             data = bytes.fromhex(text)
             if isinstance(type_, FixedType) and len(data) != type_.length:

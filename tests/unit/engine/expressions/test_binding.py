@@ -140,6 +140,7 @@ def test_rewriting(text: str, expected: str) -> None:
         ("day < '12:00'", "cannot be compared"),
         ("day < 'yesterday'", "is not a date"),
         ("u = 'x'", "not a uuid"),
+        (f"u = '0x{'1' * 30}'", "not a uuid"),
         ("s is nan", "only float and double"),
         ("starts_with(i, 'x')", "only text and binary"),
         ("starts_with(bin, 'x')", "cannot start with"),

@@ -132,6 +132,7 @@ def test_literals(text: str, value: LiteralValue) -> None:
         ("a in (1, null)", "is null"),
         ("a = cast('nan' as double)", "is nan"),
         ("a = X'0'", "hexadecimal"),
+        (f"a = cast('{'-' * 32}' as uuid)", "is not a uuid"),
         ("a = DATE '2024-13-01'", "calendar"),
         ("a like 5", "single quotes"),
         ("a like b || 'x'", "single quotes"),
