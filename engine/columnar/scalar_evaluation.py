@@ -195,10 +195,16 @@ def _as(value: pa.Array, type_: pa.DataType) -> pa.Array:
     if pat.is_decimal(type_) and pat.is_integer(value.type):
         value = value.cast(_decimal_type(value.type))
     if pat.is_floating(type_) and pat.is_decimal(value.type):
-        return value.cast(type_, safe=False)
+        return _nearest(value, type_)
     if pat.is_floating(type_) and pat.is_integer(value.type):
         return value.cast(type_, safe=False)
     return value.cast(type_)
+
+
+def _nearest(decimals: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Decimals as the nearest floating-point numbers, by way of their text: Arrow's own cast gives the number beside it
+    for one in eight."""
+    return decimals.cast(pa.string()).cast(type_)
 
 
 def _is_number(type_: pa.DataType) -> bool:
@@ -479,6 +485,8 @@ def _cast(value: pa.Array, type_: PrimitiveType) -> pa.Array:
         elif pat.is_decimal(source) and source.scale > target.scale:
             value = pc.round(value, target.scale, _HALF_UP)
         return value.cast(target)
+    if pat.is_floating(target) and pat.is_decimal(source):
+        return _nearest(value, target)
     return value.cast(target, safe=not pat.is_floating(target) or pat.is_string(source))
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icebench.engine.columnar.scalar_evaluation import evaluate
 from icebench.engine.expressions.parse_scalar import sql
@@ -59,3 +63,18 @@ def test_values_are_those_of_sql(text: str, type_: pa.DataType, expected: list[A
 def test_what_overflows_or_divides_by_zero_is_refused(text: str) -> None:
     with pytest.raises(Invalid):
         evaluate(sql(text), ROWS, pa.field("x", pa.int64()))
+
+
+@pytest.mark.parametrize("type_", [pa.float32(), pa.float64()])
+@given(numbers=st.lists(st.decimals(-(10**9), 10**9, places=3), min_size=1))
+def test_decimals_become_the_nearest_floating_point_numbers(type_: pa.DataType, numbers: list[Decimal]) -> None:
+    rows = pa.RecordBatch.from_pydict({"d": pa.array(numbers, pa.decimal128(13, 3))})
+    name = "float" if type_ == pa.float32() else "double"
+    found = evaluate(sql(f"cast(d as {name})"), rows, pa.field("x", type_)).to_pylist()
+    exact = list(map(Fraction, numbers))
+    whole = np.float32 if type_ == pa.float32() else np.float64
+    for value, wanted in zip(found, exact, strict=True):
+        beside = [float(np.nextafter(whole(value), whole(far))) for far in (-np.inf, np.inf)]
+        assert all(abs(Fraction(value) - wanted) <= abs(Fraction(other) - wanted) for other in beside)
+    with_double = evaluate(sql("d + 0e0"), rows, pa.field("x", pa.float64())).to_pylist()
+    assert with_double == list(map(float, numbers))
