@@ -85,12 +85,12 @@ def test_a_kept_run_is_of_the_definition_and_has_no_failure(name: str) -> None:
         ("metrics", {"layout": "unpartitioned", "measurement": "planning", "filter": "all"}, r"all files (\S+)x"),
         ("metrics", {"layout": "unpartitioned", "measurement": "filtered"}, r"rows takes (\S+)x"),
         (
-            "upkeep",
+            "maintenance",
             {"layout": "deletion vectors, never compacted", "label": "after 200 batches"},
             r"never compacted (\S+)x",
         ),
         (
-            "upkeep",
+            "maintenance",
             {"layout": "deletion vectors, kept by policy default", "label": "after 200 batches"},
             r"default (\S+)x",
         ),
@@ -193,7 +193,9 @@ def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
 def test_a_policy_that_costs_twice_as_much_gains_half() -> None:
     """Scans of the table that is kept are what is chosen, and those of the one that is not the alternative."""
     wanted = {**ALONE, "layout": "deletion vectors, kept by policy default", "label": "after 200 batches"}
-    before, after = (QUESTIONS["upkeep"].page(slowed(kept("upkeep"), factor, wanted)).choices for factor in (1.0, 2.0))
+    before, after = (
+        QUESTIONS["maintenance"].page(slowed(kept("maintenance"), factor, wanted)).choices for factor in (1.0, 2.0)
+    )
     assert after[1].ratio == pytest.approx(before[1].ratio / 2)
     assert after[0] == before[0]
 
@@ -203,7 +205,7 @@ def test_maintenance_that_takes_twice_as_long_pays_from_twice_as_many_scans_on()
     layouts = {how: f"deletion vectors, {how}" for how in ("never compacted", "compacted every 10")}
 
     def pays(run: Run) -> float:
-        found = re.search(r"batch on: compacted every 10 (\S+)", answer_of("upkeep", run))
+        found = re.search(r"batch on: compacted every 10 (\S+)", answer_of("maintenance", run))
         assert found
         return float(found[1].rstrip(","))
 
@@ -219,7 +221,7 @@ def test_maintenance_that_takes_twice_as_long_pays_from_twice_as_many_scans_on()
             return replace(each, samples=tuple(map(lambda s, cost: replace(s, cost=cost), each.samples, costs)))
         return each
 
-    run = kept("upkeep")
+    run = kept("maintenance")
     usual = pays(run)
     assert pays(replace(run, measured=tuple(map(longer, run.measured)))) == pytest.approx(2 * usual, rel=0.02)
     assert pays(replace(run, measured=tuple(map(slower, run.measured)))) < usual / 2
@@ -238,8 +240,10 @@ def test_maintenance_that_saves_nothing_in_some_rounds_may_never_pay(rounds: int
         costs = [replace(s.cost, cpu=s.cost.cpu * f) for s, f in zip(each.samples, factors, strict=True)]
         return replace(each, samples=tuple(map(lambda s, cost: replace(s, cost=cost), each.samples, costs)))
 
-    run = kept("upkeep")
-    pages = [QUESTIONS["upkeep"].page(each) for each in (run, replace(run, measured=tuple(map(slower, run.measured))))]
+    run = kept("maintenance")
+    pages = [
+        QUESTIONS["maintenance"].page(each) for each in (run, replace(run, measured=tuple(map(slower, run.measured))))
+    ]
     before, after = (
         row[-1].text
         for page in pages
