@@ -25,6 +25,7 @@ from asv.util import UserError
 
 from icebench.bench.cli.history_store import describe_history
 from icebench.bench.errors import BenchError
+from icebench.bench.execution.environment import WHAT_RUNS
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = "asv.conf.json"
@@ -145,7 +146,7 @@ def main(*, only: tuple[str, ...], quick: bool, is_site: bool) -> None:
     except BenchError as error:
         click.echo(f"icebench: {error}", err=True)
         sys.exit(2)
-    if _output(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no"]).strip():
+    if _output(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", *WHAT_RUNS]).strip():
         click.echo(
             "note: the checkout has uncommitted changes, and the results are filed under its last commit", err=True
         )

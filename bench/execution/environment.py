@@ -38,6 +38,9 @@ PACKAGES = (
 )
 """Distributions whose version may move a figure."""
 
+WHAT_RUNS = (":(exclude)docs", ":(exclude)results")
+"""What of a checkout can move a figure, as git's pathspecs; a study writes its pages and results as it goes."""
+
 Command = Callable[[Sequence[str]], str | None]
 """Runs a command and gives what it printed (stdout and stderr), or None when it cannot run or fails."""
 
@@ -113,11 +116,12 @@ def _digest(text: str | None) -> str | None:
 
 
 def _git(checkout: Path, command: Command) -> dict[str, Any]:
-    revision = command(["git", "-C", str(checkout), "rev-parse", "HEAD"])
-    changed = command(["git", "-C", str(checkout), "status", "--porcelain", "--untracked-files=no"])
+    git = ["git", "-C", str(checkout)]
+    revision = command([*git, "rev-parse", "HEAD"])
+    changed = command([*git, "status", "--porcelain", "--untracked-files=no", "--", *WHAT_RUNS])
     return {
         "revision": revision.strip() if revision else None,
         "dirty": None if changed is None else bool(changed.strip()),
         # Two trees with changes are seldom the same: a run must not go on with others.
-        "changes": _digest(command(["git", "-C", str(checkout), "diff", "HEAD", "--"])) if changed else None,
+        "changes": _digest(command([*git, "diff", "HEAD", "--", *WHAT_RUNS])) if changed else None,
     }

@@ -1,3 +1,4 @@
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,16 @@ from icebench.bench.execution.environment import PACKAGES, Command, fingerprint,
 
 def answering(answers: Mapping[str, str | None]) -> Command:
     def command(arguments: Sequence[str]) -> str | None:
-        return answers.get(arguments[-1])
+        return next((answers[word] for word in arguments if word in answers), None)
 
     return command
 
 
 ANSWERS = {
     "-version": 'openjdk version "17.0.1"\nmore\n',
-    "HEAD": "abc\n",
-    "--untracked-files=no": " M a.py\n",
-    "--": "abc",
+    "rev-parse": "abc\n",
+    "status": " M a.py\n",
+    "diff": "abc",
 }
 
 
@@ -41,16 +42,37 @@ def test_what_a_fingerprint_holds() -> None:
 def test_the_id_covers_everything() -> None:
     same = of({"a": "1"}, ANSWERS)
     assert same == of({"a": "1"}, ANSWERS)
-    others = [of({"a": "2"}, ANSWERS), of({"a": "1"}, {**ANSWERS, "HEAD": "def\n"}), of({"a": "1"}, {})]
+    others = [of({"a": "2"}, ANSWERS), of({"a": "1"}, {**ANSWERS, "rev-parse": "def\n"}), of({"a": "1"}, {})]
     assert len({same["id"], *(other["id"] for other in others)}) == 4
 
 
 def test_without_git_and_java() -> None:
     found = of({}, {})
     assert found["git"] == {"revision": None, "dirty": None, "changes": None}
-    assert of({}, {**ANSWERS, "--untracked-files=no": ""})["git"]["changes"] is None
-    assert of({}, {**ANSWERS, "--": "abd"})["git"] != of({}, ANSWERS)["git"]
+    assert of({}, {**ANSWERS, "status": ""})["git"]["changes"] is None
+    assert of({}, {**ANSWERS, "diff": "abd"})["git"] != of({}, ANSWERS)["git"]
     assert found["software"]["java"] is None
+
+
+def test_what_a_run_writes_is_no_change_of_what_runs(tmp_path: Path) -> None:
+    """A study writes its pages between its questions: the second is of the same revision as the first."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for name in ("engine", "results", "docs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text("1")
+    author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["add", "."], [*author, "commit", "-qm", "first"]):
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True)
+
+    def git_after(name: str) -> dict[str, Any]:
+        (tmp_path / name / "a").write_text(f"2 {name}")
+        return dict(fingerprint({}, spark=None, checkout=tmp_path)["git"])
+
+    for name in ("results", "docs"):
+        assert (git_after(name)["dirty"], git_after(name)["changes"]) == (False, None)
+    changed = git_after("engine")
+    assert changed["dirty"]
+    assert changed == git_after("docs")
 
 
 @pytest.mark.parametrize("arguments", [["/no/such/program"], ["false"]])
