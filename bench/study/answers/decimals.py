@@ -29,6 +29,7 @@ PLAIN, DICTIONARY, FIXED, LONG, LONG_FIXED, WIDE = (
     )
 )
 CODEC, USUAL, SLOW = "compression-codec", "zstd", "gzip"
+PAGES, FIRST, SECOND = "page-version", "v1", "v2"
 
 
 def answer(run: Run) -> Page:
@@ -36,11 +37,12 @@ def answer(run: Run) -> Page:
     records = Records(run.records)
     stored = records.where(measurement="reading", workload=WORKLOAD, metric=METRIC).competing
     scans = records.where(measurement="decimals", metric=METRIC).competing
-    engine, codecs = stored.engines[0], varied(run, CODEC)
+    engine, codecs, pages = stored.engines[0], varied(run, CODEC), varied(run, PAGES)
     integers, dictionary, fixed, long, long_fixed, wide = (
         only(stored, engine=engine, case=case) for case in (PLAIN, DICTIONARY, FIXED, LONG, LONG_FIXED, WIDE)
     )
     usual, slow = (only(scans, engine=engine, layout=codecs[codec]) for codec in (USUAL, SLOW))
+    first, second = (only(scans, engine=engine, layout=pages[version]) for version in (FIRST, SECOND))
     of = f"a scan here ({engine})"
     stored_as = [(integers, fixed), (long, long_fixed)]
     return Page(
@@ -48,9 +50,14 @@ def answer(run: Run) -> Page:
         f"{within(effect([(integers, fixed)]))} the time of integers, of 38 digits "
         f"{within(effect([(integers, wide)]))}; integers of a thousand values in a dictionary take "
         f"{within(effect([(integers, dictionary)]))} the time of plain ones; files in {SLOW} take "
-        f"{within(effect([(usual, slow)]))} the time of those in {USUAL}.",
+        f"{within(effect([(usual, slow)]))} the time of those in {USUAL}; pages of version 2 "
+        f"{within(effect([(first, second)]))} the time of those of version 1.",
         chart=_chart(stored),
-        tables=(_storages(stored), _codecs(records, scans, codecs)),
+        tables=(
+            _storages(stored),
+            _written(records, scans, "Codec", codecs, "By compression, of twelve columns of decimal(7,2)"),
+            _written(records, scans, "Data pages", pages, "By version of Parquet's data pages, of the same columns"),
+        ),
         choices=(
             choice("integers for decimals of 7 and 18 digits", "bytes of a fixed length", of, stored_as),
             choice("decimals that fit an integer (7 digits)", "decimals of 38 digits", of, [(integers, wide)]),
@@ -107,18 +114,18 @@ def _storages(stored: Records) -> Table:
     )
 
 
-def _codecs(records: Records, scans: Records, codecs: Mapping[str, str]) -> Table:
-    sizes = {layout: only(records, layout=layout, metric="build_bytes_on_disk") for layout in codecs.values()}
+def _written(records: Records, scans: Records, axis: str, layouts: Mapping[str, str], title: str) -> Table:
+    sizes = {layout: only(records, layout=layout, metric="build_bytes_on_disk") for layout in layouts.values()}
     return Table(
-        title="By compression, of twelve columns of decimal(7,2)",
-        columns=("Codec", "Size", *scans.engines),
+        title=title,
+        columns=(axis, "Size", *scans.engines),
         rows=tuple(
             (
-                plain(codec),
+                plain(setting),
                 Cell(text=quantity(median(sizes[layout]), "bytes")),
                 *_cells(scans, layout=layout),
             )
-            for codec, layout in codecs.items()
+            for setting, layout in layouts.items()
         ),
         note="As above; the size is of the whole table.",
     )

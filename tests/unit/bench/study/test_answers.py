@@ -82,6 +82,7 @@ def test_a_kept_run_is_of_the_definition_and_has_no_failure(name: str) -> None:
         ("decimals", {"label": "decimal(38,2) FIXED, plain, 0% null"}, r"38 digits (\S+)x"),
         ("decimals", {"label": "decimal(7,2) INT32, dictionary, 0% null"}, r"a dictionary take (\S+)x"),
         ("decimals", {"layout": "unpartitioned (compression-codec=gzip)"}, r"gzip take (\S+)x"),
+        ("decimals", {"layout": "unpartitioned (page-version=v2)"}, r"version 2 (\S+)x"),
         ("metrics", {"layout": "unpartitioned", "measurement": "planning", "filter": "all"}, r"all files (\S+)x"),
         ("metrics", {"layout": "unpartitioned", "measurement": "filtered"}, r"rows takes (\S+)x"),
         (
