@@ -314,8 +314,10 @@ def _added(
     for file in files:
         for each in noted:
             each.add(file)
+        # A file that is described by another table's metadata has row ids there (spec, "First Row ID Inheritance").
+        own = file if file.first_row_id is None else replace(file, first_row_id=None)
         yield ManifestEntry(
-            status=EntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=sequence_number, data_file=file
+            status=EntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=sequence_number, data_file=own
         )
 
 

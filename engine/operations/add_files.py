@@ -36,10 +36,10 @@ def add_files(
 
     Args:
         target: The table.
-        files: At least one; their descriptions are written into manifests unchanged. Data files may be the rows of an
-            Arrow table, or come from an iterator, which is consumed once and never held as a whole. Or locations of
-            data files, which are opened: see `icebench.engine.operations.file_descriptions`. If these have no field ids
-            and the table has no name mapping, the same commit sets one.
+        files: At least one; their descriptions are written into manifests unchanged but for row ids. Data files may be
+            the rows of an Arrow table, or come from an iterator, which is consumed once and never held as a whole. Or
+            locations of data files, which are opened: see `icebench.engine.operations.file_descriptions`. If these have
+            no field ids and the table has no name mapping, the same commit sets one.
         check_duplicate_files: Reject files that the branch already lists, in any spelling of their paths. This reads
             all manifests of the branch; without it a file that is listed twice is read twice.
         branch: The branch to change, created if it does not exist.

@@ -283,6 +283,7 @@ def encode_added_part(
             ids.SNAPSHOT_ID: layout.snapshot_id,
             ids.SEQUENCE_NUMBER: sequence_number,
             ids.FILE_SEQUENCE_NUMBER: None,
+            ids.FIRST_ROW_ID: None,
             ids.CONTENT: int(files.content),
         }
         data, ends = encode_columns(entries, layout.entry_type, constants)

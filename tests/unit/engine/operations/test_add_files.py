@@ -379,3 +379,23 @@ def test_ids_of_columns_and_of_partition_fields_do_not_meet(tmp_path: Path) -> N
     assert sorted(widened[0]["lower_bounds"]) == [1000, 1001, 9_999]
     table.update_schema(lambda schema: schema.add_column("late", icebench.LONG))
     assert table.schema().id_of["late"] == 10_001
+
+
+@pytest.mark.parametrize("described", ["columns", "objects"])
+def test_files_of_another_table_are_numbered_anew(tmp_path: Path, described: str) -> None:
+    """Their row ids in the other table may be taken here (spec, "First Row ID Inheritance")."""
+    catalog = icebench.load_catalog(str(tmp_path))
+    rows = pa.table({"x": [1, 2, 3]})
+    mine, theirs = (
+        catalog.create_table(f"db.{name}", rows.schema, properties={"format-version": "3"}) for name in ("a", "b")
+    )
+    for each in (mine, theirs):
+        each.append(rows)
+    if described == "columns":
+        mine.add_files(theirs.inspect.data_files())
+    else:
+        (row,) = theirs.inspect.data_files().to_pylist()
+        facts = {name: row[name] for name in ("file_path", "record_count", "file_size_in_bytes", "first_row_id")}
+        mine.add_files([icebench.DataFile(file_format="parquet", **facts)])
+    mine.append(rows)
+    assert sorted(mine.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist()) == list(range(9))
