@@ -91,8 +91,9 @@ class GeospatialType(PrimitiveType):
         object.__setattr__(self, "algorithm", algorithm)
 
     def __str__(self) -> str:
-        parameters = ", ".join(p for p in (self.crs, self.algorithm) if p)
-        return f"{self.name}({parameters})" if parameters else self.name
+        if self.algorithm:
+            return f"{self.name}({self.crs or DEFAULT_CRS}, {self.algorithm})"
+        return f"{self.name}({self.crs})" if self.crs else self.name
 
     @property
     def with_defaults(self) -> GeospatialType:

@@ -40,6 +40,7 @@ def test_promotion(old: Type, new: Type, since: int | None) -> None:
         (map_type(1, types.STRING, 2, types.LONG), "map<string, long>"),
         (GeospatialType("geometry"), "geometry"),
         (GeospatialType("geography", "srid:4326", "karney"), "geography(srid:4326, karney)"),
+        (GeospatialType("geography", None, "karney"), "geography(OGC:CRS84, karney)"),
     ],
 )
 def test_text(type_: Type, text: str) -> None:
