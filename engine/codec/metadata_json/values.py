@@ -173,7 +173,7 @@ def _primitive_to_json(name: str, value: DefaultValue) -> JsonValue:
         case "float" | "double":
             return value if math.isfinite(value) else _non_finite_text(value)
         case "decimal":
-            return str(value)
+            return f"{value:f}"  # `str` gives an exponent for 0E-8, which the spec has for negative scales alone
         case "uuid":
             return str(value)
         case "fixed" | "binary":

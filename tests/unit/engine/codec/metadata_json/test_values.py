@@ -48,6 +48,8 @@ POINT = StructType((NestedField(field_id=1, name="x", type=INT), NestedField(fie
         (LONG, -(1 << 63), -(1 << 63)),
         (FLOAT, 1.0, 1.0),
         (DecimalType(4, 2), Decimal("14.20"), "14.20"),
+        (DecimalType(18, 8), Decimal("0E-8"), "0.00000000"),
+        (DecimalType(18, 8), Decimal("1E-8"), "0.00000001"),
         (DATE, 17_486, "2017-11-16"),
         (DATE, days_of(12_000, 2, 29), "+12000-02-29"),
         (DATE, days_of(-5, 12, 31), "-0005-12-31"),
