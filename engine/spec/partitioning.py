@@ -114,6 +114,23 @@ class PartitionSpec:
                 raise Invalid(f"partition field {f.name!r} has the name of a column; give it another name")
 
 
+def check_kept_names(specs: Iterable[PartitionSpec], schema: Schema) -> None:
+    """Raise Invalid where a column of a new schema would have the name of another column's partition field.
+
+    Iceberg Java binds every spec of a table, void fields too, to the current schema as it opens it, and refuses such a
+    table; a field whose source was dropped may share its name.
+    """
+    for spec in specs:
+        for f in spec.fields:
+            same_named = schema.id_of.get(f.name)
+            sources = [each for each in f.source_ids if each in schema.by_id]
+            if same_named is not None and sources and same_named not in sources:
+                raise Invalid(
+                    f"column {f.name!r} would have the name of a partition field of spec {spec.spec_id}, and Iceberg "
+                    "Java would not open the table; give it another name"
+                )
+
+
 def _applied(field: PartitionField) -> str:
     return f"{printable(field.transform)}({', '.join(map(str, field.source_ids))})"
 

@@ -193,6 +193,20 @@ class Schema:
             raise Unsupported(f"the column {self.name_of[field_id]!r} of type {type_} as a key")
         return type_
 
+    def check_identifier(self, field_id: int) -> None:
+        """Raise Invalid or Unsupported where a column cannot identify rows (spec, "Identifier Field IDs"): it must be
+        required, as must the structs that it is in, comparable and not floating point, and not inside a list or map."""
+        self.row_primitive(field_id)
+        type_ = self.key_type(field_id)
+        at: int | None = field_id
+        is_required = True
+        while at is not None:
+            is_required &= self.by_id[at].required
+            at = self.parent_of.get(at)
+        if not is_required or type_.name in ("float", "double"):
+            name = self.name_of[field_id]
+            raise Invalid(f"{name!r} cannot be an identifier field: it must be required and not floating point")
+
     def row_primitive(self, field_id: int) -> PrimitiveType:
         """The primitive type of a column that has one value a row: top-level, or inside structs only.
 

@@ -158,11 +158,7 @@ class SchemaUpdate:
         ids = set()
         for name in names:
             found = self._current(name)
-            self.base.row_primitive(found.field_id)
-            type_ = self.base.key_type(found.field_id)
-            ancestors_required = all(self.base.by_id[i].required for i in self._path(found.field_id))
-            if not ancestors_required or type_.name in ("float", "double"):
-                raise Invalid(f"{name!r} cannot be an identifier field: it must be required and not floating point")
+            self.base.check_identifier(found.field_id)
             ids.add(found.field_id)
         self._identifiers = frozenset(ids)
         return self
@@ -330,6 +326,9 @@ class SchemaUpdate:
                 rebuilt = self._rebuilt(old.field_id, inner)
                 if not rebuilt:
                     raise Invalid(f"cannot drop every column of struct {self.base.name_of[old.field_id]!r}")
+                if isinstance(old.type, MapType) and rebuilt[0] != old.type.key:
+                    # Keys that differed in what is dropped or changed would be one key.
+                    raise Invalid(f"cannot change the keys of map {self.base.name_of[old.field_id]!r}")
                 new = replace(new, type=with_children(old.type, rebuilt))
             made.append(new)
         made += self._added.get(parent_id, [])

@@ -14,14 +14,14 @@ from decimal import Decimal
 
 from icebench.engine.errors import CommitConflict, Invalid, Unsupported
 from icebench.engine.spec.metadata import LATEST_FORMAT_VERSION, TableMetadata
-from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.partitioning import PartitionSpec, check_kept_names
 from icebench.engine.spec.properties import METADATA_PREVIOUS_VERSIONS_MAX
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from icebench.engine.spec.sorting import UNSORTED, SortOrder
 from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from icebench.engine.spec.texts import check_text
-from icebench.engine.spec.types import INCOMPARABLE, V3_ONLY, NestedField, PrimitiveType, Type
+from icebench.engine.spec.types import INCOMPARABLE, UNKNOWN, V3_ONLY, NestedField, PrimitiveType, Type
 from icebench.engine.spec.values import as_value
 
 LAST_ADDED = -1
@@ -390,7 +390,11 @@ def updates_to_schema(base: TableMetadata, schema: Schema, last_column_id: int) 
 
     An equal one is named by its id: a REST server that has it adds none, and then knows of none that was added last. A
     new one is sent with the id that it gets, as Iceberg Java sends it: not every server assigns ids (Nessie).
+
+    Raises:
+        Invalid: As `check_kept_names`.
     """
+    check_kept_names(base.partition_specs, schema)
     known = _equal_schema(base, schema)
     if known is not None:
         return (SetCurrentSchema(known.schema_id),)
@@ -478,11 +482,14 @@ def apply_updates(
 
 def check_types(schema: Schema, format_version: int) -> None:
     """Raise Invalid where a column's type or default needs a later format version, its type has no such default, its
-    documentation is no text, or two columns have one full name."""
+    documentation is no text, two columns have one full name, or an identifier field is none by the spec ("Identifier
+    Field IDs"): Iceberg Java opens no table with such a schema."""
     if schema.shared_names:
         raise Invalid(f"several columns would be called {min(schema.shared_names)!r}")
     for nested in schema.walk():
         _check_values(nested, schema.name_of[nested.field_id])
+    for each in schema.identifier_field_ids:
+        schema.check_identifier(each)
     if format_version >= 3:
         return
     for nested in schema.walk():
@@ -504,6 +511,8 @@ def _check_values(nested: NestedField, name: str) -> None:
         check_text(f"the documentation of column {name!r}", nested.doc)
     if not isinstance(nested.required, bool):
         raise Invalid(f"column {name!r} is required or not, and not {nested.required!r}")
+    if nested.required and nested.type == UNKNOWN:
+        raise Invalid(f"column {name!r} of type unknown cannot be required")
     for default in (nested.initial_default, nested.write_default):
         if default is None or not isinstance(nested.type, PrimitiveType):
             continue

@@ -160,3 +160,20 @@ def test_the_name_mapping_learns_new_names():
         f.field_id: set(f.names) for f in parse_name_mapping(found.properties["schema.name-mapping.default"]).fields
     }
     assert names == {1: {"id"}, 2: {"day", "night"}, 3: {"more"}}
+
+
+@pytest.mark.parametrize("name", ["region", "area"])
+def test_no_column_takes_the_name_of_another_columns_partition_field(name):
+    """Iceberg Java opens no such table: it binds all specs, those of older files too, to the current schema."""
+    w = world(metadata(spec=UNPARTITIONED))
+    commit(w, UpdateSchema(lambda s: s.add_column("region", STRING)))
+    commit(w, UpdateSpec(lambda s: s.add_field("region", "identity").add_field("id", Bucket(4), name="area")))
+    commit(w, UpdateSpec(lambda s: s.drop_field("region").drop_field("area")))
+    if name == "region":
+        commit(w, UpdateSchema(lambda s: s.rename_column("region", "moved")))
+    with pytest.raises(Invalid, match="would have the name of a partition field"):
+        commit(w, UpdateSchema(lambda s: s.add_column(name, LONG)))
+    if name == "region":
+        # A field without its source may share its name.
+        commit(w, UpdateSchema(lambda s: s.drop_column("moved")))
+        assert "region" in commit(w, UpdateSchema(lambda s: s.add_column("region", LONG))).schema.id_of

@@ -11,7 +11,18 @@ from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, par
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Day, Identity, Truncate, UnknownTransform
-from icebench.engine.spec.types import LONG, STRING, TIMESTAMP, VARIANT, NestedField, StructType, list_type
+from icebench.engine.spec.types import (
+    DOUBLE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    UNKNOWN,
+    VARIANT,
+    NestedField,
+    StructType,
+    list_type,
+    map_type,
+)
 from icebench.errors import Invalid, Unsupported
 
 POINT = StructType((NestedField(field_id=70, name="x", type=LONG), NestedField(field_id=60, name="y", type=LONG)))
@@ -132,3 +143,33 @@ def test_wrong_sources() -> None:
         create(SCHEMA, missing)
     with pytest.raises(Invalid, match="cannot sort 'id'"):
         create(SCHEMA, PartitionSpec(), SortOrder((SortField(source_ids=(20,), transform=Day()),)))
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        NestedField(field_id=1, name="id", type=LONG),
+        NestedField(field_id=1, name="id", type=DOUBLE, required=True),
+        NestedField(field_id=2, name="id", type=list_type(1, LONG, required=True), required=True),
+        NestedField(
+            field_id=2, name="id", type=StructType((NestedField(field_id=1, name="x", type=LONG, required=True),))
+        ),
+        NestedField(field_id=2, name="id", type=LONG, required=True),
+    ],
+)
+def test_identifier_fields_are_those_of_the_spec(identifier: NestedField) -> None:
+    """Iceberg Java opens no table with others."""
+    with pytest.raises(Invalid):
+        create(Schema((identifier,), identifier_field_ids=frozenset({1})))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        NestedField(field_id=1, name="u", type=UNKNOWN, required=True),
+        NestedField(field_id=1, name="m", type=map_type(2, UNKNOWN, 3, LONG)),
+    ],
+)
+def test_a_column_of_type_unknown_is_optional(column: NestedField) -> None:
+    with pytest.raises(Invalid, match="unknown cannot be required"):
+        create(Schema((column,)), format_version=3)

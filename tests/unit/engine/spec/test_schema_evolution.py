@@ -273,3 +273,23 @@ def test_a_struct_that_holds_an_identifier_column_stays_and_stays_required():
         other = SchemaUpdate(base, 4).set_identifier_fields()
         assert change(other, "key").apply()[0].identifier_field_ids == frozenset()
     assert SchemaUpdate(base, 4).drop_column("key.x").apply()[0].identifier_field_ids == {2}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.drop_column("m.key.b"),
+        lambda s: s.add_column("c", INT, parent="m.key"),
+        lambda s: s.rename_column("m.key.a", "z"),
+        lambda s: s.promote_column("m.key.a", LONG),
+        lambda s: s.promote_column("n.key", LONG),
+    ],
+)
+def test_keys_of_maps_are_not_changed(change):
+    """Keys that differ in a dropped column alone would be one key; Iceberg Java refuses each of these, too."""
+    key = StructType((column(4, "a", INT), column(5, "b", INT)))
+    schema = Schema((column(1, "m", map_type(2, key, 3, INT)), column(6, "n", map_type(7, INT, 8, INT))))
+    made = change(SchemaUpdate(schema, 8, 2))
+    with pytest.raises(Invalid, match="keys of map"):
+        made.apply()
+    assert SchemaUpdate(schema, 8, 2).promote_column("n.value", LONG).apply()[0].find("n.value").type == LONG
