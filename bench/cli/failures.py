@@ -80,7 +80,7 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
     except Exception as error:  # noqa: BLE001 - the outermost frame: nothing may pass it
         line = explain(error)
         if line is None or debug():
-            traceback.print_exception(error, file=out)
+            out.write(without_secrets("".join(traceback.format_exception(error))))
         if line is None:
             out.write(f"icebench: this is a bug in icebench; {ISSUES}\n")
             return BUG

@@ -54,6 +54,13 @@ def test_errors_that_the_user_can_mend_are_one_line(error: Exception, line: str)
     assert guarded(error) == (USER_ERROR, f"icebench: {line}\n")
 
 
+def test_a_traceback_shows_no_secret() -> None:
+    for error in (ConfigError("postgresql://u:secret@h/db is open already"), KeyError("postgresql://u:secret@h/db")):
+        _, text = guarded(error, debug=True)
+        assert "Traceback" in text
+        assert "secret" not in text
+
+
 def test_debug_adds_the_traceback() -> None:
     code, text = guarded(ConfigError("wrong"), debug=True)
     assert code == USER_ERROR
