@@ -13,6 +13,7 @@ from icebench.bench.advise.queries import Queries, logged_queries, merged, read_
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
+from icebench.bench.cli.terminal import write_text
 from icebench.bench.costs.object_store import PROFILES
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.advice import advice_lines, advice_report, advice_values
@@ -103,7 +104,7 @@ def advise_command(
         write_whole(html, render(advice_report(advice, table, place)))
         out.print(str(html), markup=False, soft_wrap=True)
     if as_json:
-        out.print(json.dumps(advice_values(advice, table, place)), markup=False, soft_wrap=True)
+        write_text(out, f"{json.dumps(advice_values(advice, table, place))}\n")
     elif html is None:
         for part in advice_lines(advice, table, place, out, lines=lines):
             out.print(part, crop=False)

@@ -15,6 +15,7 @@ import click
 
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.report import find_run
+from icebench.bench.cli.terminal import write_text
 from icebench.bench.definition import Definition
 from icebench.bench.engines.registry import ENGINES, EngineEntry
 from icebench.bench.engines.script import Quoted, Script, program
@@ -53,7 +54,7 @@ def case(context: Context, *, words: tuple[str, ...], of: Path | None, runs: boo
         return
     text = program_of(run, found[0])
     if not runs:
-        out.print(text, end="", markup=False, highlight=False, soft_wrap=True)
+        write_text(out, text)
         return
     for line in run_program(text):
         out.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -23,6 +23,7 @@ from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.moments import Moment
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.progress import RunProgress
+from icebench.bench.cli.terminal import write_text
 from icebench.bench.maintenance.passes import Decision, run_pass
 from icebench.bench.maintenance.policy import Policy
 from icebench.bench.report.quantities import digits, quantity
@@ -235,7 +236,7 @@ def columns(
             "proposals": [asdict(each) for each in advice.proposals],
             "not_understood": [asdict(each) for each in advice.not_understood],
         }
-        context.terminal.out.print(json.dumps(found), markup=False, soft_wrap=True)
+        write_text(context.terminal.out, f"{json.dumps(found)}\n")
     else:
         context.terminal.out.print(_column_uses(advice.uses[:_SHOWN_LOCATIONS]), crop=False)
         for each in advice.proposals:

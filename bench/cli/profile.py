@@ -11,6 +11,7 @@ import click
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
+from icebench.bench.cli.terminal import write_text
 from icebench.bench.report.profile import fix_commands, profile_report
 from icebench.bench.report.profile_console import profile_lines
 
@@ -85,7 +86,7 @@ def profile(
             "filtered": filtered,
             "not_understood": left_out,
         }
-        out.print(json.dumps(values), markup=False, soft_wrap=True)
+        write_text(out, f"{json.dumps(values)}\n")
     elif html is None:
         for part in profile_lines(found, place, out, lines=lines, filtered=filtered):
             out.print(part, crop=False)

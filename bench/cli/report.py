@@ -9,6 +9,7 @@ import click
 
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
+from icebench.bench.cli.terminal import write_text
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.report.build import build_report
@@ -115,7 +116,7 @@ def print_verdict(context: Context, made: Report, *, lines: int) -> None:
 
 def print_form(context: Context, form: str, made: Comparison) -> None:
     """The figures on standard output, as they are."""
-    context.terminal.out.print(exported(made, form), end="", markup=False, soft_wrap=True)
+    write_text(context.terminal.out, exported(made, form))
 
 
 def outcome(run: Run) -> int:

@@ -13,6 +13,7 @@ from icebench.bench.cli.completion import complete_each_table
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, split_catalog, split_name, table_options
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable, grid
+from icebench.bench.cli.terminal import write_text
 from icebench.bench.engines.duckdb_views import allow_joins, answer_over_copies, create_view
 from icebench.bench.engines.sql_text import identifier
 from icebench.bench.errors import ConfigError
@@ -60,7 +61,7 @@ def sql(
         rows = _answer(connection, query, small)
     out = context.terminal.out
     if form in FOR_PROGRAMS:
-        out.print(encodable(FOR_PROGRAMS[form](rows), out.encoding), markup=False, soft_wrap=True, end="")
+        write_text(out, encodable(FOR_PROGRAMS[form](rows), out.encoding))
     else:
         out.print(grid(rows))
     work = ", ".join(f"{name} {number:,}" for name, number in sorted(counters.as_dict().items()) if number)

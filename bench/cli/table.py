@@ -31,6 +31,7 @@ from icebench.bench.cli.metadata_tables import (
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.rows import FOR_PROGRAMS, encodable
+from icebench.bench.cli.terminal import write_text
 from icebench.bench.errors import ConfigError
 from icebench.bench.report.wrapping import Hanging
 
@@ -162,7 +163,7 @@ def _write(out: Console, rows: pa.Table, form: str, output: Path | None) -> None
     if output is not None:
         write_whole(output, text)
     else:
-        out.print(encodable(text, out.encoding), markup=False, soft_wrap=True, end="")
+        write_text(out, encodable(text, out.encoding))
 
 
 def _show(out: Console, lines: Sequence[str], output: Path | None) -> None:

@@ -11,8 +11,13 @@ from rich.console import Console
 
 def _out() -> Console:
     # A pipe or a file gets whole lines: a table cut at 80 columns is of no use to grep.
-    console = Console(highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, width=max(console.width, 160))
+    console = Console(highlight=False, emoji=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, emoji=False, width=max(console.width, 160))
+
+
+def write_text(out: Console, text: str) -> None:
+    """Write text for programs as it is: what a console prints loses carriage returns, and tabs become spaces."""
+    out.file.write(text)
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class Terminal:
     """`out` for what was asked for, `err` for the rest; rich drops colour and bars where there is no terminal."""
 
     out: Console = field(default_factory=_out)
-    err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False))
+    err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False, emoji=False))
 
     @property
     def is_interactive(self) -> bool:

@@ -104,6 +104,17 @@ def test_texts_do_not_command_the_terminal(capsys: pytest.CaptureFixture[str]) -
     assert "a\\x1b[31m" in capsys.readouterr().out
 
 
+def test_texts_for_programs_are_written_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A part of a hardware address is no emoji, and a tab stays one."""
+    text = "00:ab:11 2001:db8:a:b:1 x:id:5\ta\r\nb"
+    assert exit_code("sql", f"select '{text}' as a", "--format", "csv") == 0
+    assert capfdbinary.readouterr().out.decode() == f'a\n"{text}"\n'
+    assert exit_code("sql", f"select '{text}' as a", "--format", "json") == 0
+    assert json.loads(capfdbinary.readouterr().out) == {"a": text}
+    assert exit_code("sql", "select '00:ab:11' as a") == 0
+    assert "00:ab:11" in capfdbinary.readouterr().out.decode()
+
+
 def test_tables_by_names(table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     join = "select count(*) as c from one join two on one.id = two.id + 5"
     assert exit_code("sql", join, "one=db.t", "two=db.t", "--catalog", tmp_path / "wh", "--format", "csv") == 0
