@@ -60,7 +60,11 @@ def count_plans(definition: Path) -> Baseline:
         )
         for planning in prepared.measurements():
             if isinstance(planning, Planning):
-                cases.update(_counts(planning, access))
+                # Workloads share the names of layouts and filters.
+                prefix = "" if len(found) == 1 or all(found) else f"{planning.case.workload}/"
+                for name, result in _counts(planning, access):
+                    if cases.setdefault(f"{prefix}{name}", result) is not result:
+                        raise ConfigError(f"two filters of a table are called {name!r}", path="filters")
     # What is generated depends on the libraries that write it; tables that are there do not.
     return Baseline(cases=cases, environment={} if all(found) else environment())
 

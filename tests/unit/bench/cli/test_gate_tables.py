@@ -97,3 +97,19 @@ def test_what_cannot_be_counted_is_a_fault_of_the_configuration(table: icebench.
     assert code == 4
     assert text.count("\n") == 1
     assert "db/gone: no such table" in text
+
+
+def test_tables_of_several_workloads_are_cases_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share the names of layouts and filters."""
+    monkeypatch.chdir(tmp_path)
+    workloads = "".join(f'[[workload]]\nkind = "wide"\nrows = 100\ncolumns = {columns}\n' for columns in (30, 60))
+    Path("mine.toml").write_text(
+        'name = "mine"\nengines = ["icebench"]\nmeasurements = ["planning"]\nlayouts = ["unpartitioned"]\n'
+        f'{workloads}[spark]\nmaster = "local[2]"\n'
+    )
+    code, text = gate("--accept")
+    assert code == 0, text
+    cases = json.loads(Path("mine.baseline.json").read_text())["cases"]
+    whole = {name: case["counters"]["bytes_planned"] for name, case in cases.items() if name.endswith("/no-filter")}
+    assert sorted(whole) == [f"wide, {columns} columns/unpartitioned/no-filter" for columns in (30, 60)]
+    assert len(set(whole.values())) == 2
