@@ -196,7 +196,8 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
     key = {
         **events.key(),
         "kind": kind,
-        "kept": repr(policy or kept),
+        # The order of a set's `repr` is another in each process.
+        "kept": repr(kept if policy is None else {**vars(policy), "actions": sorted(policy.actions)}),
         "measured": list(workload.measured),
         "made by": source_digest(_MADE_BY),
         "timed on": hardware(),

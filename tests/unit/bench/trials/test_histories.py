@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from icebench.bench.experiment import parse_values
+from icebench.bench.maintenance.policy import Policy
 from icebench.bench.report.build import build_report
 from icebench.bench.report.charts import DotChart
 from icebench.bench.runs.run import run_experiment, surroundings_of
@@ -81,6 +82,24 @@ def test_a_history_that_other_programs_or_another_machine_timed_is_not_taken(
             list(histories.histories(workload, ENGINES, cache, lambda *_: None))
     keys = [json.dumps(key, sort_keys=True) for key in cache.found]
     assert len(set(keys)) == len(keys) // 2
+
+
+def test_a_history_that_a_policy_keeps_is_found_by_other_processes(tmp_path: Path) -> None:
+    stream = {
+        "kind": "events",
+        "keys": 20,
+        "changes": 10,
+        "batches": 1,
+        "deletes": ["vectors"],
+        "policies": ["default"],
+    }
+    (workload,) = parse_values({"name": "small", "engines": ENGINES, "workload": stream}).workloads
+    assert isinstance(workload, EventsWorkload)
+    cache = Keys(tmp_path)
+    list(histories.histories(workload, ENGINES, cache, lambda *_: None))
+    (kept,) = {str(key["kept"]) for key in cache.found if "actions" in str(key["kept"])}
+    assert "frozenset" not in kept  # whose order is another in each process
+    assert f"'actions': {sorted(Policy.load().actions)}" in kept
 
 
 @pytest.mark.slow
