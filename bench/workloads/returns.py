@@ -74,7 +74,8 @@ class Returns:
         returns = row_count(self.table, self.scale)
         sales = row_count(self.table.replace("returns", "sales"), self.scale)
         runs = draw(own_seed(self.seed, self.table), "sale", rows, sales // returns)
-        return rows * sales // returns + runs
+        whole, rest = divmod(sales, returns)  # `rows * sales` exceeds 64 bits at scale 10,000
+        return rows * whole + rows * rest // returns + runs
 
     def _put_money(self, builder: BatchBuilder, seed: int, rows: Int64s, sold: Int64s, price: Int64s) -> None:
         prefix = self.schema.names[0][:2]
