@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from icebench.bench.gate.decisions.counter_verdict import ExitCode
 from icebench.bench.gate.decisions.stacks import Stacks, differences
-from icebench.bench.gate.decisions.time_verdict import Ratio, Stand, overall
+from icebench.bench.gate.decisions.time_verdict import WORST_FIRST, Ratio, Stand, overall
 
 _CODES = {
     Stand.PASS: ExitCode.PASS,
@@ -70,10 +70,9 @@ class Outcome:
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """Case, verdict, ratio, bounds, pairs; the worst first."""
-        order = list(reversed(Stand))
         return [
             (name, case.stand.value, *_ratio_cells(case.ratio))
-            for name, case in sorted(self.cases.items(), key=lambda item: (order.index(item[1].stand), item[0]))
+            for name, case in sorted(self.cases.items(), key=lambda item: (WORST_FIRST.index(item[1].stand), item[0]))
         ]
 
 

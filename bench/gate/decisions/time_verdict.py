@@ -85,10 +85,13 @@ def confirm(logs: Sequence[float], suspects: int, *, last: bool = False) -> Stan
     return Stand.INCONCLUSIVE if last or len(values) >= CONFIRMING[-1] else Stand.UNDECIDED
 
 
+WORST_FIRST = (Stand.REGRESSED, Stand.FAILED, Stand.INCOMPARABLE, Stand.INCONCLUSIVE, Stand.PASS)
+"""The verdicts that can be final."""
+
+
 def overall(cases: Mapping[str, Stand]) -> Stand:
     """The verdict on all cases: the worst of theirs."""
-    order = (Stand.REGRESSED, Stand.FAILED, Stand.INCOMPARABLE, Stand.INCONCLUSIVE, Stand.PASS)
-    return next((stand for stand in order if stand in cases.values()), Stand.INCOMPARABLE)
+    return next((stand for stand in WORST_FIRST if stand in cases.values()), Stand.INCOMPARABLE)
 
 
 def ratio_of(logs: Sequence[float]) -> Ratio:
