@@ -283,6 +283,8 @@ def _runs(locations: list[str], digest: str) -> Int64Array:
     for location in locations:
         # As `engine.write.locations.FileNames` has it.
         parts = PurePosixPath(location).name.split("-")
+        # A hash may come before them.
+        parts = parts[-_NAME_PARTS:]
         is_clustered = len(parts) == _NAME_PARTS and parts[2] == digest
         found.append(known.setdefault("-".join(parts[2:7]) if is_clustered else location, len(known)))
     return np.array(found, np.int64)

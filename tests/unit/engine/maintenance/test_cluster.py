@@ -69,8 +69,13 @@ def test_a_few_runs_wait_for_more(tmp_path: Path) -> None:
     assert table.maintenance.cluster().merges == 1
 
 
-def test_files_of_one_value_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hashed", [False, True])
+def test_files_of_one_value_stay(tmp_path: Path, hashed: bool) -> None:
+    """Those of a pass are known as its own, with a hash before their names, too."""
     table = table_of(tmp_path, 0, strategy="sort", keys="b", fan_in="2")
+    if hashed:
+        named = {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"}
+        table.set_properties(named)
     for seed in range(4):
         table.append(rows(seed, 1000, "x"))
     assert table.maintenance.cluster().merges == 1
