@@ -55,7 +55,10 @@ class ExecutorGroups:
             try:
                 answers = self.run_job(_EncodedRewrite(work), groups)
             except BaseException:
-                remove_files_of(work.store, work.metadata, FileNames(operation_id=work.operation_id))
+                # Files of earlier jobs may be committed already.
+                numbers = {group.number for group in groups}
+                names = FileNames(operation_id=work.operation_id)
+                remove_files_of(work.store, work.metadata, names, partitions=numbers)
                 raise
             for group, answer in zip(groups, answers, strict=True):
                 error, manifest = pickle.loads(answer)  # noqa: S301 - of the driver's own executors

@@ -5,7 +5,7 @@ Nothing refers to the files until a commit does. If anything fails, the files wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -235,11 +235,20 @@ def remove_files(store: Store, files: list[DataFile]) -> None:
             store.delete(file.file_path)
 
 
-def remove_files_of(store: Store, metadata: TableMetadata, names: FileNames) -> None:
-    """Remove the files of one write operation, however many tasks wrote them, if possible."""
-    own = str(names.operation_id)
+def remove_files_of(
+    store: Store, metadata: TableMetadata, names: FileNames, *, partitions: Collection[int] | None = None
+) -> None:
+    """Remove the files of one write operation, however many tasks wrote them, if possible.
+
+    Args:
+        store: Of the files.
+        metadata: Of their table.
+        names: Of the operation.
+        partitions: Only those of these parallel writers; others may be committed already.
+    """
     with suppress(EngineError):
         for info in store.list(DataLocations.of(metadata).root):
-            if own in info.location.rpartition("/")[2]:
+            written_by = names.writer_of(info.location)
+            if written_by is not None and (partitions is None or written_by in partitions):
                 with suppress(EngineError):
                     store.delete(info.location)

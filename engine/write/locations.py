@@ -5,6 +5,7 @@ Readers never parse these paths; they follow the conventions of other engines fo
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass, field
 
@@ -72,6 +73,12 @@ class FileNames:
     operation_id: uuid.UUID = field(default_factory=uuid.uuid4)
     partition_id: int = 0
     task_id: int = 0
+
+    def writer_of(self, location: str) -> int | None:
+        """The partition id of the writer of a file of this operation; None for other files."""
+        name = location.rpartition("/")[2]
+        found = re.search(rf"(?:^|-)([0-9]+)-[0-9]+-{self.operation_id}-", name)  # a hash may come first
+        return None if found is None else int(found[1])
 
     def name(self, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
         """The name of the `count`-th file (from 1); `suffix` is ``"-deletes"`` for delete files."""

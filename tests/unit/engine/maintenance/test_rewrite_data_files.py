@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.engine.maintenance import executor_groups, maintenance
 from icebench.engine.maintenance import rewrite_data_files as operation
+from icebench.engine.maintenance.executor_groups import ExecutorGroups
+from icebench.engine.maintenance.file_groups import FileGroup
 from icebench.engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
 from icebench.engine.write.partitioned import FanoutWriter
 from icebench.errors import CommitStateUnknown, Invalid, StorageFailed, ValidationFailed
@@ -252,6 +255,33 @@ class TestProgressInParts:
         assert (done.groups, len(failed.file_paths), str(failed.error)) == (1, 8, "no room")
         assert contents(table) == before
         assert len(table.inspect.files()) == 9
+
+    def test_a_failed_job_removes_its_own_files_alone(self, tmp_path: Path) -> None:
+        """Those of the jobs before are committed."""
+        table = filled(tmp_path, 2, ("p",), **{"write.object-storage.enabled": "true"})
+        before = contents(table)
+        jobs = 0
+
+        def run_job(task: Callable[[FileGroup, int], bytes], groups: Sequence[FileGroup]) -> list[pa.Buffer]:
+            nonlocal jobs
+            jobs += 1
+            answers = [pa.py_buffer(task(group, 0)) for group in groups]
+            if jobs == 2:
+                raise KeyboardInterrupt
+            return answers
+
+        executors = ExecutorGroups(run_job, 1)
+        with (
+            patch.object(executor_groups, "_WAVES", 1),
+            patch.object(maintenance, "_executors", lambda _: executors),
+            patch.object(maintenance, "_fit_executors"),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            table.maintenance.rewrite_data_files(partial_progress=True, spark=object())
+        assert jobs == 2
+        assert contents(table.refresh()) == before
+        written = set(table.inspect.all_files()["file_path"].to_pylist())
+        assert written == stored(table)
 
     @pytest.mark.parametrize("concurrent", [1, 2])
     def test_without_it_nothing_is_changed(self, tmp_path: Path, concurrent: int) -> None:
