@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from icebench.engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
+from icebench.engine.codec.puffin.theta import THETA_SKETCH
 from icebench.engine.commit.changes.statistics import UpdateStatistics
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.staging_context import Staging, metadata_file_location
@@ -50,8 +51,8 @@ def commit_blobs(
     staging = table.staging()
     old = next((s for s in metadata.statistics if s.snapshot_id == snapshot.snapshot_id), None)
     replaced = {(blob.type, blob.fields) for blob in blobs}
-    others = [] if old is None else _other_blobs(old, replaced, table.store)
-    encoded = write_puffin([*others, *blobs], properties={"created-by": CREATED_BY})
+    others, writer = ([], None) if old is None else _other_blobs(old, replaced, table.store)
+    encoded = write_puffin([*others, *blobs], properties=_created_by(others, writer))
     location = metadata_file_location(metadata, f"{snapshot.snapshot_id}-{staging.commit_id}.stats")
     table.store.write(location, encoded.data)
     change = UpdateStatistics(
@@ -98,25 +99,33 @@ def with_moved_indexes(file: StatisticsFile, moved: Callable[[str], str | None],
     """
     if not any(blob.type == FILE_INDEX for blob in file.blob_metadata):
         return None
-    blobs = _other_blobs(file, (), store)
+    blobs, writer = _other_blobs(file, (), store)
     if not blobs:
         return None
     for number, blob in enumerate(blobs):
         if blob.type == FILE_INDEX:
             index = moved_index(decode_index(blob.data, location=file.statistics_path), moved)
             blobs[number] = replace(blob, data=encode_index(index))
-    return write_puffin(blobs, properties={"created-by": CREATED_BY})
+    return write_puffin(blobs, properties=_created_by(blobs, writer))
+
+
+def _created_by(copied: Sequence[NewBlob], writer: str | None) -> dict[str, str]:
+    """The properties of a file. One with another writer's sketches names that writer: `compute_table_stats` continues
+    its own sketches alone, as others hash values of some types in other forms."""
+    is_own = writer == CREATED_BY or all(blob.type != THETA_SKETCH for blob in copied)
+    return {"created-by": CREATED_BY} if is_own else {"created-by": writer} if writer else {}
 
 
 def _other_blobs(
     file: StatisticsFile, replaced: Collection[tuple[str, tuple[int, ...]]], store: Store
-) -> list[NewBlob]:
-    """The blobs of a statistics file but for those of these types and columns; none if the file is gone."""
+) -> tuple[list[NewBlob], str | None]:
+    """The blobs of a statistics file but for those of these types and columns, none if the file is gone; and the writer
+    that the file names."""
     location = file.statistics_path
     try:
         data = store.read(location)
     except FileNotFound:
-        return []
+        return [], None
 
     def copied(other: PuffinBlob) -> NewBlob:
         return NewBlob(
@@ -129,8 +138,9 @@ def _other_blobs(
             compression=None if other.compression_codec is None else "zstd",
         )
 
-    found = read_footer(data, location=location).blobs
-    return [copied(other) for other in found if (other.type, other.fields) not in replaced]
+    footer = read_footer(data, location=location)
+    kept = [copied(other) for other in footer.blobs if (other.type, other.fields) not in replaced]
+    return kept, footer.properties.get("created-by")
 
 
 def _statistics_file(snapshot: Snapshot, location: str, encoded: EncodedPuffin) -> StatisticsFile:

@@ -141,7 +141,24 @@ def of_another_writer(table: icebench.Table) -> None:
     table.store.write(old.statistics_path, encoded.data)
 
 
-@pytest.mark.parametrize("change", [with_deletes, with_fewer_files, promoted, damaged, deleted, of_another_writer])
+def of_another_writer_beside_ours(table: icebench.Table) -> None:
+    of_another_writer(table)
+    table.maintenance.build_index("id")
+    table.maintenance.compute_table_stats(["t"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_deletes,
+        with_fewer_files,
+        promoted,
+        damaged,
+        deleted,
+        of_another_writer,
+        of_another_writer_beside_ours,
+    ],
+)
 def test_all_files_are_read_where_former_sketches_cannot_be_used(
     table: icebench.Table, change: Callable[[icebench.Table], None]
 ) -> None:
