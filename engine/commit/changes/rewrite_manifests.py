@@ -40,7 +40,7 @@ class RewriteManifests(SnapshotChange):
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         """See `icebench.engine.commit.changes.change.Change`; Invalid for a branch without a snapshot."""
         parent = branch_head(base, self.branch)
-        if parent is None:
+        if parent is None or self.branch not in base.refs:
             raise Invalid(f"branch {self.branch!r} has no manifests to rewrite")
         snapshot_id = self._chosen_id(base, staging)
         manifests = load_manifests(parent, staging.store)

@@ -202,6 +202,10 @@ def test_what_others_do_meanwhile_stays_done() -> None:
 def test_an_empty_table_has_nothing_to_rewrite() -> None:
     with pytest.raises(Invalid, match="no manifests"):
         world().transaction().commit([RewriteManifests()])
+    w = world()
+    w.transaction().commit([Append(data_files=[A])])
+    with pytest.raises(Invalid, match="branch 'other' has no manifests"):
+        w.transaction().commit([RewriteManifests(branch="other")])
 
 
 def test_manifests_are_rewritten_again_and_again() -> None:
