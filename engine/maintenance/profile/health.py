@@ -21,7 +21,12 @@ from icebench.engine.maintenance.profile.figures import (
     Reason,
 )
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import METRICS_COLUMN, SPLIT_OPEN_FILE_COST, TARGET_FILE_SIZE_BYTES
+from icebench.engine.spec.properties import (
+    CLUSTERING_KEYS,
+    METRICS_COLUMN,
+    SPLIT_OPEN_FILE_COST,
+    TARGET_FILE_SIZE_BYTES,
+)
 from icebench.engine.spec.transforms import Identity
 
 _LEAST_SHARE = 0.01
@@ -212,11 +217,14 @@ def _order(examined: Examined) -> Iterator[Reason]:
 
 def _useless_bounds(examined: Examined) -> Iterator[Reason]:
     stored = sum(each.statistics_bytes for each in examined.columns)
-    keys = {i for f in examined.metadata.sort_order.fields for i in f.source_ids}
+    metadata = examined.metadata
+    keys = {i for f in metadata.sort_order.fields for i in f.source_ids}
+    keys |= {metadata.schema.id_of.get(name, -1) for name in CLUSTERING_KEYS.of(metadata.properties)}
     useless = [
         each
         for each in examined.columns
         if each.field_id not in keys
+        and each.is_current
         and each.table is not None
         and each.table.files > 1
         and each.table.average_depth >= _USELESS_SHARE * examined.files.files
