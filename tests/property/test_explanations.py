@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,12 @@ def check_reasons(bound: BoundPredicate, skipped: Explained, held: Sequence[Row]
     assert evaluate(with_leaves(bound, frozenset(skipped.tests)), {}) is not True, skipped.why
 
 
+def with_residuals_as_text(files: pa.Table) -> pa.Table:
+    """The order of their dictionary is that in which threads came to them."""
+    at = files.schema.get_field_index("residual")
+    return files.set_column(at, "residual", files["residual"].cast(pa.string()))
+
+
 @given(data=st.data())
 def test_explanations_agree_with_plans_and_rows(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -60,7 +67,7 @@ def test_explanations_agree_with_plans_and_rows(data: st.DataObject) -> None:
     bound = bind(predicate, schema)
     scan = table_scan(builder.metadata(), builder.store, filter=predicate, runner=LocalRunner(2))
     plan, explanation = scan.plan(), Scan(scan).explain()
-    assert explanation.plan.files.equals(plan.files)
+    assert with_residuals_as_text(explanation.plan.files).equals(with_residuals_as_text(plan.files))
     assert explanation.plan.counters == plan.counters
 
     kept = [each for each in explanation.files if each.is_planned]
