@@ -16,7 +16,7 @@ from random import Random
 
 from rich.table import Table
 
-from icebench.bench.cli.baselines import read_baseline
+from icebench.bench.cli.baselines import accepted_by
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
@@ -87,8 +87,7 @@ def compare_two(
         CaseProcessFailed: A process failed as a whole.
     """
     with context.terminal.err.status("building") as status:
-        path = context.places.baseline
-        accepted = read_baseline(path) if path.is_file() else Baseline()
+        accepted = accepted_by(head, context.places.baseline, root)
         outcome = _compared(base, head, wanted, accepted, (root, clock, status.update))
     folder = context.places.results / "gate"
     for name, text in (

@@ -138,7 +138,7 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
     else:
         name = commit_of(revision, root)
         sources = _committed_sources(root, name)
-        lock = _shown(root, name, _LOCK)
+        lock = committed_file(root, name, _LOCK)
     if "icebench/__init__.py" not in sources or "engine/__init__.py" not in sources:
         raise Unbuildable(f"{name}: has no engine/ that is a package of icebench/")
     digest = hashlib.sha256(b"".join(p.encode() + b"\0" + data + b"\0" for p, data in sorted(sources.items())))
@@ -185,10 +185,11 @@ def _worktree_sources(root: Path) -> dict[str, bytes]:
 
 def _committed_sources(root: Path, commit: str) -> dict[str, bytes]:
     listed = _git(root, "ls-tree", "-r", "-z", "--name-only", commit, *_SOURCES).stdout.split("\0")
-    return {path: _shown(root, commit, path) for path in listed if path and path not in _LINKS}
+    return {path: committed_file(root, commit, path) for path in listed if path and path not in _LINKS}
 
 
-def _shown(root: Path, commit: str, path: str) -> bytes:
+def committed_file(root: Path, commit: str, path: str) -> bytes:
+    """A file of a commit; empty where it has none."""
     return subprocess.run(["git", "-C", str(root), "show", f"{commit}:{path}"], capture_output=True, check=False).stdout
 
 

@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import socket
+import subprocess
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from icebench.bench.cli import compare_revisions
+from icebench.bench.cli import baselines, compare_revisions
+from icebench.bench.cli.baselines import accepted_by
 from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.failures import run_guarded
@@ -189,6 +191,41 @@ def test_a_damaged_baseline_is_one_line(tmp_path: Path, scripted: dict[str, Any]
         assert code == 4
         assert "counters.json: line 1, column 2: not JSON" in text
         assert text.count("\n") == 1
+
+
+def test_a_commit_has_a_baseline_of_its_own(tmp_path: Path) -> None:
+    """What the working tree accepts says nothing of an earlier commit, nor of one that `icebench bisect` asks for."""
+
+    def git(*arguments: str) -> None:
+        author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *author, *arguments], check=True, capture_output=True)
+
+    path = tmp_path / baselines.COMMITTED
+    path.parent.mkdir(parents=True)
+    git("init")
+    git("commit", "--allow-empty", "--message", "without")
+    git("tag", "without")
+    for name, rows in (("first", 1), ("second", 2)):
+        path.write_text(encode(Baseline(cases={CASE: CaseResult(counters={"rows": rows}, checksum="c")})))
+        git("add", ".")
+        git("commit", "--message", name)
+        git("tag", name)
+    path.write_text(encode(Baseline(cases={CASE: CaseResult(counters={"rows": 3}, checksum="c")})))
+    found = {head: accepted_by(head, path, tmp_path).cases for head in ("without", "first", "second", "worktree")}
+    assert found.pop("without") == {}
+    assert {head: cases[CASE].counters["rows"] for head, cases in found.items()} == {
+        "first": 1,
+        "second": 2,
+        "worktree": 3,
+    }
+
+
+def test_the_working_trees_baseline_is_not_that_of_a_commit(tmp_path: Path, scripted: dict[str, Any]) -> None:
+    assert scripted
+    baseline = tmp_path / "results" / "baselines" / "counters.json"
+    baseline.parent.mkdir(parents=True)
+    baseline.write_text("{")
+    assert compared(tmp_path)[0] == 0
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path, scripted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
