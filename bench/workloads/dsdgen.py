@@ -63,7 +63,7 @@ def write_store_sales(
     seed: int = 42,
     progress: Callable[[str], None] = lambda _: None,
 ) -> DsdgenTable:
-    """Generate store_sales at `scale` and write it as ``<warehouse>/tpcds/store_sales``, replacing what is there.
+    """Generate store_sales at `scale` and write it as ``<warehouse>/tpcds/store_sales``.
 
     Args:
         spark: A session whose `catalog` is an Iceberg catalog of type hadoop at `warehouse`.
@@ -72,15 +72,21 @@ def write_store_sales(
         scale: TPC-DS scale factor; 1 is 2,880,404 rows.
         seed: Chooses the date ranges to delete, as TPC-DS's data maintenance does (about 0.43 % of the rows).
         progress: Called at each step.
+
+    Raises:
+        ConfigError: There is something of one of these names, which may be somebody's table.
     """
-    warehouse.mkdir(parents=True, exist_ok=True)
+    path = warehouse.joinpath(*TABLE.split("."))
     staged = warehouse / "dsdgen-store_sales.parquet"  # Spark would not see a name that begins with a dot
+    for each in (path, staged):
+        if each.exists():
+            raise ConfigError("exists; remove it, or choose another directory", path=str(each))
+    warehouse.mkdir(parents=True, exist_ok=True)
     try:
         progress(GENERATE)
         _generate(staged, scale)
         progress(WRITE)
         name = f"{catalog}.{TABLE}"
-        spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")
         source = spark.read.parquet(str(staged))
         source.writeTo(name).using("iceberg").tableProperty("format-version", "2").tableProperty(
             "write.delete.mode", "merge-on-read"
@@ -93,7 +99,7 @@ def write_store_sales(
         live = spark.table(name).count()
     finally:
         staged.unlink(missing_ok=True)
-    return DsdgenTable(path=warehouse.joinpath(*TABLE.split(".")), rows=live, deleted_rows=rows - live)
+    return DsdgenTable(path=path, rows=live, deleted_rows=rows - live)
 
 
 def tpcds_queries() -> dict[int, str]:
