@@ -10,7 +10,7 @@ from icebench.bench.records.record import Record
 from icebench.bench.report.charts import Line, LineChart, LinePanel, LinePoint
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.model import Cell, Table, plain
-from icebench.bench.report.quantities import count, quantity, times
+from icebench.bench.report.quantities import count, quantity
 from icebench.bench.study.comparing import choice, effect, line_point, only, varied, within
 from icebench.bench.study.page import Choice, Page
 from icebench.bench.workloads.definitions import RowsWorkload
@@ -29,6 +29,7 @@ def answer(run: Run) -> Page:
     own = records.where(engine=engine)
     narrow, *_, wide = columns
     sizes = {mode: _bytes_of_an_entry(own.where(workload=wide, layout=modes[mode])) for mode in (NONE, USUAL, ALONE)}
+    added = {mode: quantity(sizes[mode] - sizes[NONE], "bytes") for mode in (USUAL, ALONE)}
     planned = effect([_pair(own, wide, modes, PLAN, ALL)])
     reads = {workload: _pair(own, workload, modes, READ, FILTER) for workload in (narrow, wide)}
     said = " and ".join(f"{within(effect([pair]))} of {columns[own]:,} columns" for own, pair in reads.items())
@@ -39,10 +40,10 @@ def answer(run: Run) -> Page:
         [reads[narrow][::-1]],
     )
     return Page(
-        answer=f"Metrics in mode {USUAL} take {quantity(sizes[USUAL], 'bytes')} of a manifest for each file of "
-        f"{count(columns[wide], 'column')}, {times(sizes[USUAL] / sizes[NONE])} what none take, and a plan of all "
-        f"files {within(planned)} the time; a read of 1 % of the rows takes {said} what it takes without metrics. "
-        f"Metrics of the filtered columns alone take {quantity(sizes[ALONE], 'bytes')}.",
+        answer=f"Metrics in mode {USUAL} add {added[USUAL]} to a manifest for each file of "
+        f"{count(columns[wide], 'column')}, and make a plan of all files {within(planned)} as long; a read of 1 % of "
+        f"the rows takes {said} what it takes without metrics. Metrics of the filtered columns alone add "
+        f"{added[ALONE]}.",
         chart=_chart(own, columns, modes),
         tables=(_table(own, columns, modes),),
         choices=(gains, *_of_filtered_columns(own, columns, modes, engine)),
@@ -76,7 +77,7 @@ def _of_filtered_columns(
 
 
 def _bytes_of_an_entry(plans: Records) -> float:
-    """What a file takes of its manifest, decompressed."""
+    """The bytes of manifests as they are stored, headers included, for each of their files."""
     counters = only(plans, metric=PLAN, case=ALL).counters
     return counters["manifest_bytes_decoded"] / counters["entries_decoded"]
 
@@ -104,7 +105,7 @@ def _chart(own: Records, columns: Mapping[str, int], modes: Mapping[str, str]) -
         series=tuple(modes),
         panels=(
             LinePanel(
-                title="Kilobytes of a file in its manifest", lines=tuple(Line(series=m, points=sizes(m)) for m in modes)
+                title="Kilobytes of manifest for each file", lines=tuple(Line(series=m, points=sizes(m)) for m in modes)
             ),
             LinePanel(
                 title="Milliseconds of a cold plan of all files",
@@ -134,10 +135,11 @@ def _table(own: Records, columns: Mapping[str, int], modes: Mapping[str, str]) -
         columns=(
             "Columns",
             "Mode",
-            "A file in its manifest",
+            "Manifest, for each file",
             "Plan of all",
             *(f"{case}: {what}" for case in cases for what in ("files planned", "read")),
         ),
         rows=tuple((Cell(text=f"{n:,}"), plain(mode), *cells(w, mode)) for w, n in columns.items() for mode in modes),
-        note="Bytes of manifests are decompressed; times are medians of cold plans and reads.",
+        note="Manifests are compressed, and their bytes include the header, which has the schema; times are medians of "
+        "cold plans and reads.",
     )
