@@ -482,8 +482,9 @@ def apply_updates(
 
 def check_types(schema: Schema, format_version: int) -> None:
     """Raise Invalid where a column's type or default needs a later format version, its type has no such default, its
-    documentation is no text, two columns have one full name, or an identifier field is none by the spec ("Identifier
-    Field IDs"): Iceberg Java opens no table with such a schema."""
+    documentation is no text, two columns have one full name, a column of type unknown is required, or an identifier
+    field is none by the spec ("Identifier Field IDs"; Unsupported for types without order): Iceberg Java opens no table
+    with such a schema."""
     if schema.shared_names:
         raise Invalid(f"several columns would be called {min(schema.shared_names)!r}")
     for nested in schema.walk():
