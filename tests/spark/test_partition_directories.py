@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import icebench
+from icebench.engine.spec import updates
 from icebench.engine.table import Table
 from tests.spark.deleted_tables import open_catalog
 
@@ -122,8 +123,11 @@ def test_files_that_no_row_of_a_join_asks_for_are_not_opened(
     assert frame.collect()[0][0] == expected
 
 
-def test_columns_and_specs_that_changed(spark: SparkSession, make_table: MakeTable) -> None:
-    """Directories keep the names that columns had when their files were written."""
+def test_columns_and_specs_that_changed(
+    spark: SparkSession, make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Directories keep the names that columns had when their files were written, even where another column has such a
+    name now: no table is brought there by this engine, but a table of another writer may be."""
     rows = pa.table({"a": pa.array([1, 2], pa.int32()), "s": ["x", "y"], "v": [1, 2]})
     table = make_table(rows, [("a", "identity"), ("v", "bucket[4]")])
     assert partition_columns(checked(table, spark)) == {"a", "v_bucket"}
@@ -133,6 +137,7 @@ def test_columns_and_specs_that_changed(spark: SparkSession, make_table: MakeTab
     table.update_spec(lambda spec: spec.add_field("s", "identity"))
     table.append(pa.table({"a": [5, 6], "s": ["x", None], "v": [5, 6]}))
     assert "s" in partition_columns(checked(table, spark))
+    monkeypatch.setattr(updates, "check_kept_names", lambda specs, schema: None)
     table.update_schema(lambda schema: schema.rename_column("a", "b").rename_column("s", "a"))
     table.append(pa.table({"b": [7, 8], "a": ["z", "a"], "v": [7, 8]}))
     frame = checked(table, spark)
