@@ -17,6 +17,16 @@ def test_names_have_writer_and_count() -> None:
     assert FileNames().name(1) != FileNames().name(1)
 
 
+@pytest.mark.parametrize("hashed", [False, True])
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_the_writer_of_a_file_is_known_by_its_name(hashed: bool, partitioned: bool) -> None:
+    names = FileNames(operation_id=uuid.UUID(int=1), partition_id=12, task_id=345)
+    locations = DataLocations(root="s3://b/t/data", hashed=hashed, partitioned=partitioned)
+    assert names.writer_of(locations.location("", names.name(6))) == 12
+    assert names.writer_of(locations.location("p=1", names.name(7, suffix="-deletes"))) == 12
+    assert replace(names, operation_id=uuid.UUID(int=2)).writer_of(locations.location("", names.name(6))) is None
+
+
 @pytest.mark.parametrize(
     ("locations", "expected"),
     [
