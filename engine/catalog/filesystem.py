@@ -290,14 +290,13 @@ class FileSystemCatalog:
         unknown = partial(Unknown, metadata_location=location, metadata=data, base_location=base and base[0])
         try:
             self._store.write(location, data)
-        except AlreadyExists:
-            return _conflict(identifier)
-        except StorageFailed as error:
+        except (AlreadyExists, StorageFailed) as error:
+            # What exists may be this: a proxy may have sent the request twice, and hands on the second answer.
             try:
                 if self._store.read(location) != data:
                     return _conflict(identifier)
             except FileNotFound:
-                if isinstance(error, WriteUncertain):
+                if isinstance(error, AlreadyExists | WriteUncertain):
                     return unknown(cause=error)
                 raise error from None
             except EngineError:

@@ -108,9 +108,10 @@ class LocalStore:
         if not overwrite and self.exists(location):
             raise AlreadyExists(f"{location} exists already")
         # A long name is cut so that the temporary one stays within the 255 bytes that file systems allow.
-        temporary = path.with_name(f".{path.name[-150:]}.{self.new_id().hex}.tmp")
+        end = os.fsencode(path.name)[-150:].decode(errors="ignore")
+        temporary = path.with_name(f".{end}.{self.new_id().hex}.tmp")
         with translate_errors("write", location):
-            _make_directory(path.parent)
+            _make_directory(path.parent, durable=self.durable)
             file = temporary.open("xb", buffering=0)
         return LocalOutputFile(location, path, temporary, file, overwrite=overwrite, durable=self.durable)
 
@@ -130,11 +131,17 @@ def _regular(status: os.stat_result) -> os.stat_result:
     return status
 
 
-def _make_directory(directory: Path) -> None:
+def _make_directory(directory: Path, *, durable: bool) -> None:
+    """Make a directory and those that it is in; `durable` ones outlast a power cut."""
+    if directory.is_dir():
+        return
+    _make_directory(directory.parent, durable=durable)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(exist_ok=True)
     except FileExistsError as error:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory)) from error
+    if durable:
+        _flush_directory(directory.parent)
 
 
 def _pread(descriptor: int, wanted: int, offset: int) -> bytes:
@@ -165,6 +172,14 @@ def _walk(directory: str) -> Iterator[tuple[str, os.stat_result]]:
             info = entry.stat(follow_symlinks=False)
             if stat.S_ISREG(info.st_mode):
                 yield entry.path, info
+
+
+def _link(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        if not temporary.samefile(path):  # NFS may have sent the request twice, and answers the second (open(2))
+            raise
 
 
 def _flush_directory(directory: Path) -> None:
@@ -224,7 +239,7 @@ class LocalOutputFile(OutputFile):
             if self._overwrite:
                 self._temporary.replace(self._path)
             else:
-                os.link(self._temporary, self._path)
+                _link(self._temporary, self._path)
                 self._drop_temporary()
             if self._durable:
                 _flush_directory(self._path.parent)

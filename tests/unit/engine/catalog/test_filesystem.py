@@ -400,6 +400,31 @@ def test_a_lost_answer_is_looked_up() -> None:
     assert outcome.state.metadata.properties == {"a": "1"}
 
 
+class SentTwice(MemoryStore):
+    """A proxy sends the creation of a version twice, and hands on the answer to the second."""
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        super().write(location, data, overwrite=overwrite)
+        if location.endswith(".metadata.json"):
+            super().write(location, data)
+
+
+def test_a_version_that_was_sent_twice_is_the_commit() -> None:
+    store = SentTwice()
+    catalog = created(store)
+    outcome = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": "1"})])
+    assert isinstance(outcome, Committed)
+    assert catalog.load_state(NAME) == outcome.state
+    assert outcome.state.metadata.properties == {"a": "1"}
+
+
+def test_rows_of_a_version_that_was_sent_twice_are_there_once() -> None:
+    catalog = icebench.Catalog(FileSystemCatalog("memory://wh", SentTwice()))
+    table = catalog.create_table("db.t", pa.schema([("a", pa.int64())]))
+    table.append(pa.table({"a": [1]}))
+    assert catalog.load_table("db.t").scan().to_arrow()["a"].to_pylist() == [1]
+
+
 def test_what_cannot_be_looked_up_is_unknown() -> None:
     store, _, outcome = commit_with(Fault(write_request(), "after", forever=True))
     assert isinstance(outcome, Unknown)

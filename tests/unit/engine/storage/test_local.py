@@ -141,6 +141,38 @@ def test_long_names(tmp_path: Path) -> None:
         store.write(f"{tmp_path}/{'n' * 256}", b"x")
 
 
+def test_a_long_name_of_wide_characters(tmp_path: Path) -> None:
+    name = "\u8a9e" * 85  # 255 bytes
+    LocalStore().write(f"{tmp_path}/{name}", b"x")
+    assert (tmp_path / name).read_bytes() == b"x"
+
+
+def test_every_directory_that_is_made_outlasts_a_power_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    flush, flushed = os.fsync, set[str]()
+
+    def note(descriptor: int) -> None:
+        flushed.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    LocalStore().write(f"{tmp_path}/a/b/c/file", b"x")
+    assert {str(tmp_path / place) for place in ("", "a", "a/b", "a/b/c")} <= flushed
+
+
+def test_a_link_that_nfs_asked_for_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    link = os.link
+
+    def twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", twice)
+    LocalStore().write(f"{tmp_path}/file", b"x")
+    with pytest.raises(AlreadyExists):
+        LocalStore().write(f"{tmp_path}/file", b"y")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": b"x"}
+
+
 def test_leftovers_of_a_killed_writer_are_listed_but_are_no_file(tmp_path: Path) -> None:
     store = LocalStore()
     output = store.open_output(f"{tmp_path}/file")
