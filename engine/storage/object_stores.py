@@ -217,9 +217,17 @@ def _gcs_options(properties: Mapping[str, str]) -> dict[str, object]:
 
 
 def _adls_options(host: str, properties: Mapping[str, str]) -> dict[str, object]:
-    account = host.partition(".")[0]
+    """Those of the account and the domain in a location, unless endpoints of the user's own are given."""
+    account, _, domain = host.partition(".")
+    kind, _, rest = domain.partition(".")
+    given = _read(_ADLS, properties)
+    if not given.keys() & {"blob_storage_authority", "dfs_storage_authority"}:
+        if given.setdefault("account_name", account) != account:
+            raise Invalid(f"the location is in the account {account!r}, and adls.account-name is another")
+        if kind in ("dfs", "blob"):
+            given |= {f"{each}_storage_authority": f".{each}.{rest}" for each in ("blob", "dfs")}
     lent = properties.get(f"{_ADLS_SAS}{host}") or properties.get(f"{_ADLS_SAS}{account}")
-    return {"account_name": account} | ({"sas_token": lent} if lent else {}) | _read(_ADLS, properties)
+    return {"account_name": account} | given | ({"sas_token": lent} if lent else {})
 
 
 def _without_secrets(text: str, properties: Mapping[str, str]) -> str:

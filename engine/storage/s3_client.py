@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from icebench.engine.lazy_module import LazyModule
+
+_REGIONS = ("AWS_DEFAULT_REGION", "AWS_REGION")
 
 _BOTOCORE, _CONFIG, _SESSION = (LazyModule(f"botocore{name}") for name in ("", ".config", ".session"))
 
@@ -53,9 +56,12 @@ def s3_client(arguments: Mapping[str, Any], *, attempts: int = 1, sign: Callable
         options["proxies"] = {"http": proxy, "https": proxy}
     options |= {name: arguments[name] for name in ("connect_timeout",) if name in arguments}
     options |= {"read_timeout": arguments["request_timeout"]} if "request_timeout" in arguments else {}
-    client = botocore_session().create_client(
+    session = botocore_session()
+    # As pyarrow's client finds it: botocore's own does not look at AWS_REGION.
+    of_user = next((found for name in _REGIONS if (found := os.environ.get(name))), None)
+    client = session.create_client(
         "s3",
-        region_name=arguments.get("region") or "us-east-1",
+        region_name=arguments.get("region") or of_user or session.get_config_variable("region") or "us-east-1",
         endpoint_url=endpoint if not endpoint or "://" in endpoint else f"https://{endpoint}",
         aws_access_key_id=arguments.get("access_key"),
         aws_secret_access_key=arguments.get("secret_key"),

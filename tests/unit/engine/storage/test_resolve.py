@@ -80,11 +80,29 @@ def test_options_of_adls(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     properties = {"adls.sas-token.ann.dfs.core.windows.net": "s", "adls.blob-storage-scheme": "http"}
     store = store_for("abfss://box@ann.dfs.core.windows.net/a", properties)
-    assert given == [{"account_name": "ann", "sas_token": "s", "blob_storage_scheme": "http"}]
+    authorities = {f"{each}_storage_authority": f".{each}.core.windows.net" for each in ("blob", "dfs")}
+    assert given == [{"account_name": "ann", "sas_token": "s", "blob_storage_scheme": "http", **authorities}]
     assert isinstance(store, ArrowStore)
     assert store._path("abfs://box@ann.dfs.core.windows.net/a/b") == "box/a/b"
     with pytest.raises(Invalid, match="container@account"):
         store_for("abfss://box/a")
+
+
+def test_credentials_of_adls_go_to_the_account_of_the_location(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+    monkeypatch.setattr(
+        "icebench.engine.storage.object_stores.fs.AzureFileSystem", lambda **options: given.append(options)
+    )
+    place = "abfss://box@ann.dfs.core.chinacloudapi.cn/a"
+    store_for(place, {"adls.sas-token": "of the configuration", "adls.sas-token.ann": "lent"})
+    assert given[0]["sas_token"] == "lent"
+    assert given[0]["dfs_storage_authority"] == ".dfs.core.chinacloudapi.cn"
+    assert given[0]["blob_storage_authority"] == ".blob.core.chinacloudapi.cn"
+    with pytest.raises(Invalid, match="in the account 'ann', and adls.account-name"):
+        store_for(place, {"adls.account-name": "bob", "adls.account-key": "k"})
+    own = {"adls.account-name": "bob", "adls.dfs-storage-authority": "localhost:1", "adls.blob-storage-authority": "h"}
+    store_for("abfss://box@localhost:1/a", own)
+    assert given[1] == {"account_name": "bob", "dfs_storage_authority": "localhost:1", "blob_storage_authority": "h"}
 
 
 @pytest.mark.parametrize(
