@@ -25,6 +25,7 @@ PACKAGES = (
     "duckdb",
     "duckdb-extension-iceberg",
     "deflate",
+    "icebench",
     "numba",
     "numpy",
     "polars",
@@ -117,10 +118,12 @@ def _digest(text: str | None) -> str | None:
 
 def _git(checkout: Path, command: Command) -> dict[str, Any]:
     git = ["git", "-C", str(checkout)]
-    revision = command([*git, "rev-parse", "HEAD"])
+    found = (command([*git, "rev-parse", "HEAD", "--show-prefix"]) or "").split()
+    if len(found) != 1:  # an installed package may lie in a repository of its user's
+        return {"revision": None, "dirty": None, "changes": None}
     changed = command([*git, "status", "--porcelain", "--untracked-files=no", "--", *WHAT_RUNS])
     return {
-        "revision": revision.strip() if revision else None,
+        "revision": found[0],
         "dirty": None if changed is None else bool(changed.strip()),
         # Two trees with changes are seldom the same: a run must not go on with others.
         "changes": _digest(command([*git, "diff", "HEAD", "--", *WHAT_RUNS])) if changed else None,

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 
 from icebench.bench.errors import Disagreement, EngineFailed
 from icebench.bench.records.case import Cost
@@ -25,12 +26,14 @@ class FreshProcess:
     Args:
         process: The process.
         line: Its answer.
+        errors: What it says on standard error: a file, as a pipe that is full would stop it.
         least: What the answer must have at least, by name.
         exactly: What it must have.
     """
 
     process: subprocess.Popen[str]
     line: str
+    errors: IO[str]
     least: Mapping[str, int]
     exactly: Mapping[str, int]
 
@@ -41,10 +44,13 @@ class FreshProcess:
             EngineFailed: It failed.
             Disagreement: It found less than it must, or something else.
         """
-        _, errors = self.process.communicate(timeout=_TIMEOUT_SECONDS)
+        self.process.communicate(timeout=_TIMEOUT_SECONDS)
+        with self.errors as file:
+            file.seek(0)
+            errors = file.read().splitlines()
         if self.process.returncode or not self.line:
             # Of a Java stack, what its last cause is.
-            last = next((line for line in reversed(errors.splitlines()) if line and not line[0].isspace()), self.line)
+            last = next((line for line in reversed(errors) if line and not line[0].isspace()), self.line)
             raise EngineFailed(f"a fresh process failed: {last}")
         answer: dict[str, Any] = json.loads(self.line)
         for name, least in self.least.items():
@@ -62,13 +68,14 @@ def fresh_process(
     arguments: Sequence[str], *, least: Mapping[str, int] = NOTHING, exactly: Mapping[str, int] = NOTHING
 ) -> FreshProcess:
     """Start ``python -m`` with these arguments and wait for its answer, not for its end."""
+    errors = TemporaryFile("w+", errors="replace")  # noqa: SIM115 - read and closed by `cost`
     # In a group of its own it does not see Ctrl-C: a run stops after the sample.
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors,
         text=True,
         process_group=0,
     )
     assert process.stdout is not None
-    return FreshProcess(process=process, line=process.stdout.readline(), least=least, exactly=exactly)
+    return FreshProcess(process=process, line=process.stdout.readline(), errors=errors, least=least, exactly=exactly)

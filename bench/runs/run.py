@@ -330,7 +330,9 @@ def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -
     """Raise ConfigError where machine or software changed. Whether there is a Spark session does not count: one that
     was there to make tables is not there when they are found."""
     for part in ("hardware", "software", "engines", "git"):
-        was, is_now = ({**dict(values.get(part) or {}), "spark": None} for values in (before, now))
+        was, is_now = (dict(values.get(part) or {}) for values in (before, now))
+        if not (was.get("spark") and is_now.get("spark")):
+            was, is_now = ({**values, "spark": None} for values in (was, is_now))
         if was != is_now:
             raise ConfigError(f"cannot go on: {part} is not as it was when the run began; start anew", path=str(path))
 

@@ -73,6 +73,8 @@ def test_what_a_run_writes_is_no_change_of_what_runs(tmp_path: Path) -> None:
     changed = git_after("engine")
     assert changed["dirty"]
     assert changed == git_after("docs")
+    # So is a package that is installed below a user's repository.
+    assert fingerprint({}, spark=None, checkout=tmp_path / "engine")["git"] == of({}, {})["git"]
 
 
 @pytest.mark.parametrize("arguments", [["/no/such/program"], ["false"]])

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +14,7 @@ from icebench.bench.execution.run_file import read_run
 from icebench.bench.experiment import Experiment, load_experiment, parse_experiment, parse_values
 from icebench.bench.layouts.registry import known_layouts
 from icebench.bench.runs import preparation, run
-from icebench.bench.runs.run import Finished, Surroundings, resume_run, run_experiment, surroundings_of
+from icebench.bench.runs.run import Finished, Surroundings, _check_same, resume_run, run_experiment, surroundings_of
 from icebench.bench.tables.datasets import Dataset
 from icebench.bench.tables.raw_files import RawFiles
 from icebench.bench.tables.table_builder import BuildCost
@@ -212,6 +213,13 @@ def test_a_run_goes_on_with_the_same_software_alone(engines: dict[str, ScriptedE
     with pytest.raises(ConfigError, match="cannot go on: engines is not as it was"):
         resume_run(path, where=where)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("was", "now", "goes_on"), [(None, "local[2]", True), ("local[2]", "local[16]", False)])
+def test_a_run_goes_on_with_the_same_spark_session(was: str | None, now: str | None, goes_on: bool) -> None:
+    before, after = ({"software": {"os": "a", "spark": each and {"master": each}}} for each in (was, now))
+    with nullcontext() if goes_on else pytest.raises(ConfigError, match="cannot go on: software"):
+        _check_same(before, after, Path("run.jsonl"))
 
 
 def test_every_process_runs_all_rounds_and_pairs_are_of_one_process(

@@ -1,0 +1,30 @@
+"""Processes that answer with a line of JSON."""
+
+import pytest
+
+from icebench.bench.errors import Disagreement, EngineFailed
+from icebench.bench.processes.fresh_process import fresh_process
+
+ANSWER = "{\"seconds\": 2.0, \"cpu_seconds\": 1.0, \"peak_bytes\": 3, \"rows\": 4}"
+
+
+def run(code: str) -> list[str]:
+    return ["timeit", "-n", "1", "-r", "1", code]
+
+
+@pytest.mark.timeout(60)
+def test_a_process_that_says_much_before_it_answers() -> None:
+    cost = fresh_process(run(f"import sys; sys.stderr.write('x' * 10**6); print('{ANSWER}')")).cost(5.0)
+    assert (cost.wall, cost.cpu, cost.memory, cost.more) == (2.0, 1.0, 3, {"rows": 4})
+
+
+def test_why_a_process_failed() -> None:
+    with pytest.raises(EngineFailed, match="a fresh process failed: ZeroDivisionError"):
+        fresh_process(run("1 / 0")).cost(5.0)
+
+
+def test_a_process_that_finds_other_rows() -> None:
+    with pytest.raises(Disagreement, match="finds 4 rows, not 5"):
+        fresh_process(run(f"print('{ANSWER}')"), exactly={"rows": 5}).cost(5.0)
+    with pytest.raises(Disagreement, match="finds 4 rows, fewer than 5"):
+        fresh_process(run(f"print('{ANSWER}')"), least={"rows": 5}).cost(5.0)
