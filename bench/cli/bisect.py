@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from icebench.bench.cli.compare_revisions import Wanted, seconds_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.errors import BenchError, ConfigError
 from icebench.bench.gate.decisions.counter_verdict import ExitCode
@@ -35,13 +36,13 @@ def bisect(context: Context, good: str, bad: str, budget: str, patterns: tuple[s
     root = Path.cwd()
     try:
         first, last = commit_of(good, root), commit_of(bad, root)
+        Wanted(patterns, seconds_of(budget)).names()
     except ConfigError as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
     chosen = [word for pattern in patterns for word in ("--case", pattern)]
     results = str((context.places.results / "bisect").absolute())
-    icebench = str(Path(sys.executable).with_name("icebench"))
-    gate = [icebench, "--results", results, "gate", "--base", first, "--budget", budget]
+    gate = [sys.executable, "-m", "icebench", "--results", results, "gate", "--base", first, "--budget", budget]
     found = first_bad(root, first, last, [*gate, *chosen])
     if found is None:
         context.terminal.out.print("inconclusive: the commits that are left could not be measured")

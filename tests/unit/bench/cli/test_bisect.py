@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from icebench.bench.cli.bisect import BisectFailed, first_bad
+from icebench.bench.gate.decisions.counter_verdict import ExitCode
+from tests.unit.bench.cli.test_main import exit_code
 
 
 @pytest.fixture
@@ -63,3 +65,33 @@ def test_changes_of_the_checkout_are_left_alone(tmp_path: Path, commits: list[st
 def test_what_git_refuses_is_reported(tmp_path: Path, commits: list[str]) -> None:
     with pytest.raises(BisectFailed, match="nowhere"):
         first_bad(tmp_path, "nowhere", commits[-1], gate_that("0"))
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("inside")
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("--budget", "15x", "'15x' is no time"),
+        ("--case", "(", "not a regular expression"),
+        ("--case", "nowhere", "no case matches"),
+    ],
+)
+def test_what_the_gate_refuses_is_refused_at_once(
+    commits: list[str], capsys: pytest.CaptureFixture[str], option: str, value: str, reason: str
+) -> None:
+    assert exit_code("bisect", commits[0], option, value) == ExitCode.CONFIGURATION
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("inside")
+def test_the_gate_is_run_as_a_module(commits: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program `icebench` need not stand beside the interpreter."""
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr("icebench.bench.cli.bisect.first_bad", lambda *given: asked.append(given[3]))
+    assert exit_code("bisect", commits[0]) == ExitCode.INCONCLUSIVE
+    assert asked[0][:3] == [sys.executable, "-m", "icebench"]
