@@ -28,6 +28,10 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
 }
+_PLAIN = "main"
+"""The schema of names without a schema."""
+_RESERVED = {"information_schema", "memory", "pg_catalog", "system", "temp"}
+"""Names that DuckDB does not allow, or cannot distinguish, as schemas: tables of such namespaces have plain names."""
 
 
 @click.command("sql")
@@ -83,7 +87,7 @@ def _register(
     Returns:
         What a query may call the small ones, in lower case -> the names of their views.
     """
-    taken: dict[str, str] = {}
+    taken: dict[tuple[str, str], str] = {}
     small: dict[str, str] = {}
     if catalog is None:
         catalog, tables = split_catalog(tables)
@@ -92,20 +96,21 @@ def _register(
         table, _ = open_table((place,), catalog, warehouse)
         namespace, _, own = table.name.rpartition(".")
         name = name or own
-        if name.lower() in taken:
-            both = f"{taken[name.lower()]} and {given} are both {name!r}"
-            raise ConfigError(f"{both}; name one with NAME=TABLE", path="TABLE")
-        taken[name.lower()] = given
+        names = [(_PLAIN, name)]
+        if namespace and catalog is not None and namespace.lower() not in _RESERVED:
+            names.append((namespace, own))
+        keys = [(schema.lower(), view.lower()) for schema, view in names]
+        for key, (_, view) in zip(keys, names, strict=True):
+            if (other := taken.setdefault(key, place)) != place:
+                raise ConfigError(f"{other} and {place} are both {view!r}; name one with NAME=TABLE", path="TABLE")
         is_small = create_view(connection, name, table, counters)
-        names = [name]
-        if namespace and catalog is not None:
-            schema, view, plain = map(identifier, (namespace, own, name))
+        if keys[-1] != keys[0]:
+            schema, view, plain = map(identifier, (*names[-1], name))
             connection.execute(f"create schema if not exists {schema}")
             # While there is a copy, a temporary table, its main.NAME is that.
             connection.execute(f"create or replace view {schema}.{view} as from main.{plain}")
-            names.append(f"{namespace}.{own}")
         if is_small:
-            small |= {each.lower(): name for each in names}
+            small |= {name.lower(): name, ".".join(keys[-1]): name}
     return small
 
 

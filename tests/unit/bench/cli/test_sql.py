@@ -119,7 +119,8 @@ def test_tables_by_names(table: icebench.Table, tmp_path: Path, capsys: pytest.C
     join = "select count(*) as c from one join two on one.id = two.id + 5"
     assert exit_code("sql", join, "one=db.t", "two=db.t", "--catalog", tmp_path / "wh", "--format", "csv") == 0
     assert capsys.readouterr().out == "c\n25\n"
-    assert exit_code("sql", "select 1", table.location, table.location) == 2
+    other = icebench.load_catalog(str(tmp_path / "wh")).create_table("other.t", SCHEMA)
+    assert exit_code("sql", "select 1", table.location, other.location) == 2
     assert "are both 't'" in capsys.readouterr().err
     assert exit_code("sql", "select 7 as c") == 0
     assert "no table was read" in capsys.readouterr().out
@@ -137,6 +138,24 @@ def test_a_catalog_comes_before_names_in_it(tmp_path: Path, capsys: pytest.Captu
     for name in ("shop.orders", "o"):
         assert exit_code("sql", f"select count(*) n from {name}", database, "o=shop.orders", "--format", "csv") == 0
         assert capsys.readouterr().out.split() == ["n", "3"]
+
+
+def test_a_namespace_may_have_the_name_of_a_schema_of_duckdb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = icebench.load_catalog(str(tmp_path / "wh"))
+    for number, name in enumerate(("main.a", "Main.b", "system.c", "temp.d")):
+        catalog.create_table(name, pa.schema([("id", pa.int64())])).append(pa.table({"id": [number]}))
+
+    def rows(query: str, *tables: str) -> list[str]:
+        assert exit_code("sql", query, tmp_path / "wh", *tables, "--format", "csv") == 0
+        return capsys.readouterr().out.split()[1:]
+
+    assert rows("select main.a.id, b.id from main.a, b", "main.a", "Main.b") == ["0,1"]
+    assert rows("select x.id, y.id from main.a as x, main.b as y", "x=main.a", "y=Main.b") == ["0,1"]
+    assert rows("select c.id, d.id from c, d", "system.c", "temp.d") == ["2,3"]
+    assert exit_code("sql", "from main.a", tmp_path / "wh", "main.a", "a=Main.b") == 2
+    assert "main.a and Main.b are both 'a'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
