@@ -62,13 +62,10 @@ def places(incomplete: str) -> list[CompletionItem]:
 
 def table_names(context: click.Context, catalog: str, incomplete: str) -> Iterator[str]:
     """The full names of the tables of a catalog that begin with `incomplete`; none if it cannot be asked."""
-    scheme, _, file = catalog.partition(":///")
-    if scheme == "sqlite" and not Path(file).is_file():  # opening it would create it
-        return
     warehouse, name = context.params.get("warehouse"), context.meta.get(NAME_KEY)
     with suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        opened = icebench.load_catalog(catalog, warehouse=warehouse, name=name)
+        opened = icebench.load_catalog(catalog, warehouse=warehouse, name=name, init_catalog_tables="false")
         if not opened.list_namespaces() and name is None:
             opened = _only_catalog(opened, catalog, warehouse)
         yield from _names(opened, incomplete)
@@ -90,7 +87,8 @@ def _only_catalog(opened: icebench.Catalog, catalog: str, warehouse: str | None)
         opened.load_table("no.table")
     except NotInCatalog as error:
         if len(error.catalogs) == 1:
-            return icebench.load_catalog(catalog, warehouse=warehouse, name=error.catalogs[0])
+            (only,) = error.catalogs
+            return icebench.load_catalog(catalog, warehouse=warehouse, name=only, init_catalog_tables="false")
     return opened
 
 

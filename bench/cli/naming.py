@@ -74,7 +74,7 @@ def named_table(catalog: str, name: str, warehouse: str | None) -> tuple[icebenc
         EngineError: The table cannot be opened.
     """
     chosen = catalog_name()
-    opened = icebench.load_catalog(catalog, warehouse=warehouse, name=chosen)
+    opened = icebench.load_catalog(catalog, warehouse=warehouse, name=chosen, init_catalog_tables="false")
     try:
         return opened, opened.load_table(name)
     except NotInCatalog as error:
@@ -84,7 +84,7 @@ def named_table(catalog: str, name: str, warehouse: str | None) -> tuple[icebenc
             ways = " or ".join(f"--catalog-name {each}" for each in error.catalogs)
             raise ConfigError(f"{error}; say which: {ways}", path="CATALOG") from error
         (only,) = error.catalogs
-    opened = icebench.load_catalog(catalog, warehouse=warehouse, name=only)
+    opened = icebench.load_catalog(catalog, warehouse=warehouse, name=only, init_catalog_tables="false")
     return opened, opened.load_table(name)
 
 

@@ -19,6 +19,9 @@ TABLE_DEFAULT, TABLE_OVERRIDE = "table-default.", "table-override."
 METRICS_REPORTER = "metrics-reporter-impl"
 """What scans and commits are reported to; read by `icebench.engine.opening.metrics_reporters`."""
 
+INIT_TABLES = "init_catalog_tables"
+"""Whether a SQL catalog creates its database and tables; others have none. Read by `icebench.engine.opening.load`."""
+
 _TUNING = frozenset(
     {
         "adls.read.block-size-bytes", "adls.write.block-size-bytes", "app-id", "app-name", "auth.session-timeout-ms",
@@ -41,7 +44,6 @@ _SAYS_NOTHING = {
     "gcs.oauth2.refresh-credentials-enabled": "true",
     "glue.lakeformation-enabled": "false",
     "hive.kerberos-authentication": "false",
-    "init_catalog_tables": "true",
     "jdbc.init-catalog-tables": "true",
     "jdbc.schema-version": "v1",
     "jdbc.strict-mode": "false",

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, inspect, select, union, update
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
 
 from icebench.engine.catalog.catalog import Namespace
 from icebench.engine.catalog.identifiers import dotted
@@ -44,6 +44,7 @@ class SqlCatalog(PointerCatalog):
         url: An SQLAlchemy URL, such as ``sqlite:////path/catalog.db`` or ``postgresql+psycopg://host/db``.
         warehouse: The location below which tables are created by default, without a slash at the end.
         name: Distinguishes catalogs that share a database; other engines call it the catalog's name.
+        creates: Whether to create the database and its tables if they are missing; else they must exist.
         store_at: The store of a location.
         now_ms: The clock.
         new_id: Makes the unique part of names.
@@ -55,13 +56,16 @@ class SqlCatalog(PointerCatalog):
         *,
         warehouse: str | None = None,
         name: str = "default",
+        creates: bool = True,
         store_at: Callable[[str], Store] | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         super().__init__(name=name, warehouse=warehouse, store_at=store_at, now_ms=now_ms, new_id=new_id)
-        self._database = Database(url)
-        self._has_types = self._prepare()
+        self._database = Database(url, creates=creates)
+        if creates:
+            self._create_missing()
+        self._has_types = self._rows_have_types()
 
     def close(self) -> None:
         self._database.close()
@@ -137,16 +141,21 @@ class SqlCatalog(PointerCatalog):
 
     # The database.
 
-    def _prepare(self) -> bool:
-        """Make the tables where they are missing; whether rows say if they are a table or a view."""
+    def _create_missing(self) -> None:
         try:
             create_all(self._database.engine)
         except SQLAlchemyError:
             # Another process may have made them in the same moment, so that now they are there.
             with self._database.reading():
                 create_all(self._database.engine)
+
+    def _rows_have_types(self) -> bool:
+        """Whether rows say if they are a table or a view."""
         with self._database.reading() as connection:
-            columns = {column["name"] for column in inspect(connection).get_columns(TABLES.name)}
+            try:
+                columns = {column["name"] for column in inspect(connection).get_columns(TABLES.name)}
+            except NoSuchTableError:
+                raise NotFound(f"database {self._database} is of no catalog: it has no {TABLES.name}") from None
         return TABLES.c.iceberg_type.name in columns
 
     # Rows, of tables or of views.

@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
 from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy
-from icebench.engine.errors import AlreadyExists, Invalid, StorageFailed, without_secrets
+from icebench.engine.errors import AlreadyExists, Invalid, NotFound, StorageFailed, without_secrets
 
 _BUSY_SECONDS = 30
 """How long SQLite waits for another writer."""
@@ -24,11 +24,15 @@ class Database:
     """A pool of connections. Thread-safe.
 
     Args:
-        url: An SQLAlchemy URL. The directory of an SQLite file is made.
+        url: An SQLAlchemy URL.
+        creates: Whether the directory of an SQLite file is made; else the file must exist.
+
+    Raises:
+        NotFound: There is no such file.
     """
 
-    def __init__(self, url: str) -> None:
-        self._shown, self._password, self.engine = _open(url)
+    def __init__(self, url: str, *, creates: bool = True) -> None:
+        self._shown, self._password, self.engine = _open(url, creates=creates)
 
     def __str__(self) -> str:
         return self._shown
@@ -120,7 +124,7 @@ def _roll_back(connection: Connection) -> bool:
     return True
 
 
-def _open(url: str) -> tuple[str, str | None, Engine]:
+def _open(url: str, *, creates: bool) -> tuple[str, str | None, Engine]:
     """The address as it may be shown, its password, and the pool."""
     shown = without_secrets(url)
     try:
@@ -128,7 +132,7 @@ def _open(url: str) -> tuple[str, str | None, Engine]:
         if "@" in (parsed.host or ""):
             raise Invalid(f"{shown!r} has two @: one that is part of a password is written %40")
         if parsed.get_backend_name() == "sqlite":
-            return shown, parsed.password, _open_sqlite(parsed)
+            return shown, parsed.password, _open_sqlite(parsed, creates=creates)
         return shown, parsed.password, create_engine(parsed, pool_pre_ping=True)
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise Invalid(f"no driver for the database {url.partition(':')[0]!r} is installed: {error}") from error
@@ -139,7 +143,7 @@ def _open(url: str) -> tuple[str, str | None, Engine]:
         raise StorageFailed(f"cannot make the directory of {shown}: {error.strerror}") from error
 
 
-def _open_sqlite(url: URL) -> Engine:
+def _open_sqlite(url: URL, *, creates: bool) -> Engine:
     arguments: dict[str, object] = {"check_same_thread": False}
     if "timeout" not in url.query:
         arguments["timeout"] = _BUSY_SECONDS
@@ -147,5 +151,8 @@ def _open_sqlite(url: URL) -> Engine:
         # Every connection to it would be a database of its own: there is one, which threads share under a lock.
         return create_engine(url, connect_args=arguments, poolclass=QueuePool, pool_size=1, max_overflow=0)
     if not url.database.startswith("file:"):
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        if creates:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        elif not Path(url.database).exists():
+            raise NotFound(f"there is no database {url.database}")
     return create_engine(url, connect_args=arguments)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, overload
 from icebench.engine.catalog import catalog as rooms
 from icebench.engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
 from icebench.engine.catalog.properties import (
+    INIT_TABLES,
     METRICS_REPORTER,
     TABLE_DEFAULT,
     TABLE_OVERRIDE,
@@ -48,7 +49,7 @@ else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     metrics_reporters = LazyModule("icebench.engine.opening.metrics_reporters")
 
 
-_OF_ALL = (TABLE_DEFAULT, TABLE_OVERRIDE, METRICS_REPORTER)
+_OF_ALL = (INIT_TABLES, TABLE_DEFAULT, TABLE_OVERRIDE, METRICS_REPORTER)
 
 
 @overload
@@ -82,7 +83,7 @@ def load_catalog(  # type: ignore[misc] # an option may not be called `propertie
     verify: Verify = "warn",
     **options: str | None,
 ) -> Catalog:
-    """Open a catalog as a `Catalog`, creating it if it does not exist.
+    """Open a catalog as a `Catalog`, creating it if it does not exist, unless ``init_catalog_tables`` is false.
 
     Args:
         address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), which may be
@@ -106,24 +107,24 @@ def load_catalog(  # type: ignore[misc] # an option may not be called `propertie
         cache: Keeps decoded manifests for all tables of the catalog, in memory and, given a directory, on disk; see
             `icebench.engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
         verify: As for `icebench.Table`, for all tables of the catalog.
-        options: More `properties`, as PyIceberg's `load_catalog` takes them:
-            ``load_catalog("lake", type="rest", uri="https://host/api", **{"s3.region": "eu-west-1"})``. Options that
-            are None are ignored.
+        options: More `properties`, as PyIceberg's `load_catalog` takes them; those that are None are ignored:
+            ``load_catalog("lake", type="rest", uri="https://host/api", **{"s3.region": "eu-west-1"})``.
 
     Raises:
         TypeError: A keyword that is neither a parameter nor a possible property of the catalog.
         Invalid: Not an address; a property is given twice, or is not a string.
         Unsupported: An unsupported kind of catalog or storage; an unknown property.
         StorageFailed: The database, directory or server cannot be used.
+        NotFound: There is no database, or it is of no catalog, and ``init_catalog_tables`` is false.
     """
     configured = configured_catalogs().get(address.lower(), {}) if is_name(address) else {}
     own = configured | _joined(properties or {}, options)
     at = catalog_address(address, warehouse=warehouse, name=name, properties=own)
-    read = _properties_of(at.kind)
+    read = {*_OF_ALL, *_properties_of(at.kind)}
     for option in options:
         if option.isidentifier() and not is_property(option, {"uri", "type", *read}):  # a misspelt parameter
             raise TypeError(f"load_catalog() got an unexpected keyword argument {option!r}")
-    check_properties(at.properties, {*_OF_ALL, *read}, subject=f"a {at.kind} catalog")
+    check_properties(at.properties, read, subject=f"a {at.kind} catalog")
     stores = Stores(at.properties)
     if at.kind == "rest":
         session = rest_session.open_session(
@@ -168,7 +169,8 @@ def _properties_of(kind: Kind) -> Collection[str]:
 def _with_pointers(at: CatalogAddress, stores: Stores) -> rooms.Catalog:
     root = None if at.warehouse is None else normalise_location(at.warehouse)
     if at.kind == "sql":
-        return sql_views.SqlViewCatalog(at.uri, warehouse=root, name=at.name, store_at=stores)
+        creates = flag(INIT_TABLES, at.properties.get(INIT_TABLES, "true"))
+        return sql_views.SqlViewCatalog(at.uri, warehouse=root, name=at.name, creates=creates, store_at=stores)
     if at.kind == "glue":
         service = glue.open_glue(at.properties, endpoint=at.uri)
         return glue.GlueCatalog(service, warehouse=root, name=at.name, store_at=stores)

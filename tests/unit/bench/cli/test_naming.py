@@ -68,6 +68,16 @@ class TestOneWay:
         assert exit_code(*command, database, "db.t", "--catalog-name", "x") == 0
         assert exit_code(*command, database, "db.t", "--catalog-name", "y") != 0
 
+    def test_a_database_of_no_catalog_stays_as_it_is(
+        self, tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert exit_code(*command, f"sqlite:///{tmp_path}/no/c.db", "db.t") == 2
+        assert "there is no database" in capsys.readouterr().err
+        (tmp_path / "empty.db").touch()
+        assert exit_code(*command, f"sqlite:///{tmp_path}/empty.db", "db.t") == 2
+        assert "is of no catalog" in capsys.readouterr().err
+        assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("empty.db", 0)]
+
     def test_too_many_or_no_words(self, directory: icebench.Table, command: list[str]) -> None:
         assert exit_code(*command, "a", "b", "c") == 2
 

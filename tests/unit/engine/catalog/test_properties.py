@@ -14,7 +14,7 @@ import icebench
 from icebench.engine.catalog import properties as rules
 from icebench.engine.catalog.glue import GLUE_PROPERTIES
 from icebench.engine.catalog.hive import HIVE_PROPERTIES
-from icebench.engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
+from icebench.engine.catalog.properties import INIT_TABLES, TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
 from icebench.engine.catalog.rest import REST_PROPERTIES
 from icebench.engine.storage.object_stores import STORAGE_PROPERTIES
 from icebench.errors import IgnoredPropertyWarning, Unsupported
@@ -83,6 +83,7 @@ def test_the_guide_lists_every_name() -> None:
         *GLUE_PROPERTIES,
         *STORAGE_PROPERTIES,
         *rules._TUNING,
+        INIT_TABLES,
         TABLE_DEFAULT,
         TABLE_OVERRIDE,
     }
