@@ -11,7 +11,7 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from rich import box
@@ -171,7 +171,9 @@ def cluster(
 @_of_table
 @click.option("--policy", "path", type=click.Path(path_type=Path), help="A TOML file; the project's own by default.")
 @click.option("--execute", is_flag=True, help="Do it: without this the plan is only printed.")
-@click.option("--log", type=click.Path(path_type=Path), help="Add each decision to this file, as a line of JSON.")
+@click.option(
+    "--log", type=click.File("a", "utf-8"), metavar="FILE", help="Add each decision to this file, as a line of JSON."
+)
 @pass_context
 def run(
     context: Context,
@@ -179,7 +181,7 @@ def run(
     table: icebench.Table,
     path: Path | None,
     execute: bool,
-    log: Path | None,
+    log: TextIO | None,
 ) -> int:
     """Do what is due, by a policy: the most gain per byte first, within its budget of bytes, seconds and dollars.
 
@@ -415,11 +417,11 @@ def remove_orphan_files(
 
 
 def _append_to_log(
-    path: Path, table: str, decision: Decision, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    file: TextIO, table: str, decision: Decision, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> None:
     entry = {"at": now().isoformat(), "table": table, **decision.to_dict()}
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
+    file.write(json.dumps(entry) + "\n")
+    file.flush()
 
 
 def _print_result(context: Context, done: object) -> None:

@@ -249,3 +249,14 @@ def test_the_command_plans_then_executes_and_logs(tmp_path: Path, capsys: pytest
     policy.write_text("reads = [\n")
     assert exit_code(*command) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_log_that_cannot_be_written_is_refused_before_anything_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = neglected(tmp_path / "wh")
+    before = table.metadata_location
+    command = ["maintain", "run", tmp_path / "wh", "db.t", "--execute", "--log", tmp_path / "no" / "log.jsonl"]
+    assert exit_code(*command) == 2
+    assert "log.jsonl" in capsys.readouterr().err
+    assert table.refresh().metadata_location == before
