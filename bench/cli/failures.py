@@ -75,8 +75,6 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         message = f"{_USAGE}{printable(without_secrets(error.format_message()))}"
         click.UsageError(_fitting(message, out).removeprefix(_USAGE), error.ctx).show(out)
         return USER_ERROR
-    except BrokenPipeError:
-        return CLOSED_PIPE
     except Exception as error:  # noqa: BLE001 - the outermost frame: nothing may pass it
         line = explain(error)
         if line is None or debug():

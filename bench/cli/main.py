@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
 from icebench.bench.cli.completion import complete_place
 from icebench.bench.cli.context import Context
-from icebench.bench.cli.failures import run_guarded
+from icebench.bench.cli.failures import CLOSED_PIPE, run_guarded
 from icebench.bench.cli.places import Places
 
 
@@ -92,6 +93,17 @@ class Commands(click.Group):
 
         ctx.meta[UNKNOWN_COMMAND] = click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         return "", overview, args
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - what the command returns
+        """Run the command; if the reader of its output is gone, end as a program that ``SIGPIPE`` ends."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is left in the buffer would fail again when Python exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(CLOSED_PIPE) from None
+        return code
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The options, or else the commands, of which none is imported, and places and catalogs of a table to show."""

@@ -9,10 +9,16 @@ from dataclasses import dataclass, field
 from rich.console import Console
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave the exit code to `icebench.bench.cli.main`: rich would exit with 1, as for a regression."""
+        raise BrokenPipeError
+
+
 def _out() -> Console:
     # A pipe or a file gets whole lines: a table cut at 80 columns is of no use to grep.
-    console = Console(highlight=False, emoji=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, emoji=False, width=max(console.width, 160))
+    console = _Console(highlight=False, emoji=False, soft_wrap=False)
+    return console if console.is_terminal else _Console(highlight=False, emoji=False, width=max(console.width, 160))
 
 
 def write_text(out: Console, text: str) -> None:
@@ -25,7 +31,7 @@ class Terminal:
     """`out` for what was asked for, `err` for the rest; rich drops colour and bars where there is no terminal."""
 
     out: Console = field(default_factory=_out)
-    err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False, emoji=False))
+    err: Console = field(default_factory=lambda: _Console(stderr=True, highlight=False, emoji=False))
 
     @property
     def is_interactive(self) -> bool:

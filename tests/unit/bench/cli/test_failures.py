@@ -6,7 +6,7 @@ import io
 import click
 import pytest
 
-from icebench.bench.cli.failures import BUG, CLOSED_PIPE, INTERRUPTED, USER_ERROR, explain, run_guarded
+from icebench.bench.cli.failures import BUG, INTERRUPTED, USER_ERROR, explain, run_guarded
 from icebench.bench.errors import ConfigError, EngineFailed
 from icebench.errors import CorruptTable, Invalid, StorageFailed
 
@@ -80,10 +80,6 @@ def test_a_bug_shows_its_traceback_and_asks_for_a_report(error: Exception) -> No
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
 def test_an_interrupt_is_quiet(error: BaseException) -> None:
     assert guarded(error) == (INTERRUPTED, "\nicebench: stopped\n")
-
-
-def test_a_closed_pipe_is_silent() -> None:
-    assert guarded(BrokenPipeError()) == (CLOSED_PIPE, "")
 
 
 def test_usage_errors_show_the_usage() -> None:

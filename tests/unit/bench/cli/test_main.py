@@ -64,6 +64,18 @@ def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str])
     assert "No such command 'nope'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("form", [[], ["--format", "csv"]], ids=["console", "text"])
+@pytest.mark.parametrize("rows", [1, 20_000])
+def test_a_closed_pipe_is_silent(form: list[str], rows: int) -> None:
+    command = [sys.executable, "-m", "icebench", "sql", f"from range({rows})", *form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        started.stdout.close()
+        assert started.stderr is not None
+        said = started.stderr.read().decode()
+    assert (started.returncode, [line for line in said.splitlines() if "no table was read" not in line]) == (141, [])
+
+
 def test_report_writes_the_page_of_the_latest_run_and_says_where(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
