@@ -149,6 +149,7 @@ def _version_of_directory(table: icebench.Table, directory: Path) -> tuple[icebe
     names = (directory.parent.name, directory.name)
     is_version = table.metadata_location.rpartition("/")[2].startswith("v")
     is_home = directory.is_dir() and table.location.removeprefix("file://").rstrip("/") == str(directory)
-    if not (is_version and is_home and all(names)):
+    is_name = all(name and "." not in name for name in names)
+    if not (is_version and is_home and is_name):
         return None, names
     return icebench.load_catalog(str(directory.parent.parent)).load_table(names), names

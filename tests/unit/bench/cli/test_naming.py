@@ -107,6 +107,17 @@ def test_a_copied_table_is_not_taken_for_the_one_of_a_catalog(directory: icebenc
         assert exit_code("maintain", "rewrite-data-files", tmp_path / "other" / "db" / "t") == 2
 
 
+@pytest.mark.parametrize("place", ["v1.2/t", "db/t.old"])
+def test_directories_may_have_dots_in_their_names(tmp_path: Path, place: str) -> None:
+    """As those of tables that Spark makes by their location, without a catalog."""
+    table = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.t", ROWS.schema)
+    metadata = tmp_path / place / "metadata" / "v1.metadata.json"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text(Path(table.metadata_location).read_text().replace(table.location, str(tmp_path / place)))
+    assert exit_code("profile", tmp_path / place) == 0
+    assert exit_code("maintain", "rewrite-data-files", tmp_path / place) == 2
+
+
 def printed(text: str) -> list[list[str]]:
     """The words of each command of icebench, which has a line of its own."""
     lines = [line.strip() for line in text.splitlines()]

@@ -71,8 +71,14 @@ def test_the_command_line_says_which_tables_queries_join(tmp_path: Path) -> None
 
 
 def test_a_table_is_called_by_the_last_part_of_its_name() -> None:
-    places = ("wh/db/events/", "/wh/db/events/metadata/v3.metadata.json", "db.events", "s3://bucket/db.events")
-    assert [own_name(place) for place in places] == ["events"] * 4
+    places = (
+        "wh/db/events/",
+        "/wh/db/events/metadata/v3.metadata.json",
+        "db.events",
+        "s3://bucket/db.events",
+        "wh/v1.2/events/metadata/v3.metadata.json.gz",
+    )
+    assert [own_name(place) for place in places] == ["events"] * 5
 
 
 def test_queries_are_given_with_tables_of_different_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
