@@ -102,7 +102,7 @@ def advise_command(
         from icebench.bench.report.html import render  # local import: matplotlib takes a second
 
         write_whole(html, render(advice_report(advice, table, place)))
-        out.print(str(html), markup=False, soft_wrap=True)
+        (context.terminal.err if as_json else out).print(str(html), markup=False, soft_wrap=True)
     if as_json:
         write_text(out, f"{json.dumps(advice_values(advice, table, place))}\n")
     elif html is None:

@@ -252,7 +252,8 @@ def columns(
         remark = "no metrics mode and no drop is proposed: these statements may use any column"
         err.print(Hanging("", remark), crop=False)
     if execute:
-        _line(context, "changes made", str(apply_proposals(table, advice.proposals)))
+        made = apply_proposals(table, advice.proposals)
+        (err if as_json else context.terminal.out).print(Hanging(f"{'changes made':<{_LABEL}}", str(made)), crop=False)
     elif advice.proposals:
         remark = "nothing was changed; --execute changes metrics modes and the order of columns"
         err.print(Hanging("", remark), crop=False)

@@ -78,7 +78,7 @@ def profile(
         from icebench.bench.report.html import render  # local import: matplotlib takes a second
 
         write_whole(html, render(profile_report(found, place, filtered, left_out)))
-        out.print(str(html), markup=False, soft_wrap=True)
+        (context.terminal.err if as_json else out).print(str(html), markup=False, soft_wrap=True)
     if as_json:
         values = {
             **found.to_dict(),

@@ -233,7 +233,7 @@ def test_the_command(table: icebench.Table, tmp_path: Path, capsys: pytest.Captu
     capsys.readouterr()
     page = tmp_path / "page.html"
     assert exit_code(*opened, "--queries", script, "--minimize", "bytes", "--json", "--html", page) == 0
-    found = json.loads(capsys.readouterr().out.split("\n", 1)[1])
+    found = json.loads(capsys.readouterr().out)
     best = found["recommendations"][0]
     assert best["after"] < best["before"] == found["cost"]
     assert [left["reason"][:21] for left in found["unused"]] == ["no statistics answer "]

@@ -172,7 +172,7 @@ def test_columns_that_are_named(table: icebench.Table, capsys: pytest.CaptureFix
     assert "metrics price" in captured.out
     assert "nothing was changed" in captured.err
     assert exit_code(*command, "--used", "id", "--json", "--execute") == 0
-    found = json.loads(capsys.readouterr().out.splitlines()[0])
+    found = json.loads(capsys.readouterr().out)
     assert len(found["columns"]) == 6
     assert table.refresh().metadata.properties["write.metadata.metrics.column.note"] == "none"
 

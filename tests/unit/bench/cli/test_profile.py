@@ -86,8 +86,9 @@ def test_queries_mark_what_they_filter_by(
     assert page.read_text().count("filtered by") == 2
     asked.write_text("selct id; select id from t where extra_777 = 3; select id from t where day = 1")
     capsys.readouterr()
-    assert exit_code("profile", *options, "--json") == 0
+    assert exit_code("profile", *options, "--json", "--html", page) == 0
     captured = capsys.readouterr()
+    assert str(page) in captured.err
     assert "not understood, not counted: q2: extra_777: the table has no such column" in captured.err
     assert [each[:3] for each in json.loads(captured.out)["not_understood"]] == ["q1:", "q2:"]
     assert json.loads(captured.out)["filtered"]["day"] == 1.0
