@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -61,14 +62,16 @@ def json_object(names: Sequence[str], row: Sequence[Any]) -> str:
 
 
 def json_text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
-    """JSON of a value; keys of maps are text."""
-    return json.dumps(_with_text_keys(value), default=plain)
+    """JSON of a value; keys of maps are text, and so are NaN, Infinity and -Infinity, which are no numbers of JSON."""
+    return json.dumps(_of_json(value), default=plain)
 
 
-def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
+def _of_json(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
     if isinstance(value, dict):
-        return {k if isinstance(k, str) else plain(k): _with_text_keys(v) for k, v in value.items()}
-    return [_with_text_keys(v) for v in value] if isinstance(value, list | tuple) else value
+        return {k if isinstance(k, str) else plain(k): _of_json(v) for k, v in value.items()}
+    return [_of_json(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def text_of(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds

@@ -55,6 +55,8 @@ def test_formats_for_programs(table: icebench.Table, capsys: pytest.CaptureFixtu
         ("select map([1.5], ['x']) as m", 'm\n"{""1.5"": ""x""}"\n', {"m": {"1.5": "x"}}),
         ("select map([[1]], [2]) as m", 'm\n"[[[1], 2]]"\n', {"m": [[[1], 2]]}),
         ("select 'infinity'::date as d", f"d\n{FAR}\n", {"d": FAR}),
+        ("select 'nan'::float as d", "d\nnan\n", {"d": "NaN"}),
+        ("select ['-inf'::double, 0.5] as d", 'd\n"[""-Infinity"", 0.5]"\n', {"d": ["-Infinity", 0.5]}),
     ],
 )
 def test_rows_that_python_does_not_hold(query: str, csv: str, last: object, capsys: pytest.CaptureFixture[str]) -> None:
