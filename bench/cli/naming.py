@@ -48,7 +48,7 @@ def table_argument(
 
 def split_catalog(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
     """The catalog that comes before names of tables in it, and the names; None and all words where they are places."""
-    if len(words) < 2 or "=" in words[0]:
+    if len(words) < 2 or split_name(words[0])[0]:
         return None, words
     _, second = split_name(words[1])
     is_name = "." in second and "/" not in second and not Path(second).exists()
