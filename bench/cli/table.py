@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from difflib import get_close_matches
 from inspect import signature
@@ -152,18 +152,29 @@ def _plain_column(name: str, values: pa.ChunkedArray) -> Column:
 
 
 def _write(out: Console, rows: pa.Table, form: str, output: Path | None) -> None:
-    if form == "parquet":
-        # Parquet has no struct without fields, which is the partition of a table that has none.
-        kept = [
-            field.name for field in rows.schema if not (pa.types.is_struct(field.type) and not field.type.num_fields)
-        ]
-        pq.write_table(rows.select(kept), output)
+    if form == "parquet" and output is not None:
+        schema = pa.schema(_without_empty_structs(rows.schema))
+        file = pa.BufferOutputStream()
+        pq.write_table(rows.select(schema.names).cast(schema), file)
+        write_whole(output, file.getvalue().to_pybytes())
         return
     text = FOR_PROGRAMS[form](rows)
     if output is not None:
         write_whole(output, text)
     else:
         write_text(out, encodable(text, out.encoding))
+
+
+def _without_empty_structs(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """The fields but for structs without fields, which Parquet does not have: the partition of a table without one."""
+    found = []
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            own = _without_empty_structs(field.type)
+            found += [field.with_type(pa.struct(own))] if own else []
+        else:
+            found.append(field)
+    return found
 
 
 def _show(out: Console, lines: Sequence[str], output: Path | None) -> None:

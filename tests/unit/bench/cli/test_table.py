@@ -162,7 +162,10 @@ def test_an_unpartitioned_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     table.append(pa.table({"name": ["a"], "id": [1], "ts": [None]}, SCHEMA))
     for name in SHORT:
         assert exit_code("table", name, table.location) == 0
-    assert exit_code("table", "files", table.location, "--format", "parquet", "-o", tmp_path / "f.parquet") == 0
+        file = tmp_path / f"{name}.parquet"
+        assert exit_code("table", name, table.location, "--format", "parquet", "-o", file) == 0
+        assert pq.read_table(file).num_rows == getattr(table.inspect, name)().num_rows
+    assert "partition" not in pq.read_table(tmp_path / "entries.parquet")["data_file"].type.names
     assert "lower, upper: the bounds of name" in capsys.readouterr().err
 
 
