@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import icebench
-from icebench.bench.advise.queries import Queries, Query, Unused, logged_queries, read_queries
+from icebench.bench.advise.queries import Queries, Query, Unused, read_queries, read_scans
 from icebench.bench.definition import one_of
-from icebench.bench.errors import ConfigError
 
 _METRICS = "write.metadata.metrics."
 _MAX_INFERRED = f"{_METRICS}max-inferred-column-defaults"
@@ -96,19 +95,16 @@ def examine_columns(
     Raises:
         ConfigError: A file cannot be read, or has no query of the table; a name that no column has.
     """
-    try:
-        if queries is not None:
-            asked = read_queries(queries, table)
-        elif scans is not None:
-            asked = logged_queries(scans.read_text(encoding="utf-8").splitlines(), table, path=str(scans))
-        else:
-            known = set(table.schema().name_of.values())
-            for name in used:
-                one_of(name, known, "column", "--used")
-            # Nothing is known of what else is read.
-            asked = Queries(queries=(Query(name="used", columns=tuple(known), equalities=tuple(used)),))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", path=str(queries or scans)) from error
+    if queries is not None:
+        asked = read_queries(queries, table)
+    elif scans is not None:
+        asked = read_scans(scans, table)
+    else:
+        known = set(table.schema().name_of.values())
+        for name in used:
+            one_of(name, known, "column", "--used")
+        # Nothing is known of what else is read.
+        asked = Queries(queries=(Query(name="used", columns=tuple(known), equalities=tuple(used)),))
     uses = column_uses(table, table.maintenance.profile(deep=deep), asked.queries)
     proposals = propose(table, uses, knows_all_queries=not asked.not_understood)
     return ColumnAdvice(uses=tuple(uses), proposals=tuple(proposals), not_understood=asked.not_understood)

@@ -144,7 +144,7 @@ def read_queries(path: Path, table: icebench.Table, *, name: str | None = None, 
         return _asked(log.queries, table, name, dialect or log.dialect, str(path))
     text = text_of(path)
     if text.lstrip().startswith("{"):
-        return logged_queries(text.splitlines(), table, path=str(path))
+        return read_scans(path, table)
     return parse_queries(text, table, name=name, dialect=dialect, path=str(path))
 
 
@@ -213,6 +213,11 @@ def _is_whole(text: str, dialect: str | None) -> bool:
         return any(sqlglot.parse(text, dialect=dialect)) if text.strip() else False
     except (SqlglotError, ValueError):
         return False
+
+
+def read_scans(path: Path, table: icebench.Table) -> Queries:
+    """The queries of a file that is a log of this engine's scans; raises as `logged_queries` and `read_log`."""
+    return logged_queries(text_of(path).splitlines(), table, path=str(path))
 
 
 def logged_queries(lines: Iterable[str], table: icebench.Table, *, path: str = "--scans") -> Queries:

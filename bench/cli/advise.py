@@ -9,7 +9,7 @@ import click
 
 import icebench
 from icebench.bench.advise.advice import QUANTITIES, Options, Quantity, advise, profile_of
-from icebench.bench.advise.queries import Queries, logged_queries, merged, read_queries
+from icebench.bench.advise.queries import Queries, merged, read_queries, read_scans
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
@@ -118,8 +118,7 @@ def _asked(
     if queries is not None:
         found.append(read_queries(queries, table, name=called, dialect=dialect))
     if scans is not None:
-        with scans.open(encoding="utf-8") as lines:
-            found.append(logged_queries(lines, table, path=str(scans)))
+        found.append(read_scans(scans, table))
     if not found:
         raise ConfigError("say what is asked of the table: --queries FILE or --scans FILE", path="advise")
     every = [query for each in found for query in each.queries]

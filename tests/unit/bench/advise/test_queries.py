@@ -10,6 +10,7 @@ import pytest
 import icebench
 from icebench.bench.advise.queries import Query, logged_queries, parse_queries
 from icebench.bench.errors import ConfigError
+from tests.unit.bench.cli.test_main import exit_code
 
 SCHEMA = pa.schema(
     [
@@ -220,6 +221,16 @@ def test_what_is_refused(table: icebench.Table) -> None:
 def test_a_line_that_reports_no_scan_is_named(table: icebench.Table, line: str) -> None:
     with pytest.raises(ConfigError, match="line 1 reports no scan"):
         logged_queries([line.replace('"x"', json.dumps(table.location))], table)
+
+
+def test_a_log_that_is_no_text_is_refused(
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "scans.jsonl"
+    log.write_bytes('{"location": "caf\u00e9"}'.encode("latin-1"))
+    for command in (["advise"], ["maintain", "columns"]):
+        assert exit_code(*command, table.location, "--scans", log) == 2
+        assert f"icebench: {log}: cannot be read: 'utf-8' codec" in capsys.readouterr().err
 
 
 def test_filters_with_bytes_are_read(tmp_path: Path) -> None:
