@@ -128,7 +128,9 @@ def _files_of(change: str) -> Callable[[Read], pa.Array]:
 
 
 def _partition_bounds(summaries: Sequence[Mapping[str, Any]] | None) -> str:
-    ends = [(each["lower_bound"], each["upper_bound"]) for each in summaries or ()]
+    # There is none where no schema has the field's column any more.
+    bounds = [(each["lower_bound"], each["upper_bound"]) for each in summaries or ()]
+    ends = [("?" if low is None else low, "?" if high is None else high) for low, high in bounds]
     return ", ".join(low if low == high else f"{low} to {high}" for low, high in ends)
 
 

@@ -169,6 +169,13 @@ def test_an_unpartitioned_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "lower, upper: the bounds of name" in capsys.readouterr().err
 
 
+def test_bounds_of_partitions_whose_column_is_in_no_schema() -> None:
+    column = SHORT["manifests"][-1]
+    assert column.shown is not None
+    summaries = [("a", "b"), ("", ""), (None, None)]
+    assert column.shown([{"lower_bound": low, "upper_bound": high} for low, high in summaries]) == "a to b, , ?"
+
+
 def test_wide_has_every_column_in_full(made: icebench.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Console, "pager", lambda _: nullcontext())
     lines = shown(made, "files", "--wide")
