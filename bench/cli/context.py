@@ -16,7 +16,6 @@ class Context:
 
     places: Places = field(default_factory=Places)
     terminal: Terminal = field(default_factory=Terminal)
-    debug: bool = False
 
 
 pass_context = click.make_pass_decorator(Context, ensure=True)

@@ -28,6 +28,8 @@ class Entry(NamedTuple):
     help: str
 
 
+_DEBUG = "ICEBENCH_DEBUG"
+
 COMMANDS = {
     "run": Entry("icebench.bench.cli.run", "run", "Measure an experiment or a table; compare layouts and engines."),
     "report": Entry("icebench.bench.cli.report", "report", "Write the HTML report of a run."),
@@ -131,14 +133,14 @@ class Commands(click.Group):
     show_default=True,
     help="The directory of runs, reports and baselines.",
 )
-@click.option("--debug", is_flag=True, envvar="ICEBENCH_DEBUG", help="Show tracebacks of all errors.")
+@click.option("--debug", is_flag=True, envvar=_DEBUG, expose_value=False, help="Show tracebacks of all errors.")
 @click.pass_context
-def app(context: click.Context, results: Path, debug: bool) -> None:  # noqa: FBT001 - click passes flags so
+def app(context: click.Context, results: Path) -> None:
     """Measure what a layout, a configuration or an engine costs on an Apache Iceberg table.
 
     A TABLE alone (its directory, a metadata file, or CATALOG NAMESPACE.TABLE) is shown on one screen.
     """
-    context.obj = Context(places=Places(results), debug=debug)
+    context.obj = Context(places=Places(results))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -146,7 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # what its encoding lacks is escaped, as on standard error
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(run_guarded(lambda: _invoke(given), debug=lambda: "--debug" in given))
+    debug = "--debug" in given or os.environ.get(_DEBUG) or "no"
+    sys.exit(run_guarded(lambda: _invoke(given), debug=lambda: click.BOOL(debug)))
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -64,6 +64,15 @@ def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str])
     assert "No such command 'nope'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("value", "shows"), [("1", True), ("true", True), ("0", False), ("", False)])
+def test_tracebacks_of_all_errors_by_a_variable(
+    value: str, shows: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ICEBENCH_DEBUG", value)
+    assert exit_code("report", "none") == 2
+    assert ("Traceback" in capsys.readouterr().err) == shows
+
+
 @pytest.mark.parametrize("form", [[], ["--format", "csv"]], ids=["console", "text"])
 @pytest.mark.parametrize("rows", [1, 20_000])
 def test_a_closed_pipe_is_silent(form: list[str], rows: int) -> None:
