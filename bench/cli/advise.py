@@ -11,6 +11,7 @@ import icebench
 from icebench.bench.advise.advice import QUANTITIES, Options, Quantity, advise, profile_of
 from icebench.bench.advise.queries import Queries, merged, read_queries, read_scans
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.terminal import write_text
@@ -86,6 +87,8 @@ def advise_command(
     is the table's name there. Layouts are modelled on a sample of the rows, and the best built from it in a temporary
     directory; the table is not changed.
     """
+    if queries is None:
+        refuse_options("dialect", "called", because="needs --queries")
     table, place = open_table(words, catalog, warehouse)
     asked = _asked(table, queries, scans, dialect, called)
     options = Options(

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.report import find_run, formats, print_form
 from icebench.bench.costs.costing import Costing
@@ -62,8 +63,13 @@ def compare(
 
     All layouts of the run where none is named. Runs that are not comparable are refused, with what differs.
     """
+    if form is not None:
+        refuse_options("html", "long", because=f"goes without --{form}")
+    if html is not None:
+        refuse_options("long", because="goes without --html")
     runs = [_run_of(context, name) for name in names]
     if of is None and len(runs) == 2 and all(runs):
+        refuse_options("profile", because="is for layouts")
         base, head = two_runs([run for run in runs if run is not None], force, context.places.all_runs())
         made = compare_runs(base, head)
         if html is not None:
@@ -74,9 +80,8 @@ def compare(
             return
     elif any(runs):
         raise click.UsageError("either two runs, or names of layouts (of a run: --run)")
-    elif force or html is not None:
-        raise click.UsageError(f"{'--force' if force else '--html'} is for two runs")
     else:
+        refuse_options("force", "html", because="is for two runs")
         path = context.places.latest_run() if of is None else find_run(context, of)
         run = with_spread(read_run(path), context.places.all_runs())
         costing = Costing.parse(Definition(run.environment.get("definition") or {}))

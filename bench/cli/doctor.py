@@ -6,6 +6,7 @@ import click
 from rich.text import Text
 
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.naming import open_table, table_argument, table_options
 from icebench.bench.doctor import Check, Status, examine
 from icebench.bench.machine import Machine
@@ -26,8 +27,9 @@ def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, war
     length or counts are not those that its metadata state, though they are whole. Exit code 1 if there are any.
     """
     out = context.terminal.out
-    if words or catalog is not None or warehouse is not None:
+    if words or catalog is not None:
         return _examine_table(context, words, catalog, warehouse)
+    refuse_options("warehouse", "catalog_name", because="needs a table")
     worst = dict.fromkeys(Status, 0)
     for check in examine(Machine(), context.places.results):
         worst[check.status] += 1

@@ -21,6 +21,7 @@ from rich.console import Console
 from icebench.bench.cli.baselines import read_baseline
 from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import BenchError, ConfigError
 from icebench.bench.gate.cases.count_cases import counted
@@ -88,12 +89,12 @@ def gate(
     seed: int,
 ) -> int:
     """Compare exact work counters with the committed baseline, or a revision with another; what is worse fails."""
-    if allow and not accepting:
-        raise click.UsageError("--allow needs --accept")
-    if base is None and (patterns or head != WORKTREE):
-        raise click.UsageError("--head and --case need --base")
-    if base is not None and (accepting or tables is not None):
-        raise click.UsageError("--accept and --tables go without --base")
+    if not accepting:
+        refuse_options("allow", because="needs --accept")
+    if base is None:
+        refuse_options("head", "patterns", "budget", "seed", because="needs --base")
+    else:
+        refuse_options("accepting", "tables", because="goes without --base")
     path = context.places.baseline
     again = "icebench gate"
     run: Callable[[], Baseline] = counted

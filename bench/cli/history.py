@@ -19,6 +19,7 @@ import click
 from icebench.bench.cli.compare_revisions import CACHE, Wanted, processors, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.history_store import read_history, record_revision
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
@@ -61,6 +62,7 @@ def history(
 ) -> int:
     """Show how work and processor time changed over the revisions that were recorded. `make asv-publish` plots them."""
     if click_context.invoked_subcommand is not None:
+        refuse_options("patterns", "long", "revisions", "html", because="is for what is shown: give none before record")
         return ExitCode.PASS
     context: Context = click_context.obj
     path = context.places.asv_results
@@ -77,8 +79,7 @@ def history(
         for own in by_reference(entries).values()
     ]
     if html is not None:
-        if long or revisions:
-            raise click.UsageError("--html writes all revisions and counters: no --long, no --revisions")
+        refuse_options("long", "revisions", because="goes without --html, which writes all")
         from icebench.bench.report.html import render  # local import: matplotlib takes a second
 
         command = shlex.join(["icebench", "history", *(f"--case={each}" for each in patterns), "--html", str(html)])

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.terminal import write_text
 from icebench.bench.errors import ConfigError
@@ -50,6 +51,8 @@ def report(
     form: str | None,
 ) -> None:
     """Write the report of a run, the latest unless a run file or a run id is given."""
+    if form is not None:
+        refuse_options("printing", because=f"goes without --{form}")
     path = context.places.latest_run() if run is None else find_run(context, run)
     found = with_spread(read_run(path), context.places.all_runs())
     made = build_report(found, results_file=str(path))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.naming import catalog_name, named_table, split_name, table_options
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.errors import ConfigError
@@ -24,6 +25,7 @@ from icebench.engine.errors import without_secrets
 if TYPE_CHECKING:
     from icebench.bench.runs.run import Finished, Surroundings
 
+_OF_TABLES = ("filters", "queries", "relocate", "catalog", "warehouse", "catalog_name")
 CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000
 LONG_SECONDS, LARGE_BYTES = 60 * 60, 10e9
@@ -101,14 +103,14 @@ def run(
             raise click.UsageError("--resume goes on with a run as it was asked for, and takes nothing else")
         return _conclude(context, _resumed(context, resume), output)
     if tables:
-        if experiment is not None or scale is not None:
-            raise click.UsageError("--table measures a table as it is: no experiment, no --scale")
+        refuse_options("experiment", "scale", because="goes without --table, which measures a table as it is")
+        if catalog is None:
+            refuse_options("warehouse", "catalog_name", because="needs --catalog")
         chosen = _of_options(
             tables, catalog=catalog, warehouse=warehouse, filters=filters, queries=queries, relocate=relocate
         )
-    elif filters or queries or relocate or catalog or warehouse:
-        raise click.UsageError("--filter, --queries, --relocate, --catalog and --warehouse need --table")
     else:
+        refuse_options(*_OF_TABLES, because="needs --table")
         chosen = load_experiment(experiment or "default")
     chosen = chosen.adjusted(scale=scale, repetitions=repetitions, streams=streams, only=only)
     check_filters(chosen)

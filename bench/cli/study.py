@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from icebench.bench.cli.context import Context, pass_context
+from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.places import write_whole
 from icebench.bench.cli.run import confirm
 from icebench.bench.errors import ConfigError, CorruptRecords
@@ -54,6 +55,8 @@ def study(
     A run is kept in results/study and not made again while its definition stays the same; one that Ctrl-C interrupted
     goes on at the next call. Exit code 1 when engines fail or disagree; such a run is not kept.
     """
+    if only_pages:
+        refuse_options("again", because="measures, and --pages does not")
     asked = chosen(questions)
     missing = [] if only_pages else [each for each in asked if again or not _is_kept(context, each)]
     for question in asked:

@@ -161,8 +161,8 @@ def invoked(tmp_path: Path, *arguments: str) -> tuple[int, str]:
         (["--base", "base", "--case", "no such"], 4, "icebench: no case matches no such; there are "),
         (["--base", "base", "--case", "("], 4, "icebench: --case: not a regular expression"),
         (["--base", "base", "--budget", "soon"], 4, "icebench: --budget: 'soon' is no time"),
-        (["--head", "HEAD"], 2, "--head and --case need --base"),
-        (["--base", "base", "--accept"], 2, "--accept and --tables go without --base"),
+        (["--head", "HEAD"], 2, "--head needs --base"),
+        (["--base", "base", "--accept"], 2, "--accept goes without --base"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line_and_a_code(

@@ -199,7 +199,7 @@ def test_the_page_has_charts_and_subjects(root: Path, sides: dict[str, Any]) -> 
     assert "icebench history &#39;--case=a|b&#39; --html some.html" in (root / "some.html").read_text(encoding="utf-8")
     code, text = invoked("--long", "--html", "history.html")
     assert code != 0
-    assert "--html writes all revisions" in text
+    assert "--long goes without --html" in text
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_queries_are_given_with_tables_of_different_names(tmp_path: Path, capsys
     file = tmp_path / "my.sql"
     file.write_text("select 1")
     assert exit_code("run", "--queries", file) == 2
-    assert "--queries, --relocate, --catalog and --warehouse need --table" in capsys.readouterr().err
+    assert "--queries needs --table" in capsys.readouterr().err
     assert exit_code("run", "--table", "t", "--queries", file, "--filter", "id = 1") == 2
     assert "give one of them" in capsys.readouterr().err
     assert exit_code("run", "--table", "a/events", "--table", "b/EVENTS", "--queries", file) == 2
