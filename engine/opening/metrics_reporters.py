@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from icebench.engine.catalog.properties import METRICS_REPORTER
@@ -19,6 +20,8 @@ else:  # each needs an optional package
     opentelemetry_reporter = LazyModule("icebench.engine.runtime.opentelemetry_reporter")
     prometheus_reporter = LazyModule("icebench.engine.runtime.prometheus_reporter")
 
+_MAKING = Lock()
+"""Held while a reporter of the process is made: `cache` alone lets threads that come at once make one each."""
 _OF_JAVA = "org.apache.iceberg."
 
 
@@ -57,7 +60,10 @@ def reporting_of(properties: Mapping[str, str], catalog_name: str | None = None)
         )
         return None
     own = _OWN.get(name)
-    return Reporting(reporter=_named(name) if own is None else own(), catalog_name=catalog_name)
+    if own is None:
+        return Reporting(reporter=_named(name), catalog_name=catalog_name)
+    with _MAKING:
+        return Reporting(reporter=own(), catalog_name=catalog_name)
 
 
 def _named(name: str) -> MetricsReporter:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.engine.opening import metrics_reporters
 from icebench.engine.opening.metrics_reporters import opentelemetry, prometheus, reporting_of
 from icebench.engine.runtime.metrics_reports import Report
 from icebench.errors import IgnoredPropertyWarning, Invalid
@@ -63,6 +67,23 @@ def test_a_class_is_made_without_arguments() -> None:
     assert isinstance(reporting.reporter, Kept)
     assert reporting.reporter is not KEPT
     assert reporting.catalog_name == "lake"
+
+
+@pytest.mark.parametrize("name", ["prometheus", "opentelemetry"])
+def test_threads_share_the_reporter_of_the_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Kept] = []
+
+    @cache
+    def slow() -> Kept:
+        time.sleep(0.05)
+        made.append(Kept())
+        return made[-1]
+
+    monkeypatch.setitem(metrics_reporters._OWN, name, slow)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(reporting_of, [{"metrics-reporter-impl": name}] * 4))
+    assert {id(each.reporter) for each in found if each is not None} == {id(made[0])}
+    assert len(made) == 1
 
 
 def test_a_table_without_a_catalog_reports(tmp_path: Path, reports: list[Report]) -> None:
