@@ -15,10 +15,13 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from icebench.bench.errors import DatasetFailed
+from icebench.bench.setup_jars import ICEBERG_RUNTIME
 
 MARKER = "complete.json"
 
@@ -40,13 +43,14 @@ class DatasetCache:
 
         Args:
             name: For people: the start of the directory's name.
-            key: JSON values that decide the content.
+            key: JSON values that decide the content, with the versions of the libraries that write files.
             build: Fills the empty directory that it is given, and gives JSON values that describe it.
 
         Raises:
             DatasetFailed: The disk refused.
             Exception: Whatever `build` raises; nothing of the entry is left, and the next call builds again.
         """
+        key = {**key, "written with": _writers()}
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
         # Comet 1.2 takes paths for URIs, and leaves tables in a directory with a space to Spark.
         entry = self.root / f"{re.sub('[^A-Za-z0-9._-]+', '-', name)}-{digest}"
@@ -74,6 +78,12 @@ class DatasetCache:
         with entry.with_name(entry.name + ".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+@cache
+def _writers() -> dict[str, str]:
+    """The versions of the libraries that write files."""
+    return {"pyarrow": version("pyarrow"), "pyspark": version("pyspark"), "Iceberg Java": ICEBERG_RUNTIME}
 
 
 def source_digest(folders: Sequence[Path]) -> str:

@@ -30,14 +30,17 @@ PHASE = "datasets"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _DELETED_BY = (
-    *(_ROOT / "engine" / room for room in ("codec", "columnar", "commit", "deletes", "formats", "operations", "write")),
+    *(
+        _ROOT / "engine" / room
+        for room in ("codec", "columnar", "commit", "deletes", "formats", "operations", "spec", "write")
+    ),
     Path(__file__),
     _ROOT / "bench/workloads/equality_deletes.py",
 )
 _MADE_BY = (
     *(
         _ROOT / "engine" / room
-        for room in ("codec", "columnar", "commit", "file_indexes", "formats", "maintenance", "write")
+        for room in ("codec", "columnar", "commit", "file_indexes", "formats", "maintenance", "spec", "write")
     ),
     *(
         _ROOT / part

@@ -36,7 +36,11 @@ TABLE = "bench.reading"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = (_ROOT / "bench/workloads/reading_files.py", _ROOT / "bench/tables/reading_tables.py")
-_WIDE_MADE_BY = (*_MADE_BY, _ROOT / "bench/workloads/wide.py", _ROOT / "engine/write", _ROOT / "engine/formats")
+_WIDE_MADE_BY = (
+    *_MADE_BY,
+    _ROOT / "bench/workloads/wide.py",
+    *(_ROOT / "engine" / room for room in ("formats", "spec", "write")),
+)
 _DELETED_BY = (
     *_MADE_BY,
     _ROOT / "bench/workloads/equality_deletes.py",

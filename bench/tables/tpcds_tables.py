@@ -33,6 +33,7 @@ MADE_BY = (
     _ROOT / "bench/tables/tpcds_tables.py",
     _ROOT / "engine/write",
     _ROOT / "engine/formats/parquet",
+    _ROOT / "engine/spec",
 )
 
 

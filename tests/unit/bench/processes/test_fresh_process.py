@@ -5,7 +5,7 @@ import pytest
 from icebench.bench.errors import Disagreement, EngineFailed
 from icebench.bench.processes.fresh_process import fresh_process
 
-ANSWER = "{\"seconds\": 2.0, \"cpu_seconds\": 1.0, \"peak_bytes\": 3, \"rows\": 4}"
+ANSWER = '{"seconds": 2.0, "cpu_seconds": 1.0, "peak_bytes": 3, "rows": 4}'
 
 
 def run(code: str) -> list[str]:

@@ -151,7 +151,7 @@ def test_every_directory_that_is_made_outlasts_a_power_cut(monkeypatch: pytest.M
     flush, flushed = os.fsync, set[str]()
 
     def note(descriptor: int) -> None:
-        flushed.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        flushed.add(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         flush(descriptor)
 
     monkeypatch.setattr(os, "fsync", note)

@@ -98,7 +98,7 @@ def test_credentials_of_adls_go_to_the_account_of_the_location(monkeypatch: pyte
     assert given[0]["sas_token"] == "lent"
     assert given[0]["dfs_storage_authority"] == ".dfs.core.chinacloudapi.cn"
     assert given[0]["blob_storage_authority"] == ".blob.core.chinacloudapi.cn"
-    with pytest.raises(Invalid, match="in the account 'ann', and adls.account-name"):
+    with pytest.raises(Invalid, match=r"in the account 'ann', and adls\.account-name"):
         store_for(place, {"adls.account-name": "bob", "adls.account-key": "k"})
     own = {"adls.account-name": "bob", "adls.dfs-storage-authority": "localhost:1", "adls.blob-storage-authority": "h"}
     store_for("abfss://box@localhost:1/a", own)
