@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from icebench.engine.errors import Invalid
 from icebench.engine.spec.texts import check_text, is_text
@@ -223,6 +223,14 @@ AVRO_COMPRESSION_LEVEL = Property("write.avro.compression-level", None, _whole_o
 METRICS_DEFAULT: Property[str | None] = Property("write.metadata.metrics.default", None, str)
 METRICS_COLUMN: ColumnProperty[str | None] = ColumnProperty("write.metadata.metrics.column.", None, str)
 METRICS_MAX_INFERRED = Property("write.metadata.metrics.max-inferred-column-defaults", 100, _not_negative)
+
+COLUMN_PROPERTIES: tuple[ColumnProperty[Any], ...] = (
+    METRICS_COLUMN,
+    PARQUET_BLOOM_ENABLED,
+    PARQUET_BLOOM_FPP,
+    PARQUET_BLOOM_NDV,
+    PARQUET_DICT_ENABLED_COLUMN,
+)
 
 # Row-level changes.
 DELETE_MODE = Property("write.delete.mode", "copy-on-write", _MODES)

@@ -15,7 +15,7 @@ from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, check_column_na
 from icebench.engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
 from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
 from icebench.engine.spec.partitioning import check_promotions
-from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.properties import COLUMN_PROPERTIES, NAME_MAPPING
 from icebench.engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -30,6 +30,7 @@ from icebench.engine.spec.sorting import SortOrder, sort_order_of
 from icebench.engine.spec.updates import (
     RemoveProperties,
     SetProperties,
+    TableUpdate,
     updates_to_format,
     updates_to_order,
     updates_to_schema,
@@ -39,7 +40,8 @@ from icebench.engine.spec.updates import (
 
 @dataclass(frozen=True)
 class UpdateSchema:
-    """Changes the current schema, and the name mapping (``schema.name-mapping.default``) if there is one.
+    """Changes the current schema, and with it the name mapping (``schema.name-mapping.default``), if there is one, and
+    the properties of single columns.
 
     Args:
         edit: Makes its changes on the given update; called once for every attempt.
@@ -66,7 +68,11 @@ class UpdateSchema:
                 AssertLastAssignedPartitionId(base.last_partition_id),
                 AssertDefaultSortOrderId(base.default_sort_order_id),
             ),
-            updates=(*updates_to_schema(base, schema, last_column_id), *mapping_update(base, schema)),
+            updates=(
+                *updates_to_schema(base, schema, last_column_id),
+                *mapping_update(base, schema),
+                *_column_property_updates(base, schema),
+            ),
         )
 
 
@@ -78,6 +84,22 @@ def mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties, 
     mapping = parse_name_mapping(text)
     evolved = evolve_mapping(mapping, base.schema, schema)
     return () if evolved == mapping else (SetProperties({NAME_MAPPING.name: name_mapping_text(evolved)}),)
+
+
+def _column_property_updates(base: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
+    """Name the properties of renamed columns anew, and remove those of dropped ones.
+
+    Iceberg Java leaves those of fields in a renamed or dropped struct, and some of Bloom filters and dictionaries.
+    """
+    removed, changed = set(), {}
+    for name, text in base.properties.items():
+        prefix = next((each.prefix for each in COLUMN_PROPERTIES if name.startswith(each.prefix)), "")
+        field_id = base.schema.id_of.get(name.removeprefix(prefix)) if prefix else None
+        if field_id is not None and schema.name_of.get(field_id) != base.schema.name_of[field_id]:
+            removed.add(name)
+            if field_id in schema.name_of:
+                changed[prefix + schema.name_of[field_id]] = text
+    return (RemoveProperties(frozenset(removed)), SetProperties(changed)) if removed else ()
 
 
 @dataclass(frozen=True)

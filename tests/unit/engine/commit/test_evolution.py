@@ -22,7 +22,7 @@ from icebench.engine.spec.name_mapping import parse_name_mapping
 from icebench.engine.spec.partitioning import UNPARTITIONED
 from icebench.engine.spec.sorting import UNSORTED, SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Identity
-from icebench.engine.spec.types import LONG, STRING
+from icebench.engine.spec.types import LONG, STRING, NestedField, StructType
 from icebench.errors import Invalid, StorageFailed
 from tests.unit.engine.commit.tables import BY_DAY, SCHEMA, data_file, lost, metadata, world
 
@@ -100,6 +100,31 @@ def test_sort_orders_get_ids_and_are_used_again():
 def test_properties_are_set_and_removed():
     w = world(metadata(properties={"a": "1", "b": "2"}))
     assert commit(w, UpdateProperties({"c": "3", "a": "0"}, frozenset({"b"}))).properties == {"a": "0", "c": "3"}
+
+
+def test_properties_of_columns_follow_renames_and_go_with_the_column():
+    properties = {
+        "write.metadata.metrics.column.id": "counts",
+        "write.parquet.bloom-filter-enabled.column.id": "true",
+        "write.parquet.bloom-filter-fpp.column.day": "0.1",
+        "write.metadata.metrics.column.s.inner": "full",
+        "write.metadata.metrics.column.s": "none",
+        "write.metadata.metrics.column.gone": "none",
+        "write.metadata.metrics.default": "full",
+    }
+    w = world(metadata())
+    inner = StructType((NestedField(field_id=1, name="inner", type=LONG),))
+    commit(w, UpdateSchema(lambda s: s.add_column("s", inner)))
+    commit(w, UpdateProperties(properties))
+    found = commit(w, UpdateSchema(lambda s: s.drop_column("day").rename_column("id", "day").rename_column("s", "t")))
+    assert found.properties == {
+        "write.metadata.metrics.column.day": "counts",
+        "write.parquet.bloom-filter-enabled.column.day": "true",
+        "write.metadata.metrics.column.t.inner": "full",
+        "write.metadata.metrics.column.t": "none",
+        "write.metadata.metrics.column.gone": "none",
+        "write.metadata.metrics.default": "full",
+    }
 
 
 def test_upgrades_go_forward_with_rows_numbered_from_the_next_commit():
