@@ -151,6 +151,7 @@ class SchemaUpdate:
         if self.format_version < 3:
             raise Invalid(f"a default for {name!r} needs format version 3; the table has {self.format_version}")
         found = self._current(name)
+        self._refuse_collection_child(found.field_id, "set a default of")
         return self._change(replace(found, write_default=_default(name, found.type, value)))
 
     def set_identifier_fields(self, *names: str) -> SchemaUpdate:

@@ -515,9 +515,9 @@ def _check_values(nested: NestedField, name: str) -> None:
     if nested.required and nested.type == UNKNOWN:
         raise Invalid(f"column {name!r} of type unknown cannot be required")
     for default in (nested.initial_default, nested.write_default):
-        if default is None or not isinstance(nested.type, PrimitiveType):
+        if default is None:
             continue
-        if nested.type.name in INCOMPARABLE:
+        if not isinstance(nested.type, PrimitiveType) or nested.type.name in INCOMPARABLE:
             raise Invalid(f"column {name!r} of type {nested.type} has no default but null")
         try:
             made = as_value(nested.type, default)

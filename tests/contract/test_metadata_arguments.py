@@ -57,6 +57,8 @@ WRONG: dict[str, Change] = {
     "a default of another length": added(FixedType(3), default=b"xy"),
     "a default that JSON does not have": added(DOUBLE, default=math.nan),
     "a write default": lambda table: table.update_schema(lambda schema: schema.set_write_default("x", "a")),
+    "a default of a struct": added(icebench.StructType((NestedField(field_id=1, name="a", type=LONG),)), default=()),
+    "a default of a list": added(ListType(NestedField(field_id=1, name="element", type=LONG)), default=(1,)),
     "a property of no value": lambda table: table.set_properties({"a": None}),
     "a property of several values": lambda table: table.set_properties({"a": ["b"]}),
     "a property's name": lambda table: table.set_properties({5: "b"}),

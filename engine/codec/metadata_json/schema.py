@@ -115,8 +115,11 @@ def _field_from_json(node: JsonObject, depth: int = 0) -> NestedField:
 
 
 def _default_from_json(node: JsonObject, key: str, type_: Type) -> DefaultValue:
+    default = node.members.get(key)
+    if default is not None and not isinstance(type_, PrimitiveType):
+        raise Unsupported(f"{node.location or 'a schema'}: a default of type {type_}, at {node.path_of(key)}")
     try:
-        return value_from_json(type_, node.members.get(key))
+        return value_from_json(type_, default)
     except ValueError as error:
         raise node.error(key, str(error)) from error
 
@@ -126,7 +129,7 @@ def schema_from_json(value: JsonValue, *, path: str = "", location: str | None =
 
     Raises:
         CorruptTable: The value is no schema, or an id is used twice or unknown; the error has the path.
-        Unsupported: A type of a later format version.
+        Unsupported: A type of a later format version, or a default of a struct, list or map, as in Iceberg Java.
     """
     node = JsonObject(value, path=path, location=location)
     if node.has("type") and node.text("type") != "struct":

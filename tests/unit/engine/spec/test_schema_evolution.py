@@ -144,6 +144,14 @@ def test_a_date_that_is_no_timestamp_cannot_stay_the_default():
         SchemaUpdate(Schema((far,)), 1, 3).promote_column("d", TIMESTAMP_NS)
 
 
+def test_parts_of_lists_and_maps_have_no_default():
+    """Metadata has no place for it."""
+    for name in ("points.element", "tags.key", "tags.value"):
+        with pytest.raises(Invalid, match="part of a list or map"):
+            update(3).set_write_default(name, 5)
+    assert update(3).set_write_default("points.element.x", 5).apply()[0].find("points.element.x").write_default == 5.0
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -111,6 +111,17 @@ def test_defaults(type_: PrimitiveType, value: Any, written: Any):
     assert schema_from_json(made) == schema
 
 
+@pytest.mark.parametrize("key", ["initial-default", "write-default"])
+@pytest.mark.parametrize("default", [{}, {"2": 5}])
+def test_defaults_of_structs_are_refused_by_name(key: str, default: Any):
+    """As in Iceberg Java: a file that lacks the column would read as null."""
+    inner = {"type": "struct", "fields": [{"id": 2, "name": "x", "required": False, "type": "long"}]}
+    f = {"id": 1, "name": "c", "required": False, "type": inner}
+    assert schema_from_json({"fields": [{**f, key: None}]}).fields[0].initial_default is None
+    with pytest.raises(Unsupported, match=f"a default of type struct.*, at s.fields.0..{key}"):
+        schema_from_json({"fields": [{**f, key: default}]}, path="s")
+
+
 def test_schemas_as_text():
     schema = Schema((NestedField(field_id=1, name="é", type=NESTED),), 9, frozenset())
     assert decode_schema(encode_schema(schema)) == schema
