@@ -17,6 +17,10 @@ from icebench.engine.spec.metadata_columns import check_column_names
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import (
     DATE,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
     UNKNOWN,
     ListType,
     MapType,
@@ -32,6 +36,8 @@ from icebench.engine.spec.values import Value, as_value
 
 _TOP = 0
 """Stands for the schema itself where a parent's field id is asked for; field ids begin at 1."""
+
+_UNITS = ({TIMESTAMP, TIMESTAMP_NS}, {TIMESTAMPTZ, TIMESTAMPTZ_NS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +183,11 @@ class SchemaUpdate:
         return self._move(name, "after", sibling)
 
     def union_by_name(self, incoming: Schema) -> SchemaUpdate:
-        """Add columns that only `incoming` has, promote those that are wider in it, make optional those optional in it.
+        """Add columns that only `incoming` has, with their defaults, promote those that are wider in it, make optional
+        those optional in it.
 
         Columns are matched by name at every depth. A column that is only in the base stays, and becomes optional when
-        required, since incoming rows lack it.
+        required, since incoming rows lack it. A timestamp keeps its unit, which cannot change: its values are cast.
         """
         self._union(_TOP, self.base.fields, incoming.fields, "")
         return self
@@ -207,8 +214,8 @@ class SchemaUpdate:
                     field_id=self._next_id(),
                     type=self._renumber(other.type),
                     required=False,
-                    initial_default=None,
-                    write_default=None,
+                    initial_default=_default(full_name, other.type, other.initial_default),
+                    write_default=_default(full_name, other.type, other.write_default),
                 )
                 self._added.setdefault(parent_id, []).append(made)
                 continue
@@ -226,7 +233,7 @@ class SchemaUpdate:
             if type(mine.type) is not type(other.type):
                 raise Invalid(f"cannot change column {full_name!r} from {mine.type} to {other.type}")
             self._union(mine.field_id, inner, outer, f"{full_name}.")
-        elif not can_promote(other.type, mine.type, format_version=self.format_version):
+        elif not can_promote(other.type, mine.type, format_version=3) and {mine.type, other.type} not in _UNITS:
             assert isinstance(other.type, PrimitiveType)
             self.promote_column(full_name, other.type)
 

@@ -315,6 +315,16 @@ class TestNewColumns:
             {"id": 2, "s": {"a": 2, "b": "new"}, "l": [{"x": "q", "y": 1.5}]},
         ]
 
+    def test_rows_in_another_unit_of_time_are_cast(self, catalog: icebench.Catalog) -> None:
+        """As without merge_schema; timestamps of pandas are in nanoseconds."""
+        options = {"write.spark.accept-any-schema": "true"}
+        made = catalog.create_table("db.times", pa.schema([("at", pa.timestamp("us"))]), properties=options)
+        nanos = pa.table({"at": pa.array([5_000], pa.timestamp("ns")), "none": pa.nulls(1, pa.int64())})
+        made.append(nanos, merge_schema=True)
+        assert made.scan().to_arrow()["at"].cast(pa.int64()).to_pylist() == [5]
+        with pytest.raises(Invalid, match="does not fit timestamp"):
+            made.append(pa.table({"at": pa.array([5_001], pa.timestamp("ns"))}), merge_schema=True)
+
     def test_only_where_the_table_allows_it(self, catalog: icebench.Catalog) -> None:
         made = table(catalog)
         with pytest.raises(Invalid, match=r"accept-any-schema=true"):

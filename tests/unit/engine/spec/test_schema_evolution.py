@@ -21,6 +21,9 @@ from icebench.engine.spec.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
     DecimalType,
     NestedField,
     StructType,
@@ -193,9 +196,31 @@ def test_union_adds_promotes_and_relaxes():
     assert schema.id_of["when"] == 12 == last
 
 
-def test_union_keeps_the_wider_type_of_the_table():
-    base = Schema((column(1, "n", LONG),))
-    assert SchemaUpdate(base, 1).union_by_name(Schema((column(9, "n", INT),))).apply() == (base, 1)
+@pytest.mark.parametrize(
+    ("own", "incoming"),
+    [(LONG, INT), (LONG, UNKNOWN), (TIMESTAMP, TIMESTAMP_NS), (TIMESTAMP_NS, TIMESTAMP), (TIMESTAMPTZ, TIMESTAMPTZ_NS)],
+)
+def test_union_keeps_a_type_that_takes_the_values(own, incoming):
+    base = Schema((column(1, "n", own),))
+    assert SchemaUpdate(base, 1).union_by_name(Schema((column(9, "n", incoming),))).apply() == (base, 1)
+
+
+@pytest.mark.parametrize(("own", "incoming"), [(TIMESTAMP, TIMESTAMPTZ), (TIMESTAMPTZ_NS, TIMESTAMP), (STRING, LONG)])
+def test_union_refuses_a_type_that_does_not(own, incoming):
+    with pytest.raises(Invalid, match=f"cannot change column 'n' from {own} to {incoming}"):
+        SchemaUpdate(Schema((column(1, "n", own),)), 1, 3).union_by_name(Schema((column(9, "n", incoming),)))
+
+
+def test_union_adds_columns_with_their_defaults():
+    added = NestedField(field_id=7, name="f", type=FLOAT, required=True, initial_default=3, write_default=0.1)
+    inner = StructType((column(5, "x", DOUBLE), replace(added, field_id=6)))
+    incoming = Schema((added, column(3, "points", list_type(4, inner))))
+    schema, _ = SchemaUpdate(Schema(BASE.fields), 10, 3).union_by_name(incoming).apply()
+    for name in ("f", "points.element.f"):
+        found = schema.find(name)
+        assert (found.initial_default, found.write_default) == (3.0, float(np.float32(0.1)))
+        assert isinstance(found.initial_default, float)
+        assert not found.required
 
 
 def test_defaults_of_a_new_schema_are_in_the_internal_representation():
