@@ -211,7 +211,8 @@ class TableScan:
 
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
         """The plan of these entries."""
-        partition = common_partition_type(self.metadata.partition_specs, self.schema, self.metadata.schemas)
+        known = self.metadata
+        partition = common_partition_type(known.partition_specs, self.schema, known.schemas, by_type=True)
         residuals, codes = _numbered_residuals(planned)
         listed = files_table(
             [each.entries for each in planned.data], partition, untyped_fields(self.metadata.partition_specs)

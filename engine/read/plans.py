@@ -208,8 +208,8 @@ def planned_files(plan: ScanPlan, *, rows: npt.NDArray[np.int64] | None = None) 
 def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
     """The partition tuple of each file, with the fields of its own spec; None if a value is unknown because its source
     column was dropped."""
-    specs = plan.metadata.spec_by_id
-    common = common_partition_type(plan.metadata.partition_specs, plan.schema, plan.metadata.schemas).fields
+    specs, schemas = plan.metadata.spec_by_id, plan.metadata.schemas
+    common = common_partition_type(specs.values(), plan.schema, schemas, by_type=True).fields
     place_of = {f.field_id: place for place, f in enumerate(common)}
     spec_ids = values_of(combined(files.column("spec_id")))
     structs = combined(files.column("partition"))
@@ -220,7 +220,7 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
         own = structs.take(number_array(rows))
         types = [f.type for f in fields if isinstance(f.type, PrimitiveType)]
         tuples: Sequence[Partition | None] = [()] * len(rows)
-        if not has_known_values(specs[spec_id], plan.schema, plan.metadata.schemas):
+        if not has_known_values(specs[spec_id], plan.schema, schemas):
             tuples = [None] * len(rows)
         elif fields:
             tuples = partition_tuples(types, [own.field(place_of[f.field_id]) for f in fields])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from icebench.engine.display import html_table, printable
-from icebench.engine.errors import Invalid
+from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.texts import check_text
 from icebench.engine.spec.transforms import Identity, Transform, UnknownTransform, Void, parse_transform
@@ -171,18 +171,31 @@ def check_promotions(specs: Iterable[PartitionSpec], old: Schema, new: Schema) -
                 )
 
 
-def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> StructType:
+def common_partition_type(
+    specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = (), *, by_type: bool = False
+) -> StructType:
     """One struct that holds the partition tuples of all these specs: a field for each id, in the order of first use.
 
     The newest spec (highest id) names a field; a field that became void keeps the type it had before. `schema` and
     `former` are those of `PartitionSpec.partition_type`.
+
+    Raises:
+        Unsupported: Fields that share an id, as they may in format version 1, have different columns or transforms, as
+            in Iceberg Java; with `by_type`, different types.
     """
     fields: dict[int, NestedField] = {}
+    not_void: dict[int, PartitionField] = {}
     for spec in sorted(specs, key=lambda s: s.spec_id):
         for made, f in zip(spec.partition_type(schema, former).fields, spec.fields, strict=True):
-            known = fields.get(f.field_id)
-            keeps_type = known is not None and isinstance(f.transform, Void)
-            fields[f.field_id] = replace(made, type=known.type) if known and keeps_type else made
+            known = fields.get(f.field_id, made)
+            fields[f.field_id] = made
+            if isinstance(f.transform, Void):
+                fields[f.field_id] = replace(made, type=known.type)
+                continue
+            other = not_void.setdefault(f.field_id, f)
+            if other is not f and (known.type != made.type if by_type else _applied(f) != _applied(other)):
+                both = f"{other.name!r} = {_applied(other)} and {f.name!r} = {_applied(f)}"
+                raise Unsupported(f"partition fields that share the id {f.field_id}: {both}")
     return StructType(tuple(fields.values()))
 
 

@@ -14,7 +14,7 @@ from icebench.engine.spec.partitioning import (
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Bucket, Day, Identity, Transform, Void
 from icebench.engine.spec.types import DATE, INT, LONG, STRING, TIMESTAMP, UNKNOWN, NestedField, Type, list_type
-from icebench.errors import Invalid
+from icebench.errors import Invalid, Unsupported
 
 
 def schema(**columns: Type) -> Schema:
@@ -44,6 +44,23 @@ def test_the_newest_spec_names_a_field() -> None:
     old = spec_of(1, Identity(), 0)
     new = PartitionSpec((replace(old.fields[0], name="q"),), 1)
     assert [f.name for f in common_partition_type([new, old], schema(n=LONG)).fields] == ["q"]
+
+
+def test_fields_of_version_1_that_share_an_id() -> None:
+    """As in Iceberg Java, whose scans do not need one type for all specs."""
+    own = schema(n=LONG, m=LONG, s=STRING)
+    voided = [spec_of(1, Identity(), 0), spec_of(1, Void(), 1)]
+    for other, has_other_type in ((spec_of(2, Identity(), 2), False), (spec_of(1, Bucket(4), 2), True)):
+        for specs in ([voided[0], other], [*voided, other]):
+            with pytest.raises(Unsupported, match=r"share the id 1000: 'p' = identity\(1\) and 'p' = "):
+                common_partition_type(specs, own)
+            if has_other_type:
+                with pytest.raises(Unsupported, match="share the id 1000"):
+                    common_partition_type(specs, own, by_type=True)
+            else:
+                assert [f.type for f in common_partition_type(specs, own, by_type=True).fields] == [LONG]
+    assert [f.type for f in common_partition_type([*voided, spec_of(1, Identity(), 2)], own).fields] == [LONG]
+    assert [f.type for f in common_partition_type([spec_of(3, Void()), spec_of(1, Bucket(4), 1)], own).fields] == [INT]
 
 
 def test_a_source_is_not_inside_a_list() -> None:
