@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -10,7 +11,7 @@ from icebench.engine.columnar.scalars import to_arrow_array
 from icebench.engine.errors import CorruptTable
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.types import INCOMPARABLE, PrimitiveType
+from icebench.engine.spec.types import INCOMPARABLE, DecimalType, PrimitiveType
 from icebench.engine.spec.values import Value, decode_value
 
 _COUNTS = ("column_size", "value_count", "null_value_count", "nan_value_count")
@@ -55,6 +56,10 @@ def _bounds(field_id: int, type_: PrimitiveType, rows: Sequence[DataFile], map_n
 
 def _decoded(type_: PrimitiveType, bound: bytes | None, file: DataFile, path: str) -> Value | None:
     try:
-        return None if bound is None else decode_value(type_, bound)
+        value = None if bound is None else decode_value(type_, bound)
     except CorruptTable as error:
         raise CorruptTable(error.reason, location=f"the manifest entry of {file.file_path}", path=path) from error
+    # StarRocks writes decimals as Parquet encodes them (StarRocks 69207), which may have more digits than the type.
+    if isinstance(type_, DecimalType) and isinstance(value, Decimal) and len(value.as_tuple().digits) > type_.precision:
+        return None
+    return value

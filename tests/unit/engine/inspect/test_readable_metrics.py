@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from icebench.engine.inspect.readable_metrics import readable_metrics
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.schema import Schema
-from icebench.engine.spec.types import STRING, NestedField
+from icebench.engine.spec.types import STRING, DecimalType, NestedField
 from icebench.errors import CorruptTable
 
 SCHEMA = Schema((NestedField(field_id=3, name="name", type=STRING),))
@@ -25,3 +27,11 @@ def test_a_bound_that_is_none_is_reported_with_its_file() -> None:
         CorruptTable, match=r"the manifest entry of s3://b/f at upper_bounds\.3: not a serialized string"
     ):
         readable_metrics(SCHEMA, [file(upper_bounds={3: b"\x80"})])
+
+
+def test_decimals_beyond_the_precision_are_null() -> None:
+    """As StarRocks writes them: 9.99 in little-endian order is read as another number."""
+    prices = Schema((NestedField(field_id=3, name="price", type=DecimalType(3, 2)),))
+    bounds = file(lower_bounds={3: (-999).to_bytes(2, "big", signed=True)}, upper_bounds={3: b"\xe7\x03\0\0"})
+    (found,) = readable_metrics(prices, [bounds]).to_pylist()
+    assert (found["price"]["lower_bound"], found["price"]["upper_bound"]) == (Decimal("-9.99"), None)
