@@ -124,7 +124,9 @@ def rewrite_data_files(
     for group in done.failed:
         failed = f"{len(group.file_paths)} files: {group.error}"
         context.terminal.err.print(Hanging("not rewritten: ", failed), crop=False)
-    return 1 if done.failed else 0
+    if done.dangling_error is not None:
+        context.terminal.err.print(Hanging("no dangling delete was removed: ", str(done.dangling_error)), crop=False)
+    return 1 if done.failed or done.dangling_error is not None else 0
 
 
 @maintain.command("cluster")

@@ -19,7 +19,7 @@ from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.codec.taking import take
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
-from icebench.engine.errors import Invalid
+from icebench.engine.errors import EngineError, Invalid
 from icebench.engine.maintenance.clustering import Bounds, KeyRanges, Merge, average_depth, choose_merges, within_budget
 from icebench.engine.maintenance.file_groups import ChosenFiles, Selection
 from icebench.engine.maintenance.profile.column_figures import column_ranges, comparable_schema
@@ -53,8 +53,10 @@ class ClusteringPass:
         rewritten_bytes: Their bytes.
         added_data_files: Data files that were added.
         added_bytes: Their bytes.
+        removed_dangling_deletes: Delete files that applied to no data file any more (if asked for).
         failed_groups: Groups that could not be rewritten (with partial progress).
         snapshots: What was committed, in order.
+        dangling_error: Why dangling deletes are still there; the merges themselves are committed.
     """
 
     depth_before: float
@@ -67,8 +69,10 @@ class ClusteringPass:
     rewritten_bytes: int = 0
     added_data_files: int = 0
     added_bytes: int = 0
+    removed_dangling_deletes: int = 0
     failed_groups: int = 0
     snapshots: tuple[Snapshot, ...] = ()
+    dangling_error: EngineError | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,14 +194,15 @@ def cluster(
         merges = choose_merges(clustered.ranges, declaration.fan_in)
         chosen, waiting = within_budget(merges, done.left)
         done.waiting(waiting)
-        if dry_run or not chosen:
+        # Dangling deletes are removed after each rewrite; without one, there is one of no file.
+        if dry_run or not (chosen or (course.remove_dangling_deletes and not done.result.merges)):
             break
         files = ChosenFiles(selection, [[clustered.locations[i] for i in each.files] for each in chosen])
         rewrite = declaration.rewrite(files, course, state.metadata)
         state, written = rewrite_data_files(table, state, rewrite, declaration.operation_id(new_id()))
         done.add(chosen, written)
         clustered = Clustered.of(table, state.metadata, course.branch, declaration)
-        if written.failed:
+        if written.failed or not chosen:
             break
     depth = average_depth(clustered.ranges)
     if dry_run:
@@ -231,8 +236,10 @@ class _Progress:
             rewritten_bytes=before.rewritten_bytes + written.rewritten_bytes,
             added_data_files=before.added_data_files + written.added_data_files,
             added_bytes=before.added_bytes + written.added_bytes,
+            removed_dangling_deletes=before.removed_dangling_deletes + written.removed_dangling_deletes,
             failed_groups=before.failed_groups + len(written.failed),
             snapshots=(*before.snapshots, *written.snapshots),
+            dangling_error=written.dangling_error,
         )
 
     def planned(self, merges: list[Merge], depth: float) -> ClusteringPass:

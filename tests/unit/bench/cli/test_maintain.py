@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.errors import StorageFailed
 from tests.unit.bench.cli.test_main import exit_code
 
 NEVER = "2999-01-01T00:00:00Z"
@@ -35,6 +36,19 @@ def test_files_are_put_together(table: icebench.Table, tmp_path: Path, capsys: p
     assert table.inspect.data_files()["record_count"].to_pylist() == [12]
     assert exit_code("maintain", "rewrite-data-files", tmp_path / "wh", "db.t") == 0
     assert said(capsys)["rewritten data files"] == "0"
+
+
+def test_that_dangling_deletes_stay_is_printed(
+    table: icebench.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StorageFailed("no room")
+
+    monkeypatch.setattr("icebench.engine.maintenance.rewrite_data_files.remove_dangling_deletes", fail)
+    assert exit_code("maintain", "rewrite-data-files", tmp_path / "wh", "db.t", "--remove-dangling-deletes") == 1
+    printed = capsys.readouterr()
+    assert "no dangling delete was removed: no room" in printed.err
+    assert "rewritten data files" in printed.out
 
 
 def test_rows_are_sorted(table: icebench.Table, tmp_path: Path) -> None:

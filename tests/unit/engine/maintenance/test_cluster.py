@@ -6,14 +6,16 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.engine.maintenance import rewrite_data_files as rewriting
 from icebench.engine.maintenance.cluster import ClusteringPass
-from icebench.errors import Invalid
+from icebench.errors import Invalid, StorageFailed
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("m", pa.map_(pa.string(), pa.int64()))])
 
@@ -67,6 +69,27 @@ def test_a_few_runs_wait_for_more(tmp_path: Path) -> None:
     assert table.maintenance.cluster().merges == 0
     table.set_properties({"icebench.clustering.fan-in": "3"})
     assert table.maintenance.cluster().merges == 1
+
+
+@pytest.mark.parametrize("appends", [1, 4])
+def test_dangling_deletes_are_removed_whether_or_not_files_are_merged(tmp_path: Path, appends: int) -> None:
+    table = table_of(tmp_path, appends, strategy="sort", keys="a")
+    stream = table.keyed_stream(["a"])
+    stream.delete(pa.table({"a": [1_000_001]}))  # within the bounds of no file
+    stream.commit()
+    assert table.maintenance.cluster(remove_dangling_deletes=True, dry_run=True).removed_dangling_deletes == 0
+    assert table.inspect.delete_files().num_rows == 1
+    merges = appends == 4
+    with patch.object(rewriting, "remove_dangling_deletes", side_effect=StorageFailed("no room")):
+        if merges:
+            assert str(table.maintenance.cluster(remove_dangling_deletes=True).dangling_error) == "no room"
+        else:
+            with pytest.raises(StorageFailed, match="no room"):
+                table.maintenance.cluster(remove_dangling_deletes=True)
+    done = table.maintenance.cluster(remove_dangling_deletes=True)
+    assert (done.merges, done.removed_dangling_deletes, len(done.snapshots)) == (0, 1, 1)
+    assert table.inspect.delete_files().num_rows == 0
+    assert table.maintenance.cluster(remove_dangling_deletes=True).snapshots == ()
 
 
 @pytest.mark.parametrize("hashed", [False, True])
