@@ -19,21 +19,23 @@ from icebench.engine.commit.manifests import load_manifests
 from icebench.engine.commit.target import Target
 from icebench.engine.plan.scan import table_scan
 from icebench.engine.read.plans import planned_files
+from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.inheritance import apply_inheritance
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from icebench.engine.spec.snapshots import Snapshot
+from icebench.engine.storage.store import Store
 
 
-def live_deletes(table: Target, snapshot: Snapshot | None) -> list[ManifestEntry]:
+def live_deletes(store: Store, runner: Runner, snapshot: Snapshot | None) -> list[ManifestEntry]:
     """The entries of a snapshot's delete files, with nothing left to inherit."""
 
     def live(manifest: ManifestFile) -> list[ManifestEntry]:
-        data = table.store.read(manifest.manifest_path)
-        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=table.store.report)
+        data = store.read(manifest.manifest_path)
+        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=store.report)
         return [e for e in apply_inheritance(entries, manifest) if e.status is not EntryStatus.DELETED]
 
-    manifests = [m for m in load_manifests(snapshot, table.store) if m.content is ManifestContent.DELETES]
-    return [entry for found in table.runner.map(live, manifests) for entry in found]
+    manifests = [m for m in load_manifests(snapshot, store) if m.content is ManifestContent.DELETES]
+    return [entry for found in runner.map(live, manifests) for entry in found]
 
 
 def remove_dangling_deletes(
@@ -54,7 +56,7 @@ def remove_dangling_deletes(
     """
     state = table.load()
     head = state.metadata.head(branch)
-    entries = live_deletes(table, head)
+    entries = live_deletes(table.store, table.runner, head)
     if head is None or not entries:
         return state, None, 0
     plan = table_scan(state.metadata, table.store, ref=branch, runner=table.runner, cache=table.cache).plan()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from icebench.engine.deletes.files import DeleteFile, FileRead
 from icebench.engine.errors import Contradiction, EngineError
+from icebench.engine.maintenance.dangling_deletes import live_deletes
 from icebench.engine.maintenance.profile.table_profile import Subject
 from icebench.engine.plan.scan import table_scan
 from icebench.engine.read.plans import planned_files, request_for
@@ -17,7 +17,7 @@ from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.schema import Schema
 from icebench.engine.storage.contradictions import CollectingStore
 
-T = TypeVar("T")
+_ANY_LENGTH = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,23 @@ def examine_files(table: Subject) -> ExaminedFiles:
     plan = table_scan(table.metadata, store, runner=table.runner, table_name=table.name).plan()
     request = request_for(plan, store, projection=Schema(()), table_name=table.name)
     files = list(planned_files(plan))
-    # Each delete file once, with one of the data files that it applies to.
-    concerned: dict[DeleteFile, FileRead] = {delete: file for file in files for delete in file.deletes}
+    # Each delete file once, with one of the data files that it applies to; if there is none, with one of any length.
+    concerned = {(d.file_path, d.content_offset): replace(file, deletes=(d,)) for file in files for d in file.deletes}
+    for d in map(DeleteFile.of, live_deletes(store, table.runner, plan.snapshot)):
+        unknown = FileRead(file_path=d.referenced_data_file or "", record_count=_ANY_LENGTH, deletes=(d,))
+        concerned.setdefault((d.file_path, d.content_offset), unknown)
     own, counters = LocalRunner(1), Counters()
 
     def read_data(file: FileRead) -> None:
         for _ in read_files([replace(file, deletes=())], request, runner=own, counters=counters):
             pass
 
-    def read_deletes(delete: DeleteFile) -> None:
+    def read_deletes(file: FileRead) -> None:
         with request.naming():
-            request.load_deletes([replace(concerned[delete], deletes=(delete,))], runner=own, counters=counters)
+            request.load_deletes([file], runner=own, counters=counters)
 
-    def errors(read: Callable[[T], None], items: Iterable[T]) -> list[EngineError]:
-        def error_of(item: T) -> EngineError | None:
+    def errors(read: Callable[[FileRead], None], items: Iterable[FileRead]) -> list[EngineError]:
+        def error_of(item: FileRead) -> EngineError | None:
             try:
                 read(item)
             except EngineError as error:
@@ -67,7 +70,7 @@ def examine_files(table: Subject) -> ExaminedFiles:
 
         return [error for error in table.runner.map(error_of, items) if error is not None]
 
-    unreadable = errors(read_data, files) + errors(read_deletes, concerned)
+    unreadable = errors(read_data, files) + errors(read_deletes, concerned.values())
     # Threads find them in any order.
     found = sorted(set(store.found), key=lambda each: (each.location, each.cause, each.reason))
     return ExaminedFiles(tuple(found), tuple(unreadable))

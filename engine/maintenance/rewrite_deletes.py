@@ -100,7 +100,11 @@ class DeleteRewrite:
     ) -> tuple[TableState, RewrittenDeletes]:
         if min_input_files < 1:
             raise Invalid(f"min_input_files must be positive, not {min_input_files}")
-        old = [e for e in live_deletes(self.table, self._head) if _is_position_delete_file(e.data_file)]
+        old = [
+            e
+            for e in live_deletes(self.table.store, self.table.runner, self._head)
+            if _is_position_delete_file(e.data_file)
+        ]
         if not old:
             return self.state, RewrittenDeletes()
         plan = self._plan()
@@ -126,7 +130,7 @@ class DeleteRewrite:
         )
 
     def of_keys(self) -> tuple[TableState, RewrittenDeletes]:
-        entries = live_deletes(self.table, self._head)
+        entries = live_deletes(self.table.store, self.table.runner, self._head)
         old = [e for e in entries if e.data_file.content is FileContent.EQUALITY_DELETES]
         if not old:
             return self.state, RewrittenDeletes()

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icebench
+from icebench.engine.read.plans import planned_files
 from icebench.engine.spec.data_file import FileContent
 from icebench.errors import CorruptTable, FileNotFound
 
@@ -58,6 +59,23 @@ def test_every_file_that_cannot_be_read_is_named_once(table: icebench.Table, see
     assert [each.location for each in examined.contradictions] == [other]
     with pytest.raises((FileNotFound, CorruptTable)):
         table.maintenance.contradictions()
+
+
+def test_delete_files_of_no_data_file_are_opened_too(table: icebench.Table) -> None:
+    """Scans open none of them; a rewrite of deletes does."""
+    stream = table.keyed_stream(["id"])
+    stream.delete(pa.table({"id": [1_000]}))  # within the bounds of no file
+    stream.commit()
+    table.maintenance.rewrite_data_files(where="id < 10", rewrite_all=True)
+    assert table.maintenance.examine_files().unreadable == ()
+    used = {each.file_path for file in planned_files(table.scan().plan()) for each in file.deletes}
+    deletes = places(table, FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES)
+    lost = [path for path in deletes if path not in used]
+    assert lost
+    for path in lost:
+        Path(path).unlink()
+    examined = icebench.load_table(table.metadata_location).maintenance.examine_files()
+    assert sorted(next(path for path in lost if path in str(error)) for error in examined.unreadable) == lost
 
 
 def test_without_a_manifest_nothing_is_known(table: icebench.Table) -> None:
