@@ -115,13 +115,14 @@ def column_uses(table: icebench.Table, profile: icebench.TableProfile, queries: 
     total = sum(query.weight for query in queries) or 1.0
     filtered = filtered_shares(table, queries)
     stored = sum(each.statistics_bytes for each in profile.columns) or 1
-    footers = {} if profile.footers is None else {each.name: each.compressed_bytes for each in profile.footers.columns}
+    stored_columns = () if profile.footers is None else profile.footers.columns
+    footers = {each.field_id: each.compressed_bytes for each in stored_columns}
     needed = _needed(table)
     found = [
         ColumnUse(
             name=each.name,
             type=each.type,
-            data_bytes=footers.get(each.name, each.data_bytes),
+            data_bytes=footers.get(each.field_id, each.data_bytes),
             statistics_bytes=each.statistics_bytes,
             planning_share=each.statistics_bytes / stored,
             read=sum(q.weight for q in queries if _is_of(each.name, q.columns)) / total,
@@ -212,12 +213,15 @@ def _metrics(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Propo
 
 
 def _order(table: icebench.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
-    """Columns that filters use, beyond those that get metrics by default."""
+    """Columns that filters use, beyond those that get metrics by default: so many at first that are not nested, and
+    sort keys."""
     properties = table.metadata.properties
     most = int(properties.get(_MAX_INFERRED, _DEFAULT_INFERRED))
     if f"{_METRICS}default" in properties:
         return
-    late = {field.name for field in table.schema().fields[most:]}
+    keys = {f.source_id for f in table.metadata.sort_order.fields if f.transform.preserves_order}
+    plain = [field for field in table.schema().fields if isinstance(field.type, icebench.PrimitiveType)]
+    late = {field.name for field in plain[most:] if field.field_id not in keys}
     for each in sorted((each for each in uses if each.filtered and each.name in late), key=lambda each: -each.filtered):
         if f"{_METRICS}column.{each.name}" not in properties:
             why = f"{each.filtered:.0%} of the queries filter by it, and only the first {most} columns get metrics"

@@ -381,7 +381,8 @@ class ColumnStorage:
     """Storage of a leaf column in Parquet files, from their footers.
 
     Args:
-        name: Its path in the files.
+        field_id: Its id; None where no schema has the column.
+        name: Its full name in the newest schema that has it; its path in the files where none has.
         chunks: Its column chunks.
         compressed_bytes: In the files.
         uncompressed_bytes: Before compression.
@@ -390,6 +391,7 @@ class ColumnStorage:
         encodings: Compressed bytes of the chunks with pages of an encoding; a chunk may have several.
     """
 
+    field_id: int | None
     name: str
     chunks: int
     compressed_bytes: int

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from icebench.engine.codec.array_views import data_of, offsets_of, valid_of
+from icebench.engine.columnar.schemas import field_id_of
 from icebench.engine.errors import EngineError, FileNotFound
 from icebench.engine.expressions.bounds import ColumnBounds
 from icebench.engine.expressions.vectors import BytesVector, Vector, from_serialized
@@ -49,7 +50,8 @@ class _Stated:
 class _Found:
     contradictions: list[Contradiction] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
-    chunks: list[tuple[str, ChunkStorage]] = field(default_factory=list)
+    chunks: list[tuple[int | str, ChunkStorage]] = field(default_factory=list)
+    """By field id; by its path in the file, where no schema has the column."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class _Opening:
 
     store: Store
     metadata: TableMetadata
+    names: Mapping[int, str]
     name_mapping: NameMapping | None
     without_ids: FilesWithoutIds
 
@@ -82,8 +85,9 @@ class _Opening:
                     report("records", f"{source.num_rows} rows, and its entry says {stated.records}")
                 if isinstance(source, ParquetSource):
                     found.rows += [group.num_rows for group in source.row_groups]
-                    paths = [leaf.path for leaf in source.columns.leaves]
-                    found.chunks += [(paths[each.leaf], each) for each in source.storages()]
+                    leaves = [(field_id_of(leaf.field), leaf.path) for leaf in source.columns.leaves]
+                    keys = [path if i is None or i not in self.names else i for i, path in leaves]
+                    found.chunks += [(keys[each.leaf], each) for each in source.storages()]
                     for detail in self._outside(source, stated):
                         report("bounds", detail)
         except FileNotFound:
@@ -126,10 +130,11 @@ def footer_figures(files: LiveFiles, source: ManifestSource, runner: Runner, met
         metadata: The table.
     """
     text, settled = NAME_MAPPING.of(metadata.properties), columns_of_all_snapshots(metadata)
-    opening = _Opening(source.store, metadata, *FilesWithoutIds.of(text, metadata.schema, metadata, settled))
+    names = {i: name for schema in (*metadata.schemas, metadata.schema) for i, name in schema.name_of.items()}
+    opening = _Opening(source.store, metadata, names, *FilesWithoutIds.of(text, metadata.schema, metadata, settled))
     ids = [i for i in first_group(files, metadata) if _is_compared(i, metadata)]
     stated = (each for entries in files.data for each in _stated(entries, source, ids, metadata))
-    return _figures(list(runner.map(opening.examine, stated)))
+    return _figures(list(runner.map(opening.examine, stated)), names)
 
 
 def _is_compared(field_id: int, metadata: TableMetadata) -> bool:
@@ -164,7 +169,7 @@ def _stated(
         )
 
 
-def _figures(found: Sequence[_Found]) -> FooterFigures:
+def _figures(found: Sequence[_Found], names: Mapping[int, str]) -> FooterFigures:
     contradictions = [each for own in found for each in own.contradictions]
     chunks = [each for own in found for each in own.chunks]
     rows = [count for own in found for count in own.rows]
@@ -176,7 +181,7 @@ def _figures(found: Sequence[_Found]) -> FooterFigures:
         pages=sum(chunk.pages or 0 for _, chunk in chunks),
         chunks=len(chunks),
         chunks_without_pages=sum(chunk.pages is None for _, chunk in chunks),
-        columns=_columns(chunks),
+        columns=_columns(chunks, names),
         contradicting_files=sum(bool(own.contradictions) for own in found),
         contradictions=tuple(contradictions[:_LISTED]),
     )
@@ -189,12 +194,12 @@ def _group_bytes(found: _Found) -> Iterable[int]:
     return sizes.values()
 
 
-def _columns(chunks: Sequence[tuple[str, ChunkStorage]]) -> tuple[ColumnStorage, ...]:
-    by_name: dict[str, list[ChunkStorage]] = defaultdict(list)
-    for name, chunk in chunks:
-        by_name[name].append(chunk)
+def _columns(chunks: Sequence[tuple[int | str, ChunkStorage]], names: Mapping[int, str]) -> tuple[ColumnStorage, ...]:
+    by_key: dict[int | str, list[ChunkStorage]] = defaultdict(list)
+    for key, chunk in chunks:
+        by_key[key].append(chunk)
     made = []
-    for name, own in by_name.items():
+    for key, own in by_key.items():
         codecs: Counter[str] = Counter()
         encodings: Counter[str] = Counter()
         for chunk in own:
@@ -202,7 +207,8 @@ def _columns(chunks: Sequence[tuple[str, ChunkStorage]]) -> tuple[ColumnStorage,
             encodings.update(dict.fromkeys(chunk.encodings, chunk.compressed_bytes))
         made.append(
             ColumnStorage(
-                name=name,
+                field_id=None if isinstance(key, str) else key,
+                name=key if isinstance(key, str) else names[key],
                 chunks=len(own),
                 compressed_bytes=sum(chunk.compressed_bytes for chunk in own),
                 uncompressed_bytes=sum(chunk.uncompressed_bytes for chunk in own),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.bench.advise.columns import apply_proposals, examine_columns, filtered_shares
+from icebench.bench.advise.columns import ColumnUse, apply_proposals, examine_columns, filtered_shares, propose
 from icebench.bench.advise.queries import Query
 from icebench.bench.errors import ConfigError
 from tests.unit.bench.cli.test_main import exit_code
@@ -95,6 +95,10 @@ def test_costs_and_use_of_columns(table: icebench.Table, tmp_path: Path, deep: b
     assert sum(use.planning_share for use in uses) == pytest.approx(1)
 
 
+def uses_of(table: icebench.Table, column: str) -> list[ColumnUse]:
+    return list(examine_columns(table, used=[column]).uses)
+
+
 def test_what_is_proposed_and_what_is_done(table: icebench.Table, tmp_path: Path) -> None:
     path = tmp_path / "q.sql"
     path.write_text(SQL.replace(" t ", " db.t "))
@@ -122,6 +126,24 @@ def test_what_is_proposed_and_what_is_done(table: icebench.Table, tmp_path: Path
     newest = table.inspect.data_files()["readable_metrics"].combine_chunks()
     assert newest.field("late").field("lower_bound").null_count == 3
     assert newest.field("note").field("lower_bound").null_count == 1
+
+
+def test_the_order_is_not_changed_for_columns_that_get_metrics(table: icebench.Table) -> None:
+    """As in Iceberg Java, nested columns are counted after all others, and sort keys get metrics in any place."""
+    assert [each.column for each in propose(table, uses_of(table, "late")) if each.change == "order"] == ["late"]
+    table.replace_sort_order(["late"])
+    assert not [each for each in propose(table, uses_of(table, "late")) if each.change == "order"]
+    table.replace_sort_order([])
+    inner = icebench.StructType((icebench.NestedField(field_id=1, name="x", type=icebench.LONG),))
+    table.update_schema(lambda update: update.drop_column("small").add_column("s", inner).move_first("s"))
+    assert not [each for each in propose(table, uses_of(table, "late")) if each.change == "order"]
+
+
+def test_footers_are_of_renamed_columns(table: icebench.Table) -> None:
+    before = {use.name: use.data_bytes for use in examine_columns(table, used=["id"], deep=True).uses}
+    table.update_schema(lambda update: update.drop_column("note").rename_column("late", "note"))
+    after = {use.name: use.data_bytes for use in examine_columns(table, used=["id"], deep=True).uses}
+    assert after["note"] == before["late"] > 0
 
 
 @pytest.mark.parametrize(

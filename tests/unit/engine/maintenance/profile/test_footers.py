@@ -75,6 +75,15 @@ def test_storage_is_what_pyarrow_says(table: icebench.Table) -> None:
     assert found.pages >= found.chunks
 
 
+def test_renamed_columns_and_those_that_took_a_name(table: icebench.Table) -> None:
+    """A column is one whatever its files call it, and is not another one that has its former name."""
+    before = {each.field_id: each.compressed_bytes for each in footers(table).columns}
+    table.update_schema(lambda update: update.drop_column("text").rename_column("id", "text"))
+    table.update_schema(lambda update: update.rename_column("nested.x", "y").add_column("id", icebench.LONG))
+    found = {each.field_id: (each.name, each.compressed_bytes) for each in footers(table).columns}
+    assert found == {1: ("text", before[1]), 2: ("text", before[2]), 4: ("nested.y", before[4])}
+
+
 def test_missing_and_foreign_files(table: icebench.Table) -> None:
     missing, foreign, changed = paths(table)
     Path(missing).unlink()
