@@ -42,7 +42,8 @@ class PartitionStats:
     dv_count: int = 0
 
     def add(self, file: DataFile, sign: int) -> None:
-        """Count a file, or count it no longer."""
+        """Count a file, or count it no longer; how many rows are left after deletes is not known then."""
+        self.total_record_count = None
         match file.content:
             case FileContent.DATA:
                 self.data_record_count += sign * file.record_count

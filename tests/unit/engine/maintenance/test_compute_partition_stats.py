@@ -144,6 +144,20 @@ def test_a_damaged_file_is_computed_anew(table: icebench.Table, damage: str) -> 
     assert sum(row["data_record_count"] for row in rows(table)) == 6
 
 
+def test_numbers_of_rows_after_deletes_that_others_wrote_are_kept_of_unchanged_partitions(
+    table: icebench.Table,
+) -> None:
+    table.maintenance.compute_partition_stats()
+    known = pq.read_table(pa.BufferReader(table.store.read(newest(table).statistics_path)))
+    at, out = known.schema.get_field_index("total_record_count"), pa.BufferOutputStream()
+    pq.write_table(known.set_column(at, known.schema.field(at), pa.array([1] * len(known), pa.int64())), out)
+    replaced(table, out.getvalue().to_pybytes())
+    append(table, (1, "a"), (7, "a"))
+    assert table.maintenance.compute_partition_stats().manifests_read == 1
+    totals = {(row["partition"]["n"], row["partition"]["t"]): row["total_record_count"] for row in rows(table)}
+    assert totals == {(None, "z"): 1, (1, None): 1, (1, "a"): None, (1, "b"): 1, (2, "b"): 1, (7, "a"): None}
+
+
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_files_of_other_formats_are_read(table: icebench.Table, file_format: str) -> None:
     table.maintenance.compute_partition_stats()
