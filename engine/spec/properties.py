@@ -175,6 +175,8 @@ DATA_PATH: Property[str | None] = Property("write.data.path", None, str)
 OBJECT_STORAGE_PATH: Property[str | None] = Property("write.object-storage.path", None, str)
 FOLDER_STORAGE_PATH: Property[str | None] = Property("write.folder-storage.path", None, str)
 """Older names of ``write.data.path``: files below them are found, and none is written there."""
+LOCATION_PROVIDER: Property[str | None] = Property("write.location-provider.impl", None, str)
+"""A class of Java that chooses where files go."""
 TARGET_FILE_SIZE_BYTES = Property("write.target-file-size-bytes", 512 * _MB, _positive)
 DELETE_TARGET_FILE_SIZE_BYTES = Property("write.delete.target-file-size-bytes", 64 * _MB, _positive)
 DEFAULT_FILE_FORMAT = Property("write.format.default", "parquet", _FORMATS)
@@ -211,6 +213,7 @@ PARQUET_BLOOM_FPP = ColumnProperty("write.parquet.bloom-filter-fpp.column.", 0.0
 PARQUET_BLOOM_NDV: ColumnProperty[int | None] = ColumnProperty(
     "write.parquet.bloom-filter-ndv.column.", None, _positive
 )
+PARQUET_STATS_ENABLED = ColumnProperty("write.parquet.stats-enabled.column.", True, _boolean)
 
 ORC_COMPRESSION = Property("write.orc.compression-codec", "zlib", _one_of("zlib", "zstd", "snappy", "lz4", "none"))
 ORC_COMPRESSION_STRATEGY = Property("write.orc.compression-strategy", "speed", _one_of("speed", "compression"))
@@ -230,6 +233,7 @@ COLUMN_PROPERTIES: tuple[ColumnProperty[Any], ...] = (
     PARQUET_BLOOM_FPP,
     PARQUET_BLOOM_NDV,
     PARQUET_DICT_ENABLED_COLUMN,
+    PARQUET_STATS_ENABLED,
 )
 
 # Row-level changes.

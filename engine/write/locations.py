@@ -9,8 +9,14 @@ import re
 import uuid
 from dataclasses import dataclass, field
 
+from icebench.engine.errors import Unsupported
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import DATA_PATH, OBJECT_STORAGE_ENABLED, OBJECT_STORAGE_PARTITIONED_PATHS
+from icebench.engine.spec.properties import (
+    DATA_PATH,
+    LOCATION_PROVIDER,
+    OBJECT_STORAGE_ENABLED,
+    OBJECT_STORAGE_PARTITIONED_PATHS,
+)
 from icebench.engine.spec.transforms import murmur3
 
 _HASH_BITS = 20
@@ -34,7 +40,10 @@ class DataLocations:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> DataLocations:
-        """The locations that the table's properties set."""
+        """The locations that the table's properties set; raises Unsupported where a class of Java chooses them."""
+        provider = LOCATION_PROVIDER.of(metadata.properties)
+        if provider is not None:
+            raise Unsupported(f"writing files where {LOCATION_PROVIDER.name}={provider!r} wants them")
         root = DATA_PATH.of(metadata.properties) or metadata.location.rstrip("/") + "/data"
         return cls(
             root=root.rstrip("/"),

@@ -6,7 +6,7 @@ Decimals up to 18 digits are stored as integers, as the specification asks (appe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,6 +42,7 @@ from icebench.engine.spec.properties import (
     PARQUET_PAGE_SIZE_BYTES,
     PARQUET_PAGE_VERSION,
     PARQUET_ROW_GROUP_SIZE_BYTES,
+    PARQUET_STATS_ENABLED,
 )
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortOrder
@@ -74,6 +75,7 @@ class ParquetOptions:
     dict_enabled: bool = PARQUET_DICT_ENABLED.default
     dict_enabled_columns: Mapping[str, bool] = field(default_factory=dict)
     bloom_filters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    without_statistics: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ParquetOptions:
@@ -90,6 +92,9 @@ class ParquetOptions:
             dict_enabled=PARQUET_DICT_ENABLED.of(properties),
             dict_enabled_columns=PARQUET_DICT_ENABLED_COLUMN.by_column(properties),
             bloom_filters=_bloom_filters(properties),
+            without_statistics=frozenset(
+                column for column, is_enabled in PARQUET_STATS_ENABLED.by_column(properties).items() if not is_enabled
+            ),
         )
 
     def check(self, schema: Schema) -> None:
@@ -183,6 +188,7 @@ class ParquetFileWriter(FileWriter):
             use_dictionary=dictionaries,
             column_encoding=encodings or None,
             dictionary_pagesize_limit=options.dict_size_bytes,
+            write_statistics=self._with_statistics(),
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,
@@ -194,15 +200,24 @@ class ParquetFileWriter(FileWriter):
             self._writer.add_key_value_metadata(self._key_values)
         return self._writer
 
+    def _with_statistics(self) -> list[str] | bool:
+        """The paths in Parquet of the columns with statistics; True for all."""
+        left_out = self._options.without_statistics
+        return not left_out or [stored for path, stored, _ in self._leaves() if path not in left_out]
+
+    def _leaves(self) -> Iterator[tuple[str, str, pa.ChunkedArray]]:
+        """Each leaf without values; see `leaf_values`."""
+        for field_ in self._arrow_schema:
+            yield from leaf_values(field_, pa.chunked_array([], field_.type), "", "")
+
     def _blooms(self) -> dict[str, dict[str, float]]:
         """The Bloom filters by the paths that columns have in Parquet. pyarrow folds those of few values."""
         found = {}
-        for field_ in self._arrow_schema if self._options.bloom_filters else ():
-            for path, stored, values in leaf_values(field_, pa.chunked_array([], field_.type), "", ""):
-                if (wanted := self._options.bloom_filters.get(path)) is not None:
-                    if pat.is_boolean(values.type):
-                        raise Unsupported(f"{PARQUET_BLOOM_ENABLED.prefix}{path}: a Bloom filter of booleans")
-                    found[stored] = {"fpp": wanted["fpp"], "ndv": int(wanted["ndv"])}
+        for path, stored, values in self._leaves() if self._options.bloom_filters else ():
+            if (wanted := self._options.bloom_filters.get(path)) is not None:
+                if pat.is_boolean(values.type):
+                    raise Unsupported(f"{PARQUET_BLOOM_ENABLED.prefix}{path}: a Bloom filter of booleans")
+                found[stored] = {"fpp": wanted["fpp"], "ndv": int(wanted["ndv"])}
         return found
 
     def _writer_type(self, first: pa.Table) -> Callable[..., pq.ParquetWriter | ParallelWriter]:

@@ -231,6 +231,22 @@ def test_parquet_has_ids_integers_for_decimals_zstd_and_a_page_index() -> None:
     assert set(file.value_counts) == {1, 2, 3}
 
 
+@pytest.mark.parametrize("rows", [1, 200_000])
+def test_statistics_are_left_out_of_columns_by_name(rows: int) -> None:
+    """As Iceberg Java 1.12 does: bounds in manifests are taken from them."""
+    schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("t", pa.int64())])), ("l", pa.list_(pa.int64()))])
+    data = pa.table([range(rows), [{"t": i} for i in range(rows)], [[i] for i in range(rows)]], schema=schema)
+    stats = "write.parquet.stats-enabled.column"
+    without = {f"{stats}.s.t": "false", f"{stats}.l.element": "FALSE", f"{stats}.id": "true", f"{stats}.gone": "false"}
+    store = MemoryStore()
+    (file,) = write_data_files(data, metadata=metadata_of(schema, properties=without), store=store)
+    group = pq.read_metadata(io.BytesIO(store.read(file.file_path))).row_group(0)
+    assert [group.column(i).is_stats_set for i in range(3)] == [True, False, False]
+    assert (set(file.value_counts), set(file.null_value_counts)) == ({1, 4}, {1})
+    assert set(file.lower_bounds) == set(file.upper_bounds) == {1}
+    assert sum(map(len, rows_of(store, [file]))) == rows
+
+
 @pytest.mark.parametrize("rows", [1, 3_000])
 def test_another_engine_finds_what_bloom_filters_say(tmp_path: Path, rows: int) -> None:
     """No value that is there is ruled out, and of those that are not about as many as the property says remain."""

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icebench.engine.write.locations import DataLocations, FileNames
+from icebench.errors import Unsupported
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 
@@ -45,6 +46,13 @@ def test_places(locations: DataLocations, expected: str) -> None:
 
     assert re.fullmatch(expected, locations.location("p=1", "f.parquet"))
     assert locations.location("p=1", "f.parquet") == locations.location("p=1", "f.parquet")
+
+
+def test_a_class_of_java_that_chooses_locations_is_refused_by_name() -> None:
+    """As in Iceberg Java where the class is missing: readers may rely on where its files are."""
+    asked = metadata_of(pa.schema([("a", pa.int64())]), properties={"write.location-provider.impl": "com.example.P"})
+    with pytest.raises(Unsupported, match=r"write.location-provider.impl='com.example.P'"):
+        DataLocations.of(asked)
 
 
 def test_an_unpartitioned_file_lies_at_the_root() -> None:
