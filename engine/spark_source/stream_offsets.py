@@ -66,11 +66,13 @@ class Offset:
         origin: Where the query began. If the first batch has to run again, Spark asks for it from the beginning, and by
             then "the latest snapshot" may be another.
         is_initial: Whether this is the beginning itself.
+        table_uuid: The table's UUID; empty where it has none, or none was kept.
     """
 
     position: Position
     origin: Position
     is_initial: bool = False
+    table_uuid: str = ""
 
     def encoded(self) -> dict[str, object]:
         """The offset as JSON values. Equal offsets give equal text, by which Spark sees that nothing is new."""
@@ -79,6 +81,7 @@ class Offset:
             **self.position.encoded(),
             "is-initial": self.is_initial,
             "origin": self.origin.encoded(),
+            "table-uuid": self.table_uuid,
         }
 
     @classmethod
@@ -88,10 +91,10 @@ class Offset:
         Raises:
             Invalid: The values are not those of an offset.
         """
-        origin = given.get("origin")
-        if given.get("version") != _VERSION or not isinstance(origin, Mapping):
+        origin, table_uuid = given.get("origin"), given.get("table-uuid", "")
+        if given.get("version") != _VERSION or not isinstance(origin, Mapping) or not isinstance(table_uuid, str):
             raise Invalid(f"{dict(given)} is no offset of this source; is the checkpoint of another one?")
-        return cls(Position.decoded(given), Position.decoded(origin), given.get("is-initial") is True)
+        return cls(Position.decoded(given), Position.decoded(origin), given.get("is-initial") is True, table_uuid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
+from icebench.engine.errors import ValidationFailed
 from icebench.engine.read.plans import request_for
 from icebench.engine.spark.arrow_batches import check_schema, spark_schema
 from icebench.engine.spark.arrow_tasks import read_task, task_files
@@ -37,27 +38,29 @@ class StreamReader(sd.DataSourceStreamReader):
         self._schema = schema
         self._origin: Position | None = None
         self._reached: Position | None = None
+        self._table_uuid = ""
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         """The offset at which a new query begins."""
-        origin = self._begun(self._planner())
-        return Offset(origin, origin, is_initial=True).encoded()
+        origin = self._begun(self._planner(self._load()))
+        return Offset(origin, origin, is_initial=True, table_uuid=self._table_uuid).encoded()
 
     def latestOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
         """The offset at which the next micro-batch ends; that of the last one if there is nothing new."""
-        planner = self._planner()
+        planner = self._planner(self._load())
         origin = self._begun(planner)
         reached = origin if self._reached is None else self._reached
-        return Offset(planner.following(reached), origin).encoded()
+        return Offset(planner.following(reached), origin, table_uuid=self._table_uuid).encoded()
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[sd.InputPartition]:
         """The tasks of a micro-batch; none for an empty one. Equal offsets mark where a restarted query continues."""
         first, last = Offset.decoded(start), Offset.decoded(end)
         begin = last.origin if first.is_initial else first.position
         self._origin, self._reached = last.origin, last.position
+        self._table_uuid = last.table_uuid or self._table_uuid
         if begin == last.position:
             return []
-        table = self._options.place.load()
+        table = self._load()
         span = changes_between(self._options, begin.snapshot_id, last.position.snapshot_id)
         if span is not None:
             check_schema(self._schema, span.schema(table))
@@ -93,11 +96,22 @@ class StreamReader(sd.DataSourceStreamReader):
             self._origin = planner.initial()
         return self._origin
 
-    def _planner(self, table: Table | None = None) -> StreamPlanner:
+    def _load(self) -> Table:
+        """The table at its current state; raises ValidationFailed if its name is another table's now."""
+        table = self._options.place.load()
+        own, found = self._table_uuid, table.metadata.table_uuid
+        if own not in ("", found):  # a table of version 1 need not have one
+            raise ValidationFailed(
+                f"{table.name} was dropped or renamed: the table {found} has the name now, and this stream reads {own}"
+            )
+        self._table_uuid = found
+        return table
+
+    def _planner(self, table: Table) -> StreamPlanner:
         columns = self._options.columns
         if columns is None and self._options.changelog is None:
             columns = tuple(self._schema.names)
-        return StreamPlanner(table or self._options.place.load(), self._options, columns)
+        return StreamPlanner(table, self._options, columns)
 
 
 def stream_schema(options: StreamOptions) -> st.StructType:

@@ -170,7 +170,7 @@ def test_a_history_that_was_cut_begins_with_the_oldest_state() -> None:
 
 
 def test_offsets_are_texts_that_say_what_they_are() -> None:
-    offset = Offset(Position(5, 2), Position(None), is_initial=False)
+    offset = Offset(Position(5, 2), Position(None), is_initial=False, table_uuid="a")
     assert Offset.decoded(json.loads(json.dumps(offset.encoded()))) == offset
     with pytest.raises(Invalid, match="checkpoint of another"):
         Offset.decoded({"offset": 3})

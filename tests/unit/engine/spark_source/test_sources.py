@@ -148,6 +148,27 @@ def test_a_first_batch_begins_where_it_began_though_the_table_has_moved_on(table
     assert other.latestOffset() == following
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_stream_does_not_go_on_with_another_table_of_the_name(place: dict[str, str], is_restarted: bool) -> None:
+    catalog = icebench.load_catalog(place["catalog"], warehouse=place["warehouse"])
+    catalog.create_table("db.t", FIELDS)  # without a snapshot, of which nothing would be missing
+    source = TableSource(place)
+    reader = source.streamReader(source.schema())
+    begun, end = reader.initialOffset(), reader.latestOffset()
+    assert list(reader.partitions(begun, end)) == []
+    catalog.drop_table("db.t")
+    catalog.create_table("db.t", FIELDS).append(rows(1))
+    if is_restarted:
+        reader = source.streamReader(source.schema())
+        assert list(reader.partitions(end, end)) == []
+    with pytest.raises(ValidationFailed, match=r"db\.t was dropped or renamed"):
+        reader.latestOffset()
+    del end["table-uuid"]  # of a checkpoint that was written before
+    reader = source.streamReader(source.schema())
+    assert list(reader.partitions(end, end)) == []
+    assert read(reader, list(reader.partitions(end, reader.latestOffset()))) == [1]
+
+
 def test_a_schema_that_changes_under_a_stream_is_reported(table: Table, place: dict[str, str]) -> None:
     source = TableSource({**place, "columns": "id,name"})
     reader = source.streamReader(source.schema())
