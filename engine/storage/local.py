@@ -111,8 +111,11 @@ class LocalStore:
         end = os.fsencode(path.name)[-150:].decode(errors="ignore")
         temporary = path.with_name(f".{end}.{self.new_id().hex}.tmp")
         with translate_errors("write", location):
-            _make_directory(path.parent, durable=self.durable)
-            file = temporary.open("xb", buffering=0)
+            try:
+                file = temporary.open("xb", buffering=0)
+            except FileNotFoundError:
+                _make_directory(path.parent, durable=self.durable)
+                file = temporary.open("xb", buffering=0)
         return LocalOutputFile(location, path, temporary, file, overwrite=overwrite, durable=self.durable)
 
     def physical(self, location: str) -> str:
