@@ -108,12 +108,14 @@ class Query:
             average.set("this", exp.cast(average.this, "double"))
         return query.sql(dialect)
 
-    def ranked(self, width: int) -> str:
-        """The query without its LIMIT, of `width` columns, with a last one: the rank of each row by ORDER BY, where
-        rows may be equal.
+    def ranked(self, names: Sequence[str]) -> str:
+        """The query without its LIMIT, with a last column: the rank of each row by ORDER BY, where rows may be equal.
 
         Of a double that is computed, an engine's order of additions decides the last digits, and so whether the keys
         behind it decide: it is rounded, and they are left out.
+
+        Args:
+            names: Of its columns, as DuckDB describes them.
 
         Raises:
             ConfigError: Of rows that are distinct or united, a key of ORDER BY is not among the columns.
@@ -121,15 +123,12 @@ class Query:
         rows = self._without_limit()
         order = rows.args.get("order")
         rows.set("order", None)
-        names = [select.unnest().output_name for select in rows.selects]
+        width = len(names)
         keys: list[int] = []
         for number, key in enumerate([] if order is None else order.expressions):
             what = key.this
-            if isinstance(what, exp.Literal) and what.is_int:
-                place = int(what.name) - 1
-            elif isinstance(what, exp.Column) and what.name in names:
-                place = names.index(what.name)
-            else:
+            place = self._shown_key(rows, what, names)
+            if place is None:
                 place = self._hidden_key(rows, what, width + sum(place >= width for place in keys))
             keys.append(place)
             key.set("this", exp.column(f"c{place}"))
@@ -144,16 +143,37 @@ class Query:
             f"from ({rows.sql('duckdb')}) as answer({', '.join(columns + hidden)})"
         )
 
+    def _shown_key(self, rows: exp.Query, what: exp.Expr, names: Sequence[str]) -> int | None:
+        """The place of the column that a key of ORDER BY is, by number, name or expression; None if it is none."""
+        if isinstance(what, exp.Literal) and what.is_int:
+            return int(what.name) - 1
+        name = what.name.lower() if isinstance(what, exp.Column) and not what.table else None
+        selects = rows.selects
+        aliases = [place for place, select in enumerate(selects) if name and select.alias.lower() == name]
+        if name and not aliases:
+            return next((place for place, shown in enumerate(names) if shown.lower() == name), None)
+        equal = [place for place, select in enumerate(selects) if select.unalias() == what]
+        if not aliases + equal:
+            return None
+        found = (aliases or equal)[-1]  # DuckDB takes the last column of an alias
+        if len(selects) == len(names) or not any(map(_may_be_several, selects[:found])):
+            return found
+        if any(map(_may_be_several, selects[found + 1 :])):
+            raise ConfigError(f"ORDER BY {what.sql('duckdb')} is a column between stars", path=self.name)
+        return len(names) - len(selects) + found
+
     def _hidden_key(self, rows: exp.Query, what: exp.Expr, place: int) -> int:
         """Add a key of ORDER BY to the columns, unless they must stay what they are; gives its place."""
         if not isinstance(rows, exp.Select) or rows.args.get("distinct") is not None:
-            for shown, select in enumerate(rows.selects):
-                if select.unalias() == what:
-                    return shown
             raise ConfigError(f"ORDER BY {what.sql('duckdb')} is not among its columns", path=self.name)
         exact = f"round(cast({what.sql('duckdb')} as double), 6)" if isinstance(what, exp.Binary) else what.copy()
         rows.select(exp.alias_(exact, f"key_{place}"), copy=False, dialect="duckdb")
         return place
+
+
+def _may_be_several(select: exp.Expr) -> bool:
+    """Whether it may give several columns."""
+    return select.is_star or select.find(exp.Columns, exp.Explode, exp.Unnest) is not None
 
 
 class ReferenceAnswers:
@@ -204,8 +224,8 @@ class ReferenceAnswers:
             DatasetFailed: A file is missing or damaged.
         """
         try:
-            width = len(self._connection.execute(f"DESCRIBE {query.unlimited.text}").fetchall())
-            rows = fetched_rows(self._connection.execute(query.ranked(width)))
+            columns = self._connection.execute(f"DESCRIBE {query.unlimited.text}").fetchall()
+            rows = fetched_rows(self._connection.execute(query.ranked([column[0] for column in columns])))
         except self._duckdb.IOException as error:
             raise DatasetFailed(_line(error)) from error
         except self._duckdb.Error as error:

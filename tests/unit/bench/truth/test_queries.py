@@ -97,3 +97,34 @@ def test_a_missing_file_is_no_error_of_the_query(answers: ReferenceAnswers, tmp_
     (tmp_path / "2.parquet").unlink()
     with pytest.raises(DatasetFailed, match=r"2\.parquet"):
         answers.answer(query("select id from people"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select *, -id as s from people order by s",
+        "select -id as s, * from people order by s, name desc",
+        "select people.*, id as z, -id as s from people order by s",
+        "select columns('id|name'), -id as s from people order by s",
+        "select *, -id as id from people order by id",
+        "select -id as id, name from people order by people.id",
+        "select -id as id, name from people order by ID",
+        "select id, name as id from people order by id, people.id",
+        "select distinct *, -id as s from people order by s",
+        "select distinct *, -id from people order by -id",
+        "select * from people union all select * from people order by name, id",
+        "(select -id as s from people) order by s",
+        "select * from people order by people.id desc",
+        "select unnest({'x': id, 'y': name}), -id as s from people order by s",
+    ],
+)
+def test_a_key_is_the_column_that_duckdb_takes_it_for(answers: ReferenceAnswers, text: str) -> None:
+    rows = answers._connection.execute(text).fetchall()
+    right = answers.answer(query(text))
+    assert right.fault_of(rows) is None
+    assert len({rank for rank, _ in right.ranked}) == 5
+
+
+def test_a_key_between_stars_is_refused(answers: ReferenceAnswers) -> None:
+    with pytest.raises(ConfigError, match="mine: ORDER BY s is a column between stars"):
+        answers.answer(query("select *, -id as s, * from people order by s"))
