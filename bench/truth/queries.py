@@ -97,10 +97,9 @@ class Query:
         if dialect == "duckdb":
             return self.text
         query = self._parsed.copy()
-        for rounded in query.find_all(exp.Round):
-            if rounded.args.get("decimals") is not None:
-                factor = f"1e{rounded.args['decimals'].name}"
-                rounded.replace(sqlglot.parse_one(f"round(({rounded.this.sql()}) * {factor}) / {factor}"))
+        for rounded in list(query.find_all(exp.Round)):
+            if (digits := rounded.args.get("decimals")) is not None:
+                rounded.replace(_rounded_double(rounded.this, digits))
         for division in query.find_all(exp.Div):
             division.set("this", exp.cast(division.this, "double"))
             division.set("expression", exp.cast(division.expression, "double"))
@@ -169,6 +168,16 @@ class Query:
         exact = f"round(cast({what.sql('duckdb')} as double), 6)" if isinstance(what, exp.Binary) else what.copy()
         rows.select(exp.alias_(exact, f"key_{place}"), copy=False, dialect="duckdb")
         return place
+
+
+def _rounded_double(number: exp.Expr, digits: exp.Expr) -> exp.Expr:
+    factor = (
+        exp.Literal.number(f"1e{digits.name}")
+        if isinstance(digits, exp.Literal)
+        else exp.Pow(this=exp.Literal.number(10), expression=digits)
+    )
+    whole = exp.Round(this=exp.Mul(this=exp.Paren(this=number), expression=factor))
+    return exp.Paren(this=exp.Div(this=whole, expression=factor.copy()))
 
 
 def _may_be_several(select: exp.Expr) -> bool:

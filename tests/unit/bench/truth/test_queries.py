@@ -1,10 +1,12 @@
 """Queries in the dialects of engines, and the right answers to them."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlglot
 
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.truth.queries import Query, ReferenceAnswers, unknown_tables
@@ -60,6 +62,24 @@ def test_spark_divides_and_rounds_as_duckdb() -> None:
     assert "CAST(price AS DOUBLE) / CAST(3 AS DOUBLE)" in text
     assert "NULLS LAST" in text
     assert text.endswith("LIMIT 5")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select round(id, -1) from numbers",
+        "select round(x, -2), round(x, 1) from numbers",
+        "select round(round(x * 1.55, 1) * 1.55, 1) from numbers",
+        "select round(x, id::int) from numbers",
+        "select 7 % round(x, 1), round(x, 1)::varchar from numbers",
+    ],
+)
+def test_rounding_in_spark_s_dialect_gives_duckdb_s_values(answers: ReferenceAnswers, text: str) -> None:
+    answers.add_rows("numbers", [pa.RecordBatch.from_pydict({"id": [1, 2, 0, -1], "x": [1.25, 1.025, 149.9, -25.5]})])
+    spark = query(text).in_dialect("spark")
+    rows = answers._connection.execute(sqlglot.transpile(spark, read="spark", write="duckdb")[0]).fetchall()
+    assert answers.answer(query(text)).fault_of(rows) is None
+    assert not re.search(r"ROUND\([^()]*, ", spark)
 
 
 def test_rows_have_ranks_by_order(answers: ReferenceAnswers) -> None:
