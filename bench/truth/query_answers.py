@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,8 @@ from icebench.bench.truth.sql import NoTruth
 Row = tuple[Any, ...]
 
 TOLERANCE = 1e-9
-"""Of doubles, relative and absolute: the order of a sum is the engine's. All other values are compared exactly."""
+"""Of doubles, as the order of a sum is the engine's: relative, and absolute where a column has values of 1 and more; of
+columns of smaller ones, relative to the greatest. All other values are compared exactly."""
 
 _SHOWN = 400
 """Characters of a fault, which has values of rows."""
@@ -59,11 +60,11 @@ class RankedRows:
         width = len(self.ranked[0][1]) if self.ranked else 0
         if (other := next((len(row) for row in rows if len(row) != width), None)) is not None:
             return f"{other} columns, not {width}"
+        right_rows = [row for _, row in self.ranked]
         inexact = {
-            place
-            for row in itertools.chain((row for _, row in self.ranked), rows)
-            for place, value in enumerate(row)
-            if isinstance(value, float)
+            place: _absolute_tolerance(row[place] for row in right_rows)
+            for place in range(width)
+            if any(isinstance(row[place], float) for row in itertools.chain(right_rows, rows))
         }
         place, taken = 0, 0
         for rank, group in itertools.groupby(self.ranked, key=lambda ranked: ranked[0]):
@@ -84,8 +85,14 @@ def wrong_answer(what: str, fault: str) -> WrongAnswer:
     return WrongAnswer(f"{what}: {cut}")
 
 
-def _fault_of_group(found: Sequence[Row], right: Sequence[Row], inexact: Collection[int]) -> str | None:
-    """The first row that is not among those of its rank; each of them is there once."""
+def _fault_of_group(found: Sequence[Row], right: Sequence[Row], inexact: Mapping[int, float]) -> str | None:
+    """The first row that is not among those of its rank; each of them is there once.
+
+    Args:
+        found: Rows of an engine.
+        right: Those of the rank.
+        inexact: Absolute tolerance of each column of doubles, by its place.
+    """
     left: dict[Row, list[Row]] = {}
     for row in sorted(right, key=lambda row: _order(row, inexact)):
         left.setdefault(_key(row, inexact), []).append(row)
@@ -135,14 +142,19 @@ def _is_odd(value: Any) -> bool:  # noqa: ANN401 - whatever an engine gives
     return not isinstance(value, (int, float, Decimal)) or math.isnan(value)
 
 
-def _are_close(row: Row, other: Row, inexact: Collection[int]) -> bool:
-    return all(_is_close(row[place], other[place]) for place in inexact)
+def _absolute_tolerance(values: Iterable[Any]) -> float:
+    greatest = max((abs(float(value)) for value in values if not _is_odd(value) and math.isfinite(value)), default=0.0)
+    return TOLERANCE * min(greatest or 1.0, 1.0)
 
 
-def _is_close(left: Any, right: Any) -> bool:  # noqa: ANN401 - whatever an engine gives
+def _are_close(row: Row, other: Row, inexact: Mapping[int, float]) -> bool:
+    return all(_is_close(row[place], other[place], tolerance) for place, tolerance in inexact.items())
+
+
+def _is_close(left: Any, right: Any, tolerance: float) -> bool:  # noqa: ANN401 - whatever an engine gives
     if _is_odd(left) or _is_odd(right):
         return (left is None and right is None) or (_is_nan(left) and _is_nan(right))
-    return math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=tolerance)
 
 
 def _is_nan(value: Any) -> bool:  # noqa: ANN401 - whatever an engine gives

@@ -91,6 +91,14 @@ def test_sums_of_doubles_may_differ_in_their_last_digits() -> None:
     assert close.fault_of([(1.0, 5.0), (1.0, 5.0)]) is not None
 
 
+def test_small_doubles_are_compared_by_the_greatest_of_their_column() -> None:
+    assert ordered((6e-12,)).fault_of([(5e-10,)]) is not None
+    assert ordered((6e-12,)).fault_of([(6e-12 + 1e-26,)]) is None
+    assert unordered((6e-12,), (0.0,), (float("inf"),)).fault_of([(1e-23,), (6e-12,), (float("inf"),)]) is None
+    # Of zeros alone nothing says how great the numbers were that cancelled each other.
+    assert ordered((0.0,)).fault_of([(1e-12,)]) is None
+
+
 def test_a_limit_keeps_any_rows_of_its_last_rank_and_none_twice() -> None:
     tied = RankedRows(((1, ("x",)), (2, ("p",)), (2, ("q",)), (2, ("r",))), limit=3)
     assert len(tied) == 3
