@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from icebench.bench.engines.sql_text import identifier, quoted
 from icebench.bench.errors import ConfigError, DatasetFailed
 from icebench.bench.truth.query_answers import RankedRows
 from icebench.bench.truth.sql import NoTruth
+
+_DOUBLES = ("DOUBLE", "FLOAT")
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Query:
         if found is None:
             return None
         number = found.args.get("expression")
-        if not (isinstance(number, exp.Literal) and number.is_int):
+        is_share = found.args.get("limit_options") is not None
+        if is_share or not (isinstance(number, exp.Literal) and number.is_int):
             raise ConfigError(f"its {clause.upper()} is not a number", path=self.name)
         return int(number.name)
 
@@ -107,14 +111,15 @@ class Query:
             average.set("this", exp.cast(average.this, "double"))
         return query.sql(dialect)
 
-    def ranked(self, names: Sequence[str]) -> str:
-        """The query without its LIMIT, with a last column: the rank of each row by ORDER BY, where rows may be equal.
+    def ranked(self, described: Callable[[str], Sequence[tuple[str, str]]]) -> str:
+        """The query without its LIMIT, sorted, with two last columns: the rank of each row by the keys of ORDER BY
+        before the first that is a double, where rows may be equal, and that double, or null.
 
         Of a double that is computed, an engine's order of additions decides the last digits, and so whether the keys
-        behind it decide: it is rounded, and they are left out.
+        behind it decide: they are left out.
 
         Args:
-            names: Of its columns, as DuckDB describes them.
+            described: Gives the names and types of the columns of a text, as DuckDB describes them.
 
         Raises:
             ConfigError: Of rows that are distinct or united, a key of ORDER BY is not among the columns.
@@ -122,24 +127,23 @@ class Query:
         rows = self._without_limit()
         order = rows.args.get("order")
         rows.set("order", None)
-        width = len(names)
-        keys: list[int] = []
-        for number, key in enumerate([] if order is None else order.expressions):
-            what = key.this
-            place = self._shown_key(rows, what, names)
+        names = [name for name, _ in described(self.unlimited.text)]
+        columns = [f"c{place}" for place in range(len(names))]
+        shown = ", ".join(columns)
+        keys: list[tuple[str, exp.Ordered]] = []
+        for key in [] if order is None else _without_all(order.expressions, len(names)):
+            place = self._shown_key(rows, key.this, names)
             if place is None:
-                place = self._hidden_key(rows, what, width + sum(place >= width for place in keys))
-            keys.append(place)
-            key.set("this", exp.column(f"c{place}"))
-            if order is not None and isinstance(what, exp.Binary):
-                order.set("expressions", order.expressions[: number + 1])
-                break
-        columns = [f"c{place}" for place in range(width)]
-        hidden = [f"c{place}" for place in sorted(keys) if place >= width]
-        over = "" if order is None else order.sql("duckdb")
+                self._hide_key(rows, key.this, len(columns))
+                place = len(columns)
+                columns.append(f"c{place}")
+            keys.append((columns[place], key))
+        types = dict(zip(columns, (kind for _, kind in described(rows.sql("duckdb"))), strict=True))
+        exact = list(takewhile(lambda key: types[key[0]] not in _DOUBLES, keys))
+        double = "".join(name for name, _ in keys[len(exact) : len(exact) + 1]) or "null"
         return (
-            f"select {', '.join(columns)}, rank() over ({over}) "  # noqa: S608 - the user's own query
-            f"from ({rows.sql('duckdb')}) as answer({', '.join(columns + hidden)})"
+            f"select {shown}, rank() over ({_order_by(exact)}), {double} "  # noqa: S608 - the user's own query
+            f"from ({rows.sql('duckdb')}) as answer({', '.join(columns)}) {_order_by(keys[: len(exact) + 1])}"
         )
 
     def _shown_key(self, rows: exp.Query, what: exp.Expr, names: Sequence[str]) -> int | None:
@@ -161,13 +165,31 @@ class Query:
             raise ConfigError(f"ORDER BY {what.sql('duckdb')} is a column between stars", path=self.name)
         return len(names) - len(selects) + found
 
-    def _hidden_key(self, rows: exp.Query, what: exp.Expr, place: int) -> int:
-        """Add a key of ORDER BY to the columns, unless they must stay what they are; gives its place."""
+    def _hide_key(self, rows: exp.Query, what: exp.Expr, place: int) -> None:
+        """Add a key of ORDER BY as the column of this place, unless columns must stay what they are."""
         if not isinstance(rows, exp.Select) or rows.args.get("distinct") is not None:
             raise ConfigError(f"ORDER BY {what.sql('duckdb')} is not among its columns", path=self.name)
-        exact = f"round(cast({what.sql('duckdb')} as double), 6)" if isinstance(what, exp.Binary) else what.copy()
-        rows.select(exp.alias_(exact, f"key_{place}"), copy=False, dialect="duckdb")
-        return place
+        rows.select(exp.alias_(what.copy(), f"key_{place}"), copy=False, dialect="duckdb")
+
+
+def _without_all(keys: Sequence[exp.Ordered], width: int) -> Iterator[exp.Ordered]:
+    """Keys of ORDER BY, with every column's number for ``ALL``."""
+    for key in keys:
+        if isinstance(key.this, exp.Var):
+            for number in range(1, width + 1):
+                each = key.copy()
+                each.set("this", exp.Literal.number(number))
+                yield each
+        else:
+            yield key
+
+
+def _order_by(keys: Sequence[tuple[str, exp.Ordered]]) -> str:
+    """ORDER BY columns, in the directions of keys."""
+    ordered = [key.copy() for _, key in keys]
+    for each, (name, _) in zip(ordered, keys, strict=True):
+        each.set("this", exp.column(name))
+    return exp.Order(expressions=ordered).sql("duckdb") if ordered else ""
 
 
 def _rounded_double(number: exp.Expr, digits: exp.Expr) -> exp.Expr:
@@ -233,16 +255,15 @@ class ReferenceAnswers:
             DatasetFailed: A file is missing or damaged.
         """
         try:
-            columns = self._connection.execute(f"DESCRIBE {query.unlimited.text}").fetchall()
-            rows = fetched_rows(self._connection.execute(query.ranked([column[0] for column in columns])))
+            rows = fetched_rows(self._connection.execute(query.ranked(self._described)))
         except self._duckdb.IOException as error:
             raise DatasetFailed(_line(error)) from error
         except self._duckdb.Error as error:
             raise ConfigError(_line(error), path=query.name) from error
-        end = len(rows) if query.limit is None else query.offset + query.limit
-        # A rank above this begins behind the last row that the LIMIT keeps.
-        ranked = sorted(((row[-1], row[:-1]) for row in rows if row[-1] <= end), key=lambda ranked: ranked[0])
-        return RankedRows(tuple(ranked), query.offset, query.limit)
+        return RankedRows.of(rows, query.offset, query.limit)
+
+    def _described(self, text: str) -> list[tuple[str, str]]:
+        return [column[:2] for column in self._connection.execute(f"DESCRIBE {text}").fetchall()]
 
 
 def unknown_tables(queries: Sequence[Query], known: Iterable[str]) -> Mapping[str, tuple[str, ...]]:

@@ -42,6 +42,23 @@ class RankedRows:
     offset: int = 0
     limit: int | None = None
 
+    @classmethod
+    def of(cls, rows: Sequence[Row], offset: int = 0, limit: int | None = None) -> RankedRows:
+        """Rank sorted rows by their last two values, which they lose: a rank, and a double (or null) that has an
+        engine's last digits. Rows that no limit keeps are left out."""
+        end = len(rows) if limit is None else offset + limit
+        tolerance = _absolute_tolerance(row[-1] for row in rows)
+        ranked: list[tuple[int, Row]] = []
+        for number, (*row, key, double) in enumerate(rows, 1):
+            if number > 1 and key == rows[number - 2][-2] and _is_close(double, rows[number - 2][-1], tolerance):
+                rank = ranked[-1][0]
+            else:
+                rank = number
+            if rank > end:
+                break
+            ranked.append((rank, tuple(row)))
+        return cls(tuple(ranked), offset, limit)
+
     @property
     def _end(self) -> int:
         return len(self.ranked) if self.limit is None else min(len(self.ranked), self.offset + self.limit)

@@ -48,6 +48,7 @@ def test_tables_and_columns_that_a_query_reads() -> None:
         ("", "is not one query"),
         ("select from where", "not SQL of DuckDB"),
         ("select 1 limit 1 + 1", "its LIMIT is not a number"),
+        ("select 1 limit 10%", "its LIMIT is not a number"),
     ],
 )
 def test_what_is_no_query_is_refused(text: str, reason: str) -> None:
@@ -136,6 +137,9 @@ def test_a_missing_file_is_no_error_of_the_query(answers: ReferenceAnswers, tmp_
         "(select -id as s from people) order by s",
         "select * from people order by people.id desc",
         "select unnest({'x': id, 'y': name}), -id as s from people order by s",
+        "select id, name from people order by all desc nulls last",
+        "select name, id from people order by id || 'x'",
+        "select name, id from people order by date '2020-01-01' + id::int",
     ],
 )
 def test_a_key_is_the_column_that_duckdb_takes_it_for(answers: ReferenceAnswers, text: str) -> None:
@@ -148,3 +152,11 @@ def test_a_key_is_the_column_that_duckdb_takes_it_for(answers: ReferenceAnswers,
 def test_a_key_between_stars_is_refused(answers: ReferenceAnswers) -> None:
     with pytest.raises(ConfigError, match="mine: ORDER BY s is a column between stars"):
         answers.answer(query("select *, -id as s, * from people order by s"))
+
+
+@pytest.mark.parametrize("keys", ["s, id desc", "sum(price), id desc", "2, id desc", "sum(price) * 1, id desc"])
+def test_the_last_digits_of_a_double_rank_no_rows(answers: ReferenceAnswers, keys: str) -> None:
+    prices = {"id": [1, 1, 1, 2, 2, 2, 3, 4], "price": [0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 9.0, 1e-7]}
+    answers.add_rows("parts", [pa.RecordBatch.from_pydict(prices)])
+    right = answers.answer(query(f"select id, sum(price) as s from parts group by id order by {keys}"))
+    assert [rank for rank, _ in right.ranked] == [1, 2, 2, 4]
