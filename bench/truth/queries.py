@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
+from sqlglot.optimizer.scope import traverse_scope
 
 from icebench.bench.engines.duckdb_rows import fetched_rows
 from icebench.bench.engines.duckdb_views import columns_read
@@ -79,10 +81,10 @@ class Query:
     @cached_property
     def tables(self) -> tuple[str, ...]:
         """The tables that it reads, in lower case and sorted; with their schema where the query names one."""
-        own = {each.alias.lower() for each in self._parsed.find_all(exp.CTE)}
-        named = (each for each in self._parsed.find_all(exp.Table) if each.name)  # functions have none
-        found = {".".join(part for part in (each.db, each.name) if part).lower() for each in named}
-        return tuple(sorted(found - own))
+        query = normalize_identifiers(self._parsed.copy(), dialect="duckdb")
+        sources = (source for scope in traverse_scope(query) for source in scope.sources.values())
+        named = (each for each in sources if isinstance(each, exp.Table) and each.name)  # functions have none
+        return tuple(sorted({".".join(part for part in (each.db, each.name) if part) for each in named}))
 
     @property
     def columns(self) -> frozenset[str] | None:

@@ -38,6 +38,10 @@ def test_tables_and_columns_that_a_query_reads() -> None:
     assert unknown_tables([found], ["people"]) == {"mine": ("sales",)}
     assert unknown_tables([found], ["People", "sales"]) == {}
     assert query("select * from db.people, range(3)").tables == ("db.people",)
+    assert query("with Sales as (select * from sales where id > 1) select * from SALES").tables == ("sales",)
+    assert query("with x as (with y as (from a) from y) select * from x, y").tables == ("a", "y")
+    endless = "with recursive r as (select 1 as n union all select n + 1 from r join s on true) from r"
+    assert query(endless).tables == ("s",)
 
 
 @pytest.mark.parametrize(
