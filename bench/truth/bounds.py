@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from datetime import datetime as DateTime  # noqa: N812 - beside `date`, a type and not a module
@@ -34,7 +35,8 @@ def choose_filters(table: TableJson, files: Sequence[FileEntry]) -> list[ChosenF
     """An equality, and for numbers and times a range of one per cent, on up to four columns: those that the table is
     partitioned by, those that it is sorted by, then the first ones that have bounds.
 
-    Empty when no column of a known type has bounds in every file that has rows.
+    Empty when no column of a known type has bounds in every file that has rows. Columns with dates or times before the
+    year 1 or after 9999 are left out.
     """
     reasons = dict.fromkeys(table.partition_columns, "partition column")
     reasons |= dict.fromkeys((c for c in table.sort_columns if c not in reasons), "sort column")
@@ -47,8 +49,9 @@ def choose_filters(table: TableJson, files: Sequence[FileEntry]) -> list[ChosenF
         span = _span(column, files)
         if span is None or used == MOST_COLUMNS:
             continue
-        used += 1
-        chosen += _filters(column, span, reasons.get(column.name, "one of the first columns with bounds"))
+        with suppress(OverflowError):  # of times that Python does not know
+            chosen += _filters(column, span, reasons.get(column.name, "one of the first columns with bounds"))
+            used += 1
     return chosen
 
 

@@ -70,6 +70,13 @@ def test_types_that_are_left_out(kind: str) -> None:
     assert texts(kind, b"\x00" * 8, b"\x01" * 8) == []
 
 
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+def test_times_that_python_does_not_know_are_left_out(kind: str) -> None:
+    layout, far = ("<i", 2**31 - 1) if kind == "date" else ("<q", 2**63 - 1)
+    for low, high in ((far, far), (-far, 0), (0, far)):
+        assert texts(kind, struct.pack(layout, low), struct.pack(layout, high)) == []
+
+
 def test_most_files_must_have_bounds() -> None:
     with_bounds, without = file_of(struct.pack("<i", 1), struct.pack("<i", 9)), file_of(None, None)
     assert choose_filters(table_of("int"), [with_bounds, with_bounds, without])
