@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -76,19 +75,13 @@ if {filter} is not None:  # Iceberg's converter resolves text against a table th
 """The program of a plan is Python, which calls Iceberg Java as this module does."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class JavaTable:
-    """An open table: Iceberg's own object for planning; Spark's relation for scans, made when first needed."""
+    """An open table: Spark's relation for scans, and Iceberg's object over the same metadata for planning."""
 
-    spark: SparkSession
-    metadata_location: str
+    frame: DataFrame
     table: Java
     reports: Java
-
-    @cached_property
-    def frame(self) -> DataFrame:
-        """All rows; loading it reads metadata.json only."""
-        return self.spark.read.format("iceberg").load(self.metadata_location)
 
 
 @dataclass(frozen=True)
@@ -157,12 +150,11 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
 
     def open(self, metadata_location: str) -> JavaTable:
         give_access(self._spark, self._access(metadata_location))
-        io = self._iceberg.hadoop.HadoopFileIO(self._configuration)
-        operations = self._iceberg.StaticTableOperations(metadata_location, io)
-        operations.current()  # reads metadata.json, which the first plan would do otherwise
+        frame = self._spark.read.format("iceberg").load(metadata_location)  # reads metadata.json only
+        relation = cast("Java", frame)._jdf.queryExecution().analyzed()  # noqa: SLF001
         reports = self._iceberg.metrics.InMemoryMetricsReporter()
-        table = self._iceberg.BaseTable(operations, metadata_location, reports)
-        return JavaTable(self._spark, metadata_location, table, reports)
+        table = self._iceberg.BaseTable(relation.table().table().operations(), metadata_location, reports)
+        return JavaTable(frame, table, reports)
 
     def compile(self, handle: JavaTable, filter: str | None) -> JavaFilter:
         if filter is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -134,6 +134,19 @@ def test_an_open_table_of_java_has_its_metadata(java: AnyEngine, java_table: str
     handle = java.open(location)
     with missing(Path(location)):
         assert java.plan(handle, compiled).counters["files_planned"] > 1
+
+
+def test_opening_a_table_of_java_reads_its_metadata_once(java: AnyEngine, java_table: str, spark: SparkSession) -> None:
+    location = metadata_file(java_table.removeprefix("file:"))
+    statistics = cast("Any", spark.sparkContext)._jvm.org.apache.hadoop.fs.FileSystem.getGlobalStorageStatistics()
+
+    def bytes_read(opening: Callable[[str], object]) -> int:
+        before = statistics.get("file").getLong("bytesRead")
+        opening(location)
+        return int(statistics.get("file").getLong("bytesRead") - before)
+
+    once = bytes_read(spark.read.format("iceberg").load)
+    assert bytes_read(lambda location: java.open(location).frame) == once >= Path(location).stat().st_size
 
 
 def test_a_cold_scan_of_java_reads_delete_files_again(java: AnyEngine, java_table: str) -> None:
