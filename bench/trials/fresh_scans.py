@@ -1,4 +1,7 @@
-"""Scans in fresh processes: processor time of the first scan and of the second, and memory."""
+"""Scans in fresh processes: processor time of the first scan and of the second, and memory.
+
+What engines deliver is checked once, in this process; of a fresh process rows are counted.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from icebench.bench.engines.engine import Ability
 from icebench.bench.engines.pyarrow_files import PyArrowFiles
 from icebench.bench.execution.trial import Bench, Timed, Trial
 from icebench.bench.processes.fresh_process import fresh_process
 from icebench.bench.processes.fresh_scan import SCANNERS
 from icebench.bench.records.case import Case, Evidence
+from icebench.bench.trials.scanning import Scanning
+from icebench.bench.truth.metadata import load_table_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +38,18 @@ class FreshScans:
     columns: Sequence[str] = ()
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
-        for name in SCANNERS:
-            if name in bench.engines and name in (*self.engines, PyArrowFiles.name):
-                case = replace(self.case, cache="fresh", engine=name)
-                evidence = Evidence(counters={"rows_returned": self.rows})
-                yield Trial(case=case, evidence=evidence, prepare=partial(self._start, name))
+        case = replace(self.case, cache="fresh")
+        columns = self.columns or [column.name for column in load_table_json(self.location).columns]
+        tables, rows = {case.configuration: self.location}, {case.configuration: self.rows}
+        bench.progress(case.measurement, f"{case.layout}: {case.label}, checking rows", 0, 1)
+        engines = bench.able(case, Ability.SCAN, among=[name for name in SCANNERS if name in self.engines])
+        right = Scanning(case=case, tables=tables, columns=columns, rows=rows).delivered(bench, engines, case)
+        checksums: dict[str, str | None] = {name: checksum.text for name, (_, checksum) in right.items()}
+        if PyArrowFiles.name in bench.engines:  # no engine
+            checksums[PyArrowFiles.name] = None
+        for name, checksum in checksums.items():
+            evidence = Evidence(counters={"rows_returned": self.rows}, checksum=checksum)
+            yield Trial(case=case.of(name), evidence=evidence, prepare=partial(self._start, name))
 
     def _start(self, engine: str) -> Timed:
         arguments = ("icebench.bench.processes.fresh_scan", engine, self.location, *self.columns)

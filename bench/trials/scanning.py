@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 
 from icebench.bench.engines.checksum import Checksum
 from icebench.bench.engines.engine import Ability, AnyEngine, Counting
@@ -18,8 +19,10 @@ from icebench.bench.execution.trial import Bench, Recording, TableTruth, Trial
 from icebench.bench.records.case import EVERYTHING, Case, Evidence
 from icebench.bench.truth.sql import Disputed, NoTruth
 
-Delivered = dict[str, tuple[Opened, Checksum]]
+Delivered = Mapping[str, tuple[Opened, Checksum]]
 """By engine: the open table, and what it delivered."""
+
+NOTHING: Delivered = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,21 +69,34 @@ class Scanning:
         engines = bench.able(replace(self.case, filter="*"), Ability.SCAN, among=self.engines)
         wanted = [(name, text) for name, text in self.filters.items()]
         for done, (name, text) in enumerate(wanted):
-            base: Delivered = {}
+            base = NOTHING
             # The base comes first, whatever its place: the others are compared with it.
             for configuration in sorted(self.tables, key=lambda each: each != self.base):
                 case = replace(self.case, configuration=configuration, filter=name, cache="cold")
                 bench.progress(case.measurement, f"{case.layout}: {case.label}, checking rows", done, len(wanted))
-                found = self._delivered(bench, engines, case, text, base)
+                found = self.delivered(bench, engines, case, text, base)
                 base = found if configuration == self.base else base
                 for cache in ("cold", "warm") if name in self.warm else ("cold",):
                     own_case = replace(case, cache=cache)
                     yield from (self._trial(own_case.of(e), *own, base.get(e)) for e, own in found.items())
 
-    def _delivered(
-        self, bench: Bench, engines: Mapping[str, AnyEngine], case: Case, text: str | None, base: Delivered
+    def delivered(
+        self,
+        bench: Bench,
+        engines: Mapping[str, AnyEngine],
+        case: Case,
+        text: str | None = None,
+        base: Delivered = NOTHING,
     ) -> Delivered:
-        """The engines that deliver the right rows, and what they deliver; the others are failures."""
+        """The engines that deliver the right rows, and what they deliver; the others are recorded as failures.
+
+        Args:
+            bench: What it works with.
+            engines: By name.
+            case: Of all of them, with a configuration of `tables`.
+            text: A filter.
+            base: What was delivered of the base.
+        """
         location = self.tables[case.configuration]
         readers = self.readers.get(case.configuration, tuple(engines))
         for name in (name for name in engines if name not in readers):
