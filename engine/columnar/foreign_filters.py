@@ -43,6 +43,7 @@ _VALUES = {
     "coalesce": "coalesce", "year": "year", "month": "month", "day": "day", "hour": "hour",
 }  # fmt: skip
 """Functions of pyarrow, and the methods of `Expression` that are they."""
+_MATCH, _SKIP = 0, 1  # `SetLookupOptions::NullMatchingBehavior` of Arrow C++
 _LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 
 
@@ -219,10 +220,12 @@ class _ArrowFilter:
         raise self._unsupported(f"{name} without a column")
 
     def _is_in(self, value: Expression, options: dict[str, pa.Scalar]) -> Predicate:
-        """Never null: a null value is one of the values if they have a null."""
-        values = options["value_set"].values
+        """Never null: a null value is one of the values if they have a null that is not to be skipped."""
+        values, nulls = options["value_set"].values, options["null_matching_behavior"].as_py()
+        if nulls not in (_MATCH, _SKIP):
+            raise self._unsupported("is_in that is null for null")
         found = value.isin([_python_value(each) for each in values.drop_null()])
-        return found | value.is_null() if values.null_count else found & value.not_null()
+        return found | value.is_null() if values.null_count and nulls == _MATCH else found & value.not_null()
 
     def _search(self, name: str, value: Expression, options: dict[str, pa.Scalar]) -> Predicate:
         if options["ignore_case"].as_py():

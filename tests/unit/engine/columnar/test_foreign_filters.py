@@ -81,6 +81,8 @@ def test_filters_of_pyiceberg(made: Any, text: str) -> None:
         (field("a") > 1, "a > 1"),
         (field("a").isin([1, 2]), "a in (1, 2) and a is not null"),
         (field("a").isin([1, None]), "a in (1) or a is null"),
+        (pc.is_in(field("a"), pa.array([1, None]), skip_nulls=True), "a in (1) and a is not null"),
+        (~pc.is_in(field("a"), pa.array([1, None]), skip_nulls=True), "not (a in (1) and a is not null)"),
         (field("a").is_null(nan_is_null=True), "a is null or a is nan"),
         (field("a").is_nan(), "a is nan or a != a"),
         (pc.starts_with(field("s"), "ab"), "starts_with(s, 'ab')"),
@@ -116,6 +118,17 @@ def test_filters_of_pyarrow(made: Any, text: str) -> None:
 def test_what_has_no_equal_is_refused_by_name(given: Any, error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason):
         to_predicate(given, SCHEMA)
+
+
+@pytest.mark.parametrize("behavior", [2, 3])
+def test_is_in_that_is_null_for_null_is_refused(behavior: int) -> None:
+    """pyarrow makes no such filter itself, but reads it."""
+    remade, (buffer,) = pc.is_in(field("a"), pa.array([1])).__reduce__()
+    options = pa.ipc.open_file(buffer).get_batch(0).column(0).field("null_matching_behavior")
+    serialized = bytearray(buffer)
+    serialized[options.buffers()[1].address - buffer.address] = behavior
+    with pytest.raises(Unsupported, match="is_in that is null for null"):
+        to_predicate(remade(pa.py_buffer(serialized)), SCHEMA)
 
 
 def test_words_of_python_do_not_combine_filters() -> None:
