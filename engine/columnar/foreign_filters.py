@@ -44,7 +44,8 @@ _VALUES = {
 }  # fmt: skip
 """Functions of pyarrow, and the methods of `Expression` that are they."""
 _MATCH, _SKIP = 0, 1  # `SetLookupOptions::NullMatchingBehavior` of Arrow C++
-_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
+_KINDS = "(call|end|literal|options|field_ref|nested_field_ref): '"
+_ITEM = re.compile(rf"^{_KINDS}(.*?)'(?=\n{_KINDS}|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def to_predicate(filter: object, schema: Schema) -> Predicate:
@@ -137,8 +138,8 @@ class _ArrowFilter:
             raise Unsupported(f"the pyarrow filter {self._shown}: {error}") from error
         self._batch = pa.ipc.open_file(buffer).get_batch(0)
         text = self._batch.schema.to_string(show_schema_metadata=True, truncate_metadata=False)
-        lines = [_LINE.fullmatch(line) for line in text.partition("-- schema metadata --\n")[2].splitlines()]
-        self._items = iter([("", "") if found is None else (found[1], found[2]) for found in lines])
+        found = _ITEM.findall(text.partition("-- schema metadata --\n")[2])
+        self._items = iter([(kind, text) for kind, text, _ in found])
 
     def predicate(self) -> Predicate:
         return self._filter(self._next())
@@ -164,9 +165,7 @@ class _ArrowFilter:
                 return col(".".join(next(self._items)[1] for _ in range(int(text))))
             case "literal":
                 return self._batch.column(int(text))[0]
-            case "call":
-                return self._call(text)
-        raise self._unsupported("a name of several lines")
+        return self._call(text)
 
     def _call(self, name: str) -> _Value:
         arguments: list[_Value] = []
@@ -224,7 +223,11 @@ class _ArrowFilter:
         values, nulls = options["value_set"].values, options["null_matching_behavior"].as_py()
         if nulls not in (_MATCH, _SKIP):
             raise self._unsupported("is_in that is null for null")
-        found = value.isin([_python_value(each) for each in values.drop_null()])
+        given = [_python_value(each) for each in values.drop_null()]
+        numbers = [each for each in given if each == each]  # noqa: PLR0124 - all but NaN
+        found = value.isin(numbers)
+        if len(numbers) < len(given):
+            found |= value.is_nan()
         return found | value.is_null() if values.null_count and nulls == _MATCH else found & value.not_null()
 
     def _search(self, name: str, value: Expression, options: dict[str, pa.Scalar]) -> Predicate:

@@ -33,7 +33,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "icebench.engine.codec.metadata_json.values._TIME": ("10:11:12.000013",),
     "icebench.engine.frames.duckdb_source._TEXT": ('"a\\"b"',),
     "icebench.engine.frames.duckdb_source._ALWAYS": ("(true and x)", "x or true) y"),
-    "icebench.engine.columnar.foreign_filters._LINE": ("call: 'greater'", "nested_field_ref: 'a'b'"),
+    "icebench.engine.columnar.foreign_filters._ITEM": (
+        "call: 'greater'\nfield_ref: 'a'\nb'",
+        "nested_field_ref: 'a'b'",
+    ),
     "icebench.engine.formats.metrics_modes._TRUNCATE": ("truncate(16)",),
     "icebench.engine.expressions.temporal_literals._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
     "icebench.engine.expressions.parse._MISSING": ("Required keyword: 'this' missing for <class 'a.b'>",),
