@@ -12,9 +12,10 @@ import pyarrow.dataset as ds
 from icebench.engine.columnar.extensions import extension_type
 from icebench.engine.columnar.filters import row_mask
 from icebench.engine.columnar.schemas import with_fields
-from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.errors import Unsupported
 from icebench.engine.expressions.binding import bind
-from icebench.engine.frames.lazy_scan import LazyScan
+from icebench.engine.expressions.bound import BOUND_TRUE
+from icebench.engine.frames.lazy_scan import LazyScan, pushed
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.plan.scan import as_predicate
 
@@ -42,24 +43,21 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         filter: Any = None,  # noqa: ANN401 - an expression of pyarrow
         **_: Any,  # noqa: ANN401 - whatever else scanners take
     ) -> Scanner:
-        """Columns in this order, of the rows that the filter keeps: by the plan, or, where the filter is none of the
-        engine's, afterwards.
+        """Columns in this order, among them those of the filter, of the rows that the filter keeps.
 
         Raises:
+            Invalid, Unsupported: The filter is none of the engine's. DuckDB does not test it again, and pyarrow cannot:
+                for pyarrow NaN is not above numbers.
             Unsupported: The filter compares ``<= NaN``: DuckDB pushes that as ``true``, and forgets to drop nulls.
         """
         if filter is not None and _ALWAYS.fullmatch(_TEXT.sub("", str(filter))):
             raise Unsupported("a comparison `<= NaN`, for DuckDB does not say of which column; write `is not null`")
-        names = list(self.schema.names if columns is None else columns)
-        limited, known = self._scan.is_limited, self._scan.schema
-        try:
-            if filter is None or not limited:
-                return Scanner(self._scan.narrowed(filter, names).to_batches(), names)
-            bound = bind(as_predicate(filter, known), known)
-        except (Invalid, Unsupported):
-            return Scanner(self._scan.to_batches(), names, lambda batch: batch.filter(filter))
-        # Not by pyarrow, for which NaN is not above numbers, as it is for DuckDB.
-        return Scanner(self._scan.to_batches(), names, lambda batch: batch.filter(row_mask(batch, bound, known)))
+        names, known = list(self.schema.names if columns is None else columns), self._scan.schema
+        scan, left = pushed(self._scan, as_predicate(filter, known))
+        rows, bound = scan.narrowed(columns=names).to_batches(), bind(left, known)
+        if bound == BOUND_TRUE:
+            return Scanner(rows, names)
+        return Scanner(rows, names, lambda batch: batch.filter(row_mask(batch, bound, known)))
 
 
 class Scanner:

@@ -7,7 +7,8 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from icebench.engine.expressions.predicate import Filter
+from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.expressions.predicate import And, Filter, Predicate, all_of
 from icebench.engine.spec.schema import Schema
 
 
@@ -24,11 +25,6 @@ class LazyScan(Protocol):
         """They in Arrow."""
         ...
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether it stops after some rows, so that no filter may come before that."""
-        ...
-
     def narrowed(
         self, filter: Filter | None = None, columns: Sequence[str] | None = None, *, limit: int | None = None
     ) -> Self:
@@ -42,3 +38,15 @@ class LazyScan(Protocol):
     def to_batches(self, *, batch_rows: int | None = None) -> pa.RecordBatchReader:
         """Stream the rows."""
         ...
+
+
+def pushed(scan: LazyScan, filter: Predicate) -> tuple[LazyScan, Predicate]:
+    """The scan with the tests that its plan can make, and the tests that are left: of columns that readers compute,
+    and all that must follow a limit."""
+    left = []
+    for test in filter.children if isinstance(filter, And) else (filter,):
+        try:
+            scan = scan.narrowed(test)
+        except (Invalid, Unsupported):
+            left.append(test)
+    return scan, all_of(left)

@@ -16,7 +16,7 @@ from icebench.engine.columnar.schemas import storage_field
 from icebench.engine.expressions import predicate
 from icebench.engine.expressions.predicate import MIRRORED, TRUE, Operator, Predicate
 from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
-from icebench.engine.frames.lazy_scan import LazyScan
+from icebench.engine.frames.lazy_scan import LazyScan, pushed
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.values import decimal_of
@@ -43,13 +43,12 @@ def lazy_frame(scan: LazyScan) -> Any:  # noqa: ANN401 - of a package that need 
         batch_rows: int | None,
     ) -> Iterator[Any]:
         wanted = schema.names if columns is None else columns
-        pushed = TRUE if filter is None else pushed_filter(filter, schema)
         tested = () if filter is None else filter.meta.root_names()
-        found = scan.narrowed(columns=[*wanted, *(name for name in tested if name not in wanted)])
+        found: LazyScan = scan.narrowed(columns=[*wanted, *(name for name in tested if name not in wanted)])
         if filter is None:
             found = found.narrowed(limit=rows)
-        elif pushed != TRUE and not scan.is_limited:
-            found = found.narrowed(pushed)
+        else:
+            found, _ = pushed(found, pushed_filter(filter, schema))
         left = rows
         for batch in found.to_batches(batch_rows=batch_rows):
             frame = pl.from_arrow(_storage(pa.Table.from_batches([batch]), found.schema))

@@ -118,6 +118,15 @@ def test_polars_reads_what_it_needs(table: icebench.Table) -> None:
     assert table.scan("id < 2").to_pandas()["s"].to_list()[1:] == ["s01"]
 
 
+def test_polars_filters_columns_that_readers_compute(table: icebench.Table) -> None:
+    counters = icebench.Counters()
+    lazy = table.scan(columns=["id", "_pos", "_file"], counters=counters).to_polars()
+    assert sorted(lazy.filter((pl.col("_pos") > 20) & (pl.col("id") < 25)).collect()["id"]) == [21, 22, 23, 24]
+    assert counters.as_dict()["files_planned"] == 1
+    assert lazy.filter((pl.col("_pos") > 22) | (pl.col("id") == 0)).collect().height == 9
+    assert lazy.filter(pl.col("_file").str.starts_with("no")).select("id").collect().height == 0
+
+
 @pytest.mark.parametrize("text", [None, "id >= 2", "x is not null"])
 @pytest.mark.parametrize("limit", [0, 1, 24, 60, 98, 1000])
 def test_a_limit_stops_reading(table: icebench.Table, text: str | None, limit: int) -> None:
@@ -147,10 +156,34 @@ def test_duckdb_never_delivers_nulls_for_a_comparison_with_nan(table: icebench.T
         table.scan().to_duckdb().filter(text.format("'nan'::double")).fetchall()
 
 
+def test_what_is_no_filter_of_the_engine_is_refused(table: icebench.Table) -> None:
+    """For DuckDB does not test it again, and pyarrow does not compare NaN as DuckDB does."""
+    with pytest.raises(Unsupported, match="match_substring_regex in the pyarrow filter"):
+        ScanDataset(table.scan()).scanner(["s"], pc.match_substring_regex(pc.field("s"), "^s0[12]$"))
+
+
 @pytest.mark.parametrize("limit", [None, 100])
-def test_what_is_no_filter_of_the_engine_is_tested_afterwards(table: icebench.Table, limit: int | None) -> None:
-    scanner = ScanDataset(table.scan(limit=limit)).scanner(["id"], pc.match_substring_regex(pc.field("s"), "^s0[12]$"))
-    assert sorted(scanner.to_reader().read_all()["id"].to_pylist()) == [1, 2]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_pos >= 1 and x > 1",
+        "_pos between 7 and 9 and id < 30",
+        "x in ('nan'::double, 1.5) and x > 1",
+        'x > 1 and "several\nlines\'" < 90',
+    ],
+)
+def test_duckdb_tests_what_the_plan_cannot_as_in_its_own_tables(
+    table: icebench.Table, tmp_path: Path, text: str, limit: int | None
+) -> None:
+    rows = table.scan(columns=["id", "x"]).to_arrow()
+    rows = rows.append_column("several\nlines'", rows["id"])
+    made = icebench.load_catalog(str(tmp_path)).create_table("db.t", rows.schema)
+    made.append(rows)
+    scan = made.scan(columns=["id", "x", "several\nlines'", "_pos"], limit=limit)
+    connection = duckdb.connect()
+    connection.from_arrow(scan.to_arrow()).create("own")
+    expected = connection.execute(f"select id from own where {text} order by id").fetchall()
+    assert scan.to_duckdb(connection).filter(text).project("id").order("id").fetchall() == expected
 
 
 MANY_SCANS = """
