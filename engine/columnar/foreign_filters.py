@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions import predicate
 from icebench.engine.expressions.builder import Expression, col, compare
-from icebench.engine.expressions.predicate import MIRRORED, Constant, Operator, Predicate, all_of, any_of
+from icebench.engine.expressions.predicate import FALSE, MIRRORED, TRUE, Constant, Operator, Predicate, all_of, any_of
 from icebench.engine.expressions.temporal_literals import TemporalKind, TemporalLiteral
 from icebench.engine.spec.schema import Schema
 
@@ -48,8 +49,13 @@ _KINDS = "(call|end|literal|options|field_ref|nested_field_ref): '"
 _ITEM = re.compile(rf"^{_KINDS}(.*?)'(?=\n{_KINDS}|\Z)", re.DOTALL | re.MULTILINE)
 
 
-def to_predicate(filter: object, schema: Schema) -> Predicate:
+def to_predicate(filter: object, schema: Schema, *, true: Callable[[], Predicate] = lambda: TRUE) -> Predicate:
     """The filter of another library as one of the engine, for columns of `schema`.
+
+    Args:
+        filter: The filter.
+        schema: The columns.
+        true: What `true` in a filter of pyarrow says.
 
     Raises:
         Invalid: It is no filter.
@@ -58,7 +64,7 @@ def to_predicate(filter: object, schema: Schema) -> Predicate:
     if isinstance(filter, Expression):
         return filter.as_predicate()
     if isinstance(filter, pc.Expression):
-        return _ArrowFilter(filter).predicate()
+        return _ArrowFilter(filter, true).predicate()
     if any(base.__module__.startswith("pyiceberg.expressions") for base in type(filter).__mro__):
         return _PyIcebergFilter(schema).predicate(filter)
     raise Invalid(f"{type(filter).__name__} is not a filter; give text, or an object made by icebench.col")
@@ -130,8 +136,8 @@ class _ArrowFilter:
     """Reads the serialized form of a pyarrow expression: calls in prefix order in the metadata of a record batch, whose
     columns have literals and options (Arrow C++, `compute::Serialize`)."""
 
-    def __init__(self, expression: pc.Expression) -> None:
-        self._shown = str(expression)
+    def __init__(self, expression: pc.Expression, true: Callable[[], Predicate]) -> None:
+        self._shown, self._true = str(expression), true
         try:
             _, (buffer,) = expression.__reduce__()
         except pa.ArrowNotImplementedError as error:
@@ -151,7 +157,7 @@ class _ArrowFilter:
         if isinstance(value, Expression):
             return value.as_predicate()
         if isinstance(value, pa.BooleanScalar) and value.is_valid:
-            return Constant(value.as_py())
+            return self._true() if value.as_py() else FALSE
         if isinstance(value, Predicate):
             return value
         raise self._unsupported(f"the value {value} where a filter is expected")

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.types as pat
 
 from icebench.engine.columnar.extensions import extension_type
 from icebench.engine.columnar.filters import row_mask
-from icebench.engine.columnar.schemas import with_fields
+from icebench.engine.columnar.foreign_filters import to_predicate
+from icebench.engine.columnar.schemas import leaves, with_fields
 from icebench.engine.errors import Unsupported
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BOUND_TRUE
+from icebench.engine.expressions.predicate import TRUE, Predicate, not_null
 from icebench.engine.frames.lazy_scan import LazyScan, pushed
 from icebench.engine.lazy_module import LazyModule
-from icebench.engine.plan.scan import as_predicate
 
 duckdb = LazyModule("duckdb")
 
-_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
-_ALWAYS = re.compile(r"true|.*(\(true (and|or) | (and|or) true\)).*", re.DOTALL)
+_NAN_OR_LESS = (
+    "a comparison `<= NaN` with several floating-point columns, for DuckDB does not say of which; write `is not null`, "
+    "or if it comes from a join, `set disabled_optimizers = 'join_filter_pushdown'`"
+)
 
 
 class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
@@ -48,12 +51,20 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         Raises:
             Invalid, Unsupported: The filter is none of the engine's. DuckDB does not test it again, and pyarrow cannot:
                 for pyarrow NaN is not above numbers.
-            Unsupported: The filter compares ``<= NaN``: DuckDB pushes that as ``true``, and forgets to drop nulls.
+            Unsupported: The filter compares ``<= NaN``, and several columns are floating point.
         """
-        if filter is not None and _ALWAYS.fullmatch(_TEXT.sub("", str(filter))):
-            raise Unsupported("a comparison `<= NaN`, for DuckDB does not say of which column; write `is not null`")
         names, known = list(self.schema.names if columns is None else columns), self._scan.schema
-        scan, left = pushed(self._scan, as_predicate(filter, known))
+        wanted = [leaf for leaf in leaves(pa.schema(map(self.schema.field, names))) if not leaf.repeated]
+        floats = [leaf.path for leaf in wanted if pat.is_floating(leaf.field.type)]
+
+        def nan_or_less() -> Predicate:
+            """`<= NaN`, which DuckDB pushes as `true`, without its column, for conditions and for keys of joins."""
+            if len(floats) == 1:
+                return not_null(floats[0])
+            raise Unsupported(_NAN_OR_LESS)
+
+        found = TRUE if filter is None else to_predicate(filter, known, true=nan_or_less)
+        scan, left = pushed(self._scan, found)
         rows, bound = scan.narrowed(columns=names).to_batches(), bind(left, known)
         if bound == BOUND_TRUE:
             return Scanner(rows, names)

@@ -31,8 +31,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "icebench.engine.codec.metadata_json.schema._GEOGRAPHY": ("geography ( srid:4326 , vincenty )", "geography (,)"),
     "icebench.engine.codec.metadata_json.values._DATE": ("+2024-02-29",),
     "icebench.engine.codec.metadata_json.values._TIME": ("10:11:12.000013",),
-    "icebench.engine.frames.duckdb_source._TEXT": ('"a\\"b"',),
-    "icebench.engine.frames.duckdb_source._ALWAYS": ("(true and x)", "x or true) y"),
     "icebench.engine.columnar.foreign_filters._ITEM": (
         "call: 'greater'\nfield_ref: 'a'\nb'",
         "nested_field_ref: 'a'b'",
