@@ -19,7 +19,7 @@ from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions import predicate
 from icebench.engine.expressions.builder import Expression, col, compare
 from icebench.engine.expressions.predicate import FALSE, MIRRORED, TRUE, Constant, Operator, Predicate, all_of, any_of
-from icebench.engine.expressions.temporal_literals import TemporalKind, TemporalLiteral
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral
 from icebench.engine.spec.schema import Schema
 
 _OPERATORS: dict[str, Operator] = {
@@ -113,7 +113,7 @@ class _PyIcebergFilter:
         kind: TemporalKind = "timestamptz" if column.lower() in self._zoned else "timestamp"
         match type(literal).__name__:
             case "DateLiteral":
-                return TemporalLiteral("date", value * 86_400 * 10**9)
+                return TemporalLiteral("date", value * NANOS_PER_DAY)
             case "TimeLiteral":
                 return TemporalLiteral("time", value * 1000)
             case "TimestampLiteral":
@@ -248,8 +248,10 @@ class _ArrowFilter:
 
 
 def _python_value(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - as an expression takes it
-    """A literal; timestamps and times exactly."""
+    """A literal; dates, timestamps and times exactly, whatever the year."""
     type_ = scalar.type
+    if scalar.is_valid and pa.types.is_date(type_):
+        return TemporalLiteral("date", scalar.cast(pa.date32()).value * NANOS_PER_DAY)
     if scalar.is_valid and (pa.types.is_timestamp(type_) or pa.types.is_time(type_)):
         kind: TemporalKind = "time" if pa.types.is_time(type_) else "timestamp" if type_.tz is None else "timestamptz"
         return TemporalLiteral(kind, scalar.value * _NANOS[type_.unit])
