@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,20 @@ from icebench.engine.columnar.schemas import leaves, with_fields
 from icebench.engine.errors import Unsupported
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BOUND_TRUE
-from icebench.engine.expressions.predicate import TRUE, Predicate, not_null
+from icebench.engine.expressions.predicate import (
+    TRUE,
+    And,
+    Compare,
+    In,
+    Not,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+    compare,
+    not_null,
+)
+from icebench.engine.expressions.temporal_literals import TemporalLiteral
 from icebench.engine.frames.lazy_scan import LazyScan, pushed
 from icebench.engine.lazy_module import LazyModule
 
@@ -64,7 +77,8 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
             raise Unsupported(_NAN_OR_LESS)
 
         found = TRUE if filter is None else to_predicate(filter, known, true=nan_or_less)
-        scan, left = pushed(self._scan, found)
+        nanoseconds = {leaf.path for leaf in wanted if leaf.field.type == pa.timestamp("ns", "UTC")}
+        scan, left = pushed(self._scan, _in_microseconds(found, nanoseconds))
         rows, bound = scan.narrowed(columns=names).to_batches(), bind(left, known)
         if bound == BOUND_TRUE:
             return Scanner(rows, names)
@@ -99,6 +113,26 @@ class Scanner:
         wanted = pa.schema([schema.field(name) for name in self._columns], schema.metadata)
         kept = self._rows if self._keep is None else map(self._keep, self._rows)
         return pa.RecordBatchReader.from_batches(wanted, (batch.select(self._columns) for batch in kept))
+
+
+def _in_microseconds(filter: Predicate, columns: Container[str]) -> Predicate:
+    """The filter for nanoseconds in these columns, which DuckDB divides by 1000, towards zero, before it compares."""
+    match filter:
+        case And(children):
+            return all_of(_in_microseconds(child, columns) for child in children)
+        case Or(children):
+            return any_of(_in_microseconds(child, columns) for child in children)
+        case Not(child):
+            return ~_in_microseconds(child, columns)
+        case In(name, literals) if name in columns:
+            return any_of(_in_microseconds(Compare(name, "=", each), columns) for each in literals)
+        case Compare(name, operator, TemporalLiteral(kind, at)) if name in columns:
+            first, last = (TemporalLiteral(kind, each) for each in (at - 999 * (at <= 0), at + 999 * (at >= 0)))
+            if operator in ("=", "!="):
+                equal = compare(name, ">=", first) & compare(name, "<=", last)
+                return equal if operator == "=" else ~equal
+            return compare(name, operator, last if operator in ("<=", ">") else first)
+    return filter
 
 
 def _plain_geography(field: pa.Field) -> pa.Field:

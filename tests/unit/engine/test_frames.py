@@ -252,6 +252,28 @@ def test_duckdb_compares_nan_and_zeros_as_in_its_own_tables(tmp_path: Path, text
     assert relation.fetchall() == expected
 
 
+@pytest.mark.parametrize("operator", ["=", "<>", "<", "<=", ">", ">="])
+def test_duckdb_compares_nanoseconds_with_a_zone_as_the_microseconds_that_it_shows(
+    tmp_path: Path, operator: str
+) -> None:
+    numbers = [-2001, -2000, -1999, -1001, -1000, -999, -1, 0, 1, 999, 1000, 1001, 1999, 2000, None]
+    zoned = pa.array(numbers, pa.timestamp("ns", "UTC"))
+    rows = pa.table({"id": range(len(numbers)), "tz": zoned, "s": pa.StructArray.from_arrays([zoned], ["tz"])})
+    made = icebench.load_catalog(str(tmp_path)).create_table("db.t", rows.schema, properties={"format-version": "3"})
+    made.append(rows)
+    connection = duckdb.connect()
+    connection.execute("create table own as select * from rows")
+    made.scan().to_duckdb(connection).create_view("t")
+    for microseconds in range(-3, 4):
+        for column in ("tz", "s.tz"):
+            query = f"select id from {{}} where {column} {operator} make_timestamptz({microseconds}) order by id"
+            expected = connection.execute(query.format("own")).fetchall()
+            assert connection.execute(query.format("t")).fetchall() == expected, query
+    either = pc.field("tz").isin(pa.array([-1, 2], pa.timestamp("us", "UTC"))) | pc.field("id").is_null()
+    kept = ScanDataset(made.scan()).scanner(["id", "tz"], either).to_reader().read_all()
+    assert kept["id"].to_pylist() == [2, 3, 4, 13]
+
+
 def test_duckdb_compares_booleans_and_texts_with_true(tmp_path: Path) -> None:
     made = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("b", pa.bool_()), ("s", pa.string())]))
     made.append(pa.table({"b": [True, False, None], "s": ["(true and ", 'or "true)', "true"]}))
