@@ -90,13 +90,13 @@ class _Cursor:
 
 
 def _read_long(data: bytes, position: int) -> tuple[int, int]:
-    """Decode an Avro long; returns it and the position after it, which is negative if there is none."""
+    """Decode an Avro long, of 64 bits; returns it and the position after it, which is negative if there is none."""
     value = shift = 0
     for byte in data[position : position + _MAX_VARINT_BYTES]:
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
+            return ((value >> 1) ^ -(value & 1), position) if value < 1 << 64 else (0, -1)
         shift += 7
     return 0, -1
 

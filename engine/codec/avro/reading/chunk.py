@@ -63,13 +63,14 @@ def run_chunk(
     size = int((table[:, 1] - table[:, 0]).sum())
     largest = int((table[:, 1] - table[:, 0]).max(initial=0))
     most_inflated = deflate_limit(largest, limits.block)
+    total, most = sum(b.count for b in blocks), max((b.count for b in blocks), default=0)  # exact: they may be wrong
     room = _Room(
         layout,
         limits,
-        rows=min(int(table[:, 2].sum()), size + _SLACK),
-        block_rows=min(int(table[:, 2].max(initial=0)), largest + _SLACK),
+        rows=min(total, size + _SLACK),
+        block_rows=min(most, largest + _SLACK),
         scratch=min(max(_SCRATCH_BYTES, _SCRATCH_RATIO * largest), most_inflated) if is_deflated else 0,
-        strings=max(size, _USUAL_BYTES * min(int(table[:, 2].sum()), size)) + _SLACK,
+        strings=max(size, _USUAL_BYTES * min(total, size)) + _SLACK,
     )
     with decompressor() if is_deflated else nullcontext((0, 0)) as inflater:
         while True:
@@ -81,7 +82,7 @@ def run_chunk(
                 has_grown = room.scratch < most_inflated
                 room.scratch = min(4 * room.scratch, most_inflated)
             elif code in _LACKING:
-                has_grown = room.grow(code, int(table[:, 2].sum()), int(table[:, 2].max(initial=0)))
+                has_grown = room.grow(code, total, most)
             else:
                 return attempt.failure(code)
             if not has_grown:

@@ -58,6 +58,16 @@ def test_files_that_end_within_a_block(cut: int):
         read_blocks(FILE[:-cut], read_header(FILE))
 
 
+def test_a_number_of_more_than_64_bits_is_damage():
+    header = read_header(FILE)
+    for last in (b"\x02", b"\x7e"):
+        data = FILE[: header.size] + b"\xfe" + b"\xff" * 8 + last + b"\x00" + header.sync
+        with pytest.raises(CorruptTable, match="negative size or count"):
+            read_blocks(data, header)
+    most = FILE[: header.size] + b"\xfe" + b"\xff" * 8 + b"\x01\x00" + header.sync
+    assert read_blocks(most, header)[0].count == (1 << 63) - 1
+
+
 @pytest.mark.parametrize("data", [b"", b"Obj", b"Obj\x02" + FILE[4:], b"PAR1" + FILE[4:], b"Obj\x01" + b"\xff" * 12])
 def test_other_files(data: bytes):
     with pytest.raises(CorruptTable):

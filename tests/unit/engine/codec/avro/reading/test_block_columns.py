@@ -3,12 +3,17 @@ from __future__ import annotations
 import pytest
 
 from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
+from icebench.engine.codec.avro.file import encode_block, encode_header, read_header
+from icebench.engine.codec.avro.reading.block_columns import decode_objects
+from icebench.engine.codec.avro.reading.program import Selection
+from icebench.engine.codec.block_codecs import compress_block
 from icebench.engine.codec.manifests.manifest_writer import encode_manifest
 from icebench.engine.codec.manifests.reader import decode_columns
 from icebench.engine.spec.manifest import ManifestContent
 from icebench.engine.spec.partitioning import UNPARTITIONED
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import STRING, NestedField
+from icebench.errors import CorruptTable
 from tests.property.manifest_batches import metrics_of
 from tests.property.table_builder import added, data_file
 
@@ -30,3 +35,16 @@ def test_bounds_of_any_length_are_decoded(monkeypatch: pytest.MonkeyPatch, lengt
     )
     columns = decode_columns(encoded.data, location="memory://m", metrics=frozenset({1}))
     assert metrics_of(columns, "lower_bounds")[1] == bounds
+
+
+@pytest.mark.parametrize("count", [1 << 40, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize("codec", ["deflate", "null"])
+def test_blocks_that_claim_too_many_objects_are_damage(monkeypatch: pytest.MonkeyPatch, codec: str, count: int) -> None:
+    monkeypatch.setattr(DECODE_CHUNK, "should_use", lambda _: True)
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long", "field-id": 1}]}
+    header, sync = encode_header(schema, {}, codec)
+    block = encode_block(count, compress_block(codec, b"\x02\x04"), sync)
+    for blocks in (1, 2):
+        data = b"".join([header, *(block * blocks)])
+        with pytest.raises(CorruptTable, match="objects"):
+            decode_objects(data, read_header(data), Selection(frozenset({(1,)})))
