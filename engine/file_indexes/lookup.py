@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from icebench.engine.codec.array_views import Int64Array, data_of, offsets_of
-from icebench.engine.errors import CorruptTable, FileNotFound, Unsupported
+from icebench.engine.errors import CorruptTable, FileNotFound, StorageFailed, Unsupported
 from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from icebench.engine.expressions.bounds import PreparedLeaf
 from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
@@ -205,7 +205,7 @@ class FileIndexes:
             kept = self._cache.other(file.statistics_path, f"{file.file_size_in_bytes} {field_id}", load)
             assert isinstance(kept, LoadedIndex)
             return kept
-        except (FileNotFound, CorruptTable, Unsupported):
+        except (FileNotFound, StorageFailed, CorruptTable, Unsupported):
             # Statistics are not part of the table's state: a plan is correct without them (spec: "Table Statistics").
             counters.add(INDEXES_UNUSABLE)
             return None

@@ -17,6 +17,7 @@ from icebench.engine.runtime.counters import ENTRIES_SKIPPED_BY_INDEX, FILES_PLA
 from icebench.engine.spec.statistics import BlobMetadata, StatisticsFile
 from icebench.engine.table import Table
 from icebench.errors import CorruptTable, Invalid, Unsupported, ValidationFailed
+from tests.services.faulty_store import Fault, FaultyStore
 
 ROWS = pa.schema(
     [
@@ -173,6 +174,19 @@ def reopened(table: icebench.Table, **changes: Any) -> Table:
     """The table with other metadata, and nothing cached."""
     metadata = replace(table.metadata, **changes)
     return Table(("t",), TableState(metadata=metadata, metadata_location="x"), table.store, None)
+
+
+def test_an_index_that_the_storage_refuses_is_done_without(table: icebench.Table) -> None:
+    table.maintenance.build_index("id")
+    state = TableState(metadata=table.metadata, metadata_location="x")
+    store = FaultyStore(table.store)
+    assert Table(("t",), state, store, None).scan("id = 11").plan().counters[FILES_PLANNED] == 1
+    reads = [number for number, request in enumerate(store.requests) if request.endswith(".stats")]
+    assert len(reads) == 2
+    for number in reads:
+        refusing = FaultyStore(table.store, Fault(number))
+        counters = Table(("t",), state, refusing, None).scan("id = 11").plan().counters
+        assert (counters[FILES_PLANNED], counters[INDEXES_UNUSABLE]) == (4, 1)
 
 
 def test_an_index_that_is_gone_or_damaged_is_done_without(table: icebench.Table) -> None:
