@@ -107,6 +107,8 @@ def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int], keepa
             return attempt.part(buffer)
         if code != kernels.NO_ROOM:
             return attempt.failure(code)
+        if room == most:
+            return attempt.failure(kernels.BAD_COUNT)
         room = [objects, *(min(bound, _MORE_ROOM * rows) for bound, rows in zip(most[1:], room[1:], strict=True))]
 
 

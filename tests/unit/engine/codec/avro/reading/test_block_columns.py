@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from icebench.engine.codec.avro.compiled.machine_kernels import DECODE_CHUNK
-from icebench.engine.codec.avro.file import encode_block, encode_header, read_header
+from icebench.engine.codec.avro.file import encode_block, encode_header, encode_long, read_header
 from icebench.engine.codec.avro.reading.block_columns import decode_objects
 from icebench.engine.codec.avro.reading.program import Selection
 from icebench.engine.codec.block_codecs import compress_block
@@ -48,3 +48,19 @@ def test_blocks_that_claim_too_many_objects_are_damage(monkeypatch: pytest.Monke
         data = b"".join([header, *(block * blocks)])
         with pytest.raises(CorruptTable, match="objects"):
             decode_objects(data, read_header(data), Selection(frozenset({(1,)})))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_lists_that_claim_more_items_than_the_file_has_bytes_for_are_damage(
+    monkeypatch: pytest.MonkeyPatch, is_compiled: bool
+) -> None:
+    """Not more than there are bytes, so that they are found where the items are to be stored."""
+    monkeypatch.setattr(DECODE_CHUNK, "should_use", lambda _: is_compiled)
+    fields = [{"name": name, "type": "long", "field-id": i} for i, name in enumerate("xyzw", 4)]
+    items = {"type": "array", "items": {"type": "record", "name": "i", "fields": fields}, "element-id": 3}
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": items, "field-id": 1}]}
+    header, sync = encode_header(schema, {}, "null")
+    data = b"".join([header, *encode_block(1, encode_long(60) + b"\x02" * 100, sync)])
+    with pytest.raises(CorruptTable, match=r"cut off|more items than there are bytes"):
+        decode_objects(data, read_header(data), Selection(frozenset({(1,)}), frozenset({(1, "element")})))
