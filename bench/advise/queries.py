@@ -22,9 +22,9 @@ from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
-from sqlglot.optimizer.simplify import simplify
 
 import icebench
+from icebench.bench.advise.conditions import conjuncts, joins_of, row_conditions
 from icebench.bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
 from icebench.bench.errors import ConfigError
 from icebench.errors import EngineError
@@ -237,7 +237,7 @@ def logged_queries(lines: Iterable[str], table: icebench.Table, *, path: str = "
         try:
             values = json.loads(line)
             location, filter, columns = values["location"], str(values["filter"]), list(map(str, values["columns"]))
-            parts = [] if filter == "true" else list(_conjuncts(_parse_filter(filter)))
+            parts = [] if filter == "true" else list(conjuncts(_parse_filter(filter)))
         except (ValueError, KeyError, TypeError, SqlglotError) as error:
             raise ConfigError(f"line {number} reports no scan", path=path) from error
         if location == table.location:
@@ -334,7 +334,7 @@ class _Reader:
             listed = sqlglot.parse_one(f"select {scan.filters or 'true'}", dialect="spark").expressions
             for condition in listed:
                 if all(self._column(column, "", alone=True) for column in condition.find_all(exp.Column)):
-                    parts += (self._own(part, "", alone=True) for part in _conjuncts(condition))
+                    parts += (self._own(part, "", alone=True) for part in conjuncts(condition))
         except SqlglotError:
             self._leave(
                 name, scan.filters, f"{_NO_SQL}: names and quotes are not escaped in plans", is_understood=False
@@ -390,8 +390,8 @@ class _Reader:
         joins: set[str] = set()
         # In a correlated subquery a name that is not the table's is one of the query around it.
         alone = len(scope.sources) == 1 and not scope.is_correlated_subquery
-        for condition, is_optional in _conditions(scope, alias):
-            for part in _conjuncts(condition):
+        for condition, is_optional in row_conditions(scope, alias):
+            for part in conjuncts(condition):
                 owners = [self._column(column, alias, alone=alone) for column in part.find_all(exp.Column)]
                 if not any(owners):
                     continue
@@ -406,7 +406,7 @@ class _Reader:
                 else:
                     joins.update(owner for owner in owners if owner)
                     self._leave(name, part, "compares with another table")
-        shared = (each.name.lower() for j in _joins(scope) for each in j.args.get("using") or ())
+        shared = (each.name.lower() for j in joins_of(scope) for each in j.args.get("using") or ())
         joins.update(self._names[each] for each in shared if each in self._names)
         self._check_columns(scope, alias, name, alone=alone)
         read = {self._read_column(column, alias, alone=alone) for column in scope.columns}
@@ -508,33 +508,3 @@ class _Reader:
         text = node.strip() if isinstance(node, str) else node.sql(_EngineSql)
         shown = text[:_SHOWN] + "..." * (len(text) > _SHOWN)
         self.unused.append(Unused(query=name, text=shown, reason=reason, is_understood=is_understood))
-
-
-def _joins(scope: Scope) -> list[exp.Join]:
-    return scope.expression.args.get("joins") or []
-
-
-def _conditions(scope: Scope, alias: str) -> Iterator[tuple[exp.Expr, bool]]:
-    """The conditions that rows of the source must meet to matter for the result, and whether an outer join may have put
-    nulls in the place of its rows before."""
-    where = scope.expression.args.get("where")
-    is_optional = False
-    for join in _joins(scope):
-        own = join.this.alias_or_name.lower() == alias
-        side, kind = (join.side or "").upper(), (join.kind or "").upper()
-        if kind == "SEMI":
-            side = ""  # rows of either side matter only if they match
-        elif kind == "ANTI":
-            side = side or "LEFT"  # keeps the outer side's rows that match nothing
-        on = join.args.get("on")
-        # An outer join keeps rows of its outer side whatever it is joined on.
-        is_optional = is_optional or side in ("FULL", "LEFT" if own else "RIGHT")
-        if on is not None and side in ("", "LEFT" if own else "RIGHT"):
-            yield on, False
-    if where is not None:
-        yield where.this, is_optional
-
-
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    folded = simplify(condition.copy())
-    yield from (folded.flatten() if isinstance(folded, exp.And) else [folded])
