@@ -24,7 +24,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 import icebench
-from icebench.bench.advise.conditions import conjuncts, joins_of, row_conditions
+from icebench.bench.advise.conditions import Condition, conjuncts, joins_of, outer_conditions, row_conditions
 from icebench.bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
 from icebench.bench.errors import ConfigError
 from icebench.errors import EngineError
@@ -256,9 +256,9 @@ def _parse_filter(text: str) -> exp.Expr:
 
 def merged(queries: Iterable[Query]) -> tuple[Query, ...]:
     """Queries that ask the same become one, under the first's name, with their weights together."""
-    found: dict[tuple[object, ...], Query] = {}
+    found: dict[Query, Query] = {}
     for query in queries:
-        key = (query.filter, query.columns)
+        key = replace(query, name="", weight=1.0)
         known = found.get(key)
         found[key] = query if known is None else replace(known, weight=known.weight + query.weight)
     return tuple(found.values())
@@ -368,13 +368,14 @@ class _Reader:
             return
         try:
             scopes = traverse_scope(query)
+            outer = outer_conditions(scopes)
         except SqlglotError as error:
             self._leave(name, statement, f"{_NO_SQL}: {str(error).splitlines()[0]}", is_understood=False)
             return
         for scope in scopes:
             for alias, source in scope.sources.items():
                 if isinstance(source, exp.Table) and self._is_table(source):
-                    yield self._of_scope(scope, alias.lower(), name)
+                    yield self._of_scope(scope, alias.lower(), name, outer.get(id(scope.expression), ()))
 
     def _is_table(self, source: exp.Table) -> bool:
         if isinstance(source.this, exp.Func):  # such as iceberg_scan('place') of DuckDB
@@ -385,27 +386,30 @@ class _Reader:
     def _is_named(self, called: str) -> bool:
         return called.lower() == self.name or called.lower().split(".")[-1] == self.name.split(".")[-1]
 
-    def _of_scope(self, scope: Scope, alias: str, name: str) -> Query:
+    def _of_scope(self, scope: Scope, alias: str, name: str, outer: Sequence[Condition]) -> Query:
         found: list[exp.Expr] = []
         joins: set[str] = set()
+        tested: set[str] = set()
         # In a correlated subquery a name that is not the table's is one of the query around it.
         alone = len(scope.sources) == 1 and not scope.is_correlated_subquery
-        for condition, is_optional in row_conditions(scope, alias):
-            for part in conjuncts(condition):
-                owners = [self._column(column, alias, alone=alone) for column in part.find_all(exp.Column)]
-                if not any(owners):
-                    continue
-                if part.find(exp.Query):
-                    # Among them may be a column of the subquery's table that has the same name.
-                    joins.update(owner for owner in owners if owner)
-                    self._leave(name, part, "compares with a subquery")
-                elif is_optional and part.find(exp.Is, exp.Coalesce):
-                    self._leave(name, part, "also finds rows that an outer join lacks")
-                elif None not in owners:
-                    found.append(self._own(part, alias, alone=alone))
-                else:
-                    joins.update(owner for owner in owners if owner)
-                    self._leave(name, part, "compares with another table")
+        for condition in row_conditions(scope, alias, outer):
+            part = condition.expression
+            named = [self._column(column, alias, alone=alone) for column in part.find_all(exp.Column)]
+            owners = {column for column in named if column}
+            if not owners:
+                continue
+            if part.find(exp.Query):
+                # Among them may be a column of the subquery's table that has the same name.
+                joins |= owners
+                self._leave(name, part, "compares with a subquery")
+            elif condition.obstacle:
+                tested |= owners
+                self._leave(name, part, condition.obstacle)
+            elif None not in named:
+                found.append(self._own(part, alias, alone=alone))
+            else:
+                joins |= owners
+                self._leave(name, part, "compares with another table")
         shared = (each.name.lower() for j in joins_of(scope) for each in j.args.get("using") or ())
         joins.update(self._names[each] for each in shared if each in self._names)
         self._check_columns(scope, alias, name, alone=alone)
@@ -415,7 +419,9 @@ class _Reader:
         selected = scope.expression.expressions if isinstance(scope.expression, exp.Select) else []
         everything = ["*"] in stars or any(isinstance(each, exp.Star) for each in selected)
         columns = list(self._order) if everything else [*joins, *(column for column in read if column)]
-        return replace(self.scan(name, found, columns), join_keys=tuple(sorted(joins)))
+        scan = self.scan(name, found, columns)
+        tested -= {*scan.equalities, *scan.ranges, *scan.other_tests}
+        return replace(scan, other_tests=(*scan.other_tests, *sorted(tested)), join_keys=tuple(sorted(joins)))
 
     def scan(self, name: str, conditions: Sequence[exp.Expr], columns: Sequence[str]) -> Query:
         """A scan with those of the conditions that a plan can use."""
