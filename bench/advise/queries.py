@@ -277,6 +277,33 @@ def _weight(statement: exp.Expr) -> float | None:
     return None
 
 
+def _query_of(statement: exp.Expr) -> exp.Query | None:
+    """What a statement reads: its query, or one for the rows that it deletes, updates or merges."""
+    args = statement.args
+    if isinstance(statement, exp.Merge):
+        whens = args["whens"].expressions
+        changes = [when.args.get("condition") for when in whens]
+        for then in (when.args["then"] for when in whens):
+            if isinstance(then, exp.Update):
+                changes += then.expressions
+            elif isinstance(then, exp.Insert):
+                changes.append(then.expression or exp.column(exp.Star(), args["using"].alias_or_name))
+        unmatched = {"left" if when.args.get("source") else "right" for when in whens if not when.args["matched"]}
+        side = "full" if len(unmatched) == 2 else "".join(unmatched)
+        sources = [exp.Join(this=args["using"], on=args["on"], side=side)]
+    elif isinstance(statement, exp.Update) or (isinstance(statement, exp.Delete) and args.get("where")):
+        changes = statement.expressions
+        sources = [args["from_"].this] if args.get("from_") else args.get("using") or []
+    else:
+        return statement if isinstance(statement, exp.Query) else statement.find(exp.Query)
+    query = exp.select("1", *filter(None, changes)).from_(statement.this)
+    for source in sources:
+        query = query.join(source)
+    for name in ("where", "with_"):
+        query.set(name, args.get(name))
+    return query
+
+
 class _Reader:
     """Finds the scans of one table in statements."""
 
@@ -359,7 +386,7 @@ class _Reader:
 
     def scans(self, statement: exp.Expr, name: str) -> Iterator[Query]:
         """Each scan of the table in a statement."""
-        query = statement if isinstance(statement, exp.Query) else statement.find(exp.Query)
+        query = _query_of(statement)
         if self._is_unknown(statement):
             self._leave(name, statement, f"{_NO_SQL}: no known statement", is_understood=False)
         if query is None:

@@ -107,15 +107,81 @@ def test_a_condition_of_a_join_is_a_filter_where_no_answer_changes(table: iceben
         assert query.filter == ('("id" > 1)' if is_filter else None)
 
 
+@pytest.mark.parametrize(
+    ("sql", "filter", "columns", "joins"),
+    [
+        ("delete from visits v where v.id = 3 and k in (select k from d)", '("id" = 3)', ("id", "k"), ("k",)),
+        ("delete from visits using d where visits.k = d.k and id = 3", '("id" = 3)', ("id", "k"), ("k",)),
+        ("update visits set k = id + 1 where city = 'x'", "(\"city\" = 'x')", ("id", "city", "k"), ()),
+        ("update visits set k = 1", None, ("k",), ()),
+        (
+            "with e as (select * from d) update visits set k = e.x from e where id = e.id and city = 'x'",
+            "(\"city\" = 'x')",
+            ("id", "city", "k"),
+            ("id",),
+        ),
+        (
+            (
+                "merge into visits v using (select k, x from d) s on v.k = s.k and v.id > 3 "
+                "when matched and v.city = 'x' then update set day = s.x when matched then delete"
+            ),
+            '("id" > 3)',
+            ("id", "Day", "city", "k"),
+            ("k",),
+        ),
+        (
+            (
+                "merge into visits using d on visits.k = d.k and visits.id > 3 when matched then delete "
+                "when not matched then insert (k, city) values (d.k, d.city)"
+            ),
+            '("id" > 3)',
+            ("id", "k"),
+            ("k",),
+        ),
+        (
+            (
+                "merge into visits using d on visits.k = d.k and visits.id > 3 when matched then delete "
+                "when not matched by source and day < date '2024-01-01' then delete"
+            ),
+            None,
+            ("id", "Day", "k"),
+            (),
+        ),
+        (
+            (
+                "merge into other using visits v on v.k = other.k and v.id > 3 "
+                "when not matched then insert values (v.city)"
+            ),
+            None,
+            ("id", "city", "k"),
+            (),
+        ),
+        (
+            "merge into other using visits on visits.k = other.k when not matched then insert *",
+            None,
+            ("id", "Day", "city", "k", "address", "a.b"),
+            (),
+        ),
+    ],
+)
+def test_statements_that_change_rows_read_them(
+    table: icebench.Table, sql: str, filter: str | None, columns: tuple[str, ...], joins: tuple[str, ...]
+) -> None:
+    found = parse_queries(sql, table, dialect="spark")
+    (query,) = found.queries
+    assert (query.filter, query.columns, query.join_keys) == (filter, columns, joins)
+    assert not found.not_understood
+
+
 def test_what_is_not_used_is_named(table: icebench.Table) -> None:
     found = parse_queries(
         "select id from visits where upper(city) = 'X' and id = 'no number' and k = id and k in (select k from d); "
         "select d.k from d left join visits v on d.k = v.k where v.id is null; "
-        "update visits set k = 1 where id = 3; set x = 1",
+        "truncate table visits; delete from visits; set x = 1",
         table,
     )
     reasons = [(each.query, each.reason.split(":")[0]) for each in found.unused]
-    assert [query for query, _ in reasons] == ["q1", "q1", "q1", "q1", "q2", "q2", "q3"]
+    assert [query for query, _ in reasons] == ["q1", "q1", "q1", "q1", "q2", "q2", "q3", "q4"]
     expected = {"compares with a subquery", "is no query", "compares with another table"}
     assert {reason for _, reason in reasons} > expected | {"also finds rows that an outer join lacks"}
     assert [query.filter for query in found.queries] == [None, None]
