@@ -32,7 +32,7 @@ class ColumnUse:
         planning_share: Of the bytes of all metrics: what of a plan's decoding it takes.
         read: The share of queries, by weight, that read it.
         filtered: The share that filters or joins by it.
-        needed: What else needs it: partition, sort, clustering, identifier.
+        needed: What else needs it: partition, sort, clustering, identifier, or aggregate (see `Query.aggregated`).
     """
 
     name: str
@@ -117,7 +117,7 @@ def column_uses(table: icebench.Table, profile: icebench.TableProfile, queries: 
     stored = sum(each.statistics_bytes for each in profile.columns) or 1
     stored_columns = () if profile.footers is None else profile.footers.columns
     footers = {each.field_id: each.compressed_bytes for each in stored_columns}
-    needed = _needed(table)
+    needed = _needed(table, queries)
     found = [
         ColumnUse(
             name=each.name,
@@ -180,7 +180,7 @@ def _is_of(name: str, read: Sequence[str]) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in read)
 
 
-def _needed(table: icebench.Table) -> dict[str, tuple[str, ...]]:
+def _needed(table: icebench.Table, queries: Sequence[Query]) -> dict[str, tuple[str, ...]]:
     metadata, schema = table.metadata, table.schema()
     names = schema.name_of
     reasons: dict[str, list[str]] = {}
@@ -188,6 +188,7 @@ def _needed(table: icebench.Table) -> dict[str, tuple[str, ...]]:
         ("partition", [i for spec in metadata.partition_specs for f in spec.fields for i in f.source_ids]),
         ("sort", [i for f in metadata.sort_order.fields for i in f.source_ids]),
         ("identifier", list(schema.identifier_field_ids)),
+        ("aggregate", [schema.id_of[name] for query in queries for name in query.aggregated]),
     ):
         for field_id in dict.fromkeys(ids):
             if field_id in names:

@@ -74,6 +74,7 @@ class Query:
         other_tests: Columns that it tests in other ways alone, such as ``is null`` or ``<>``: metrics answer it, and
             no layout serves it.
         join_keys: Columns that it compares with those of another table.
+        aggregated: Columns whose least or greatest value or count it returns for all rows: metrics may answer that.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Query:
     ranges: tuple[str, ...] = ()
     other_tests: tuple[str, ...] = ()
     join_keys: tuple[str, ...] = ()
+    aggregated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,6 +306,12 @@ def _query_of(statement: exp.Expr) -> exp.Query | None:
     return query
 
 
+def _aggregated(selected: Iterable[exp.Expr]) -> Iterator[exp.Column]:
+    for aggregate in (found for each in selected for found in each.find_all(exp.Min, exp.Max, exp.Count)):
+        if isinstance(aggregate.this, exp.Column) and not isinstance(aggregate.parent, exp.Window):
+            yield aggregate.this
+
+
 class _Reader:
     """Finds the scans of one table in statements."""
 
@@ -444,11 +452,18 @@ class _Reader:
         stars = [self._own_parts(column, alias, alone=alone) for column in scope.stars]
         read |= {self._names.get(parts[0]) for parts in stars if parts}  # address.* reads a struct
         selected = scope.expression.expressions if isinstance(scope.expression, exp.Select) else []
+        aggregates = [] if scope.expression.args.get("group") or not alone else _aggregated(selected)
+        aggregated = {self._column(column, alias, alone=alone) for column in aggregates}
         everything = ["*"] in stars or any(isinstance(each, exp.Star) for each in selected)
         columns = list(self._order) if everything else [*joins, *(column for column in read if column)]
         scan = self.scan(name, found, columns)
         tested -= {*scan.equalities, *scan.ranges, *scan.other_tests}
-        return replace(scan, other_tests=(*scan.other_tests, *sorted(tested)), join_keys=tuple(sorted(joins)))
+        return replace(
+            scan,
+            other_tests=(*scan.other_tests, *sorted(tested)),
+            join_keys=tuple(sorted(joins)),
+            aggregated=tuple(sorted(filter(None, aggregated))),
+        )
 
     def scan(self, name: str, conditions: Sequence[exp.Expr], columns: Sequence[str]) -> Query:
         """A scan with those of the conditions that a plan can use."""

@@ -178,6 +178,18 @@ def test_metrics_of_columns_that_are_compared_with_another_table_are_kept(
     assert {use.name for use in uses if use.filtered} == {"note", "small", "id"}
 
 
+def test_metrics_that_answer_aggregates_are_kept(table: icebench.Table, tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(
+        "select min(note), max(v.id) + 1, sum(price), count(distinct price), max(price) over () from db.t v; "
+        "select count(small) from t where late = 3; select max(price) from t group by day; "
+        "select max(t.price) from t join d on t.id = d.id"
+    )
+    found = examine_columns(table, queries=path)
+    assert {use.name for use in found.uses if "aggregate" in use.needed} == {"note", "id", "small"}
+    assert [each.column for each in found.proposals if each.change == "metrics"] == ["price"]
+
+
 def test_columns_that_are_named(table: icebench.Table, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     advice = examine_columns(table, used=["note"])
     assert {use.name for use in advice.uses if use.filtered} == {"note"}
