@@ -160,7 +160,7 @@ def parse_queries(
     Args:
         text: Statements, each ended by a semicolon, or begun on a line of its own, as DuckDB logs them.
         table: The table.
-        name: What queries call it; by default its own name, with or without what stands before the last dot.
+        name: What queries call it; by default its own name. Either may have fewer parts before the last dot.
         dialect: Of sqlglot, such as ``spark`` or ``trino``; by default what most have in common.
         path: For messages.
 
@@ -419,7 +419,9 @@ class _Reader:
         return self._is_named(".".join(part.name for part in source.parts))
 
     def _is_named(self, called: str) -> bool:
-        return called.lower() == self.name or called.lower().split(".")[-1] == self.name.split(".")[-1]
+        """Whether a name is the table's, either of them perhaps with namespaces or a catalog more than the other."""
+        names = (f".{called.lower()}", f".{self.name}")
+        return any(name.endswith(other) for name, other in (names, names[::-1]))
 
     def _of_scope(self, scope: Scope, alias: str, name: str, outer: Sequence[Condition]) -> Query:
         found: list[exp.Expr] = []

@@ -265,6 +265,23 @@ def test_weights(table: icebench.Table) -> None:
     assert found.total_weight == 9.5
 
 
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        (None, ["1", "2", "3", "4"]),
+        ("visits", ["1", "2", "3", "4", "5", "6"]),
+        ("wh.db.visits", ["1", "2", "3"]),
+        ("v2.DB.visits", ["1", "2", "4"]),
+    ],
+)
+def test_tables_of_other_namespaces_are_others(table: icebench.Table, name: str | None, read: list[str]) -> None:
+    called = ["visits", "db.Visits", "wh.db.visits", "v2.db.visits", "staging.visits", "b.visits", "other_visits"]
+    sql = ";".join(f"select id from {each} where id = {number}" for number, each in enumerate(called, 1))
+    found = parse_queries(sql, table, name=name)
+    assert [query.name for query in found.queries] == [f"q{each}" for each in read]
+    assert found.others == len(called) - len(read)
+
+
 def test_what_is_refused(table: icebench.Table) -> None:
     with pytest.raises(ConfigError, match="no SQL"):
         parse_queries("select from where (", table)
