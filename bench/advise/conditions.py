@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from sqlglot.optimizer.simplify import simplify
 _OF_LACKING_ROWS = "also finds rows that an outer join lacks"
 _LATE = "is tested after a limit, a window function or totals"
 _SHARED = "is on one of several uses of a subquery"
+_FIND_NULLS = (exp.Is, exp.Coalesce, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Case, exp.If, exp.Nvl2)
 _ELSEWHERE = "?"
 """Stands for the name of a source that the query has not named."""
 
@@ -55,12 +56,16 @@ def row_conditions(scope: Scope, alias: str, outer: Sequence[Condition] = ()) ->
             side = side or "LEFT"  # keeps the outer side's rows that match nothing
         on = join.args.get("on")
         # An outer join keeps rows of its outer side whatever it is joined on.
-        is_optional = is_optional or side in ("FULL", "LEFT" if own else "RIGHT")
         if on is not None and side in ("", "LEFT" if own else "RIGHT"):
-            yield from map(Condition, conjuncts(on))
+            yield from _of_rows(map(Condition, conjuncts(on)), is_optional=is_optional)
+        is_optional = is_optional or side in ("FULL", "LEFT" if own else "RIGHT")
     late = [*(map(Condition, conjuncts(where.this)) if where else ()), *outer]
-    for each in late:
-        finds_nulls = is_optional and each.expression.find(exp.Is, exp.Coalesce)
+    yield from _of_rows(late, is_optional=is_optional)
+
+
+def _of_rows(found: Iterable[Condition], *, is_optional: bool) -> Iterator[Condition]:
+    for each in found:
+        finds_nulls = is_optional and each.expression.find(*_FIND_NULLS)
         yield Condition(each.expression, _OF_LACKING_ROWS) if finds_nulls else each
 
 

@@ -173,6 +173,25 @@ def test_statements_that_change_rows_read_them(
     assert not found.not_understood
 
 
+@pytest.mark.parametrize(
+    ("sql", "filter"),
+    [
+        ("select * from a left join visits v on a.id = v.id join b on v.k is null and v.id > 3", '("id" > 3)'),
+        ("select * from visits v right join a on a.id = v.id join b on v.k is null and v.id > 3", '("id" > 3)'),
+        ("select * from a join visits v on v.k is null left join b on a.id = b.id", '("k" IS NULL)'),
+        ("select * from a left join visits v on v.k is null", '("k" IS NULL)'),
+        ("select * from a left join visits v on a.id = v.id where v.k <=> null and v.id > 3", '("id" > 3)'),
+        ("select * from a left join visits v on a.id = v.id where v.id is distinct from 4", None),
+        ("select * from a left join visits v on a.id = v.id where if(v.id > 3, false, true)", None),
+        ("select * from a left join visits v on a.id = v.id where case when v.id > 3 then false else true end", None),
+        ("select * from a join visits v on a.id = v.id where v.k <=> 3", '("k" IS NOT DISTINCT FROM 3)'),
+    ],
+)
+def test_conditions_on_rows_that_outer_joins_lack(table: icebench.Table, sql: str, filter: str | None) -> None:
+    (query,) = parse_queries(sql, table, dialect="spark").queries
+    assert query.filter == filter
+
+
 def test_what_is_not_used_is_named(table: icebench.Table) -> None:
     found = parse_queries(
         "select id from visits where upper(city) = 'X' and id = 'no number' and k = id and k in (select k from d); "
