@@ -302,7 +302,7 @@ def mean(readings: Sequence[Reading], queries: Queries, options: Options, rates:
         query.weight * quantity_of(reading, options, rates)
         for query, reading in zip(queries.queries, readings, strict=True)
     )
-    return total / queries.total_weight
+    return total / (queries.total_weight or 1.0)
 
 
 def quantity_of(reading: Reading, options: Options, rates: Rates) -> float:

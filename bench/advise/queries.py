@@ -155,7 +155,7 @@ def parse_queries(
 ) -> Queries:
     """The queries of an SQL script that read the table.
 
-    A statement counts as often as it occurs, or as the comment ``weight: N`` before it says.
+    A statement counts as often as it occurs, or as the comment ``weight: N`` before it says; not at all with 0.
 
     Args:
         text: Statements, each ended by a semicolon, or begun on a line of its own, as DuckDB logs them.
@@ -180,7 +180,8 @@ def _asked(
     for number, query in enumerate(queries, 1):
         left = len(reader.unused)
         scans = reader.understood(query, f"q{number}", dialect)
-        found += scans if len(scans) == 1 else [replace(s, name=f"q{number}.{n}") for n, s in enumerate(scans, 1)]
+        named = scans if len(scans) == 1 else [replace(s, name=f"q{number}.{n}") for n, s in enumerate(scans, 1)]
+        found += (scan for scan in named if scan.weight)
         others += not scans and len(reader.unused) == left
     if not found:
         broken = [str(each) for each in reader.unused if not each.is_understood]
@@ -270,13 +271,13 @@ def _is_below(place: str, directory: str) -> bool:
     return f"{place.rstrip('/')}/".startswith(f"{directory.rstrip('/')}/")
 
 
-def _weight(statement: exp.Expr) -> float | None:
+def _weight(statement: exp.Expr) -> float:
     for node in statement.walk():
         for comment in node.comments or ():
             match = _WEIGHT.search(comment)
             if match:
                 return float(match[1])
-    return None
+    return 1.0
 
 
 def _query_of(statement: exp.Expr) -> exp.Query | None:
@@ -355,7 +356,7 @@ class _Reader:
             self._leave(name, query.sql, error, is_understood=False)
         left = len(self.unused)
         of_text = [
-            replace(scan, weight=_weight(each) or 1.0) for each in statements if each for scan in self.scans(each, name)
+            replace(scan, weight=_weight(each)) for each in statements if each for scan in self.scans(each, name)
         ]
         yield from of_text
         if query.scans is not None and not of_text:

@@ -282,6 +282,10 @@ def test_weights(table: icebench.Table) -> None:
     )
     assert [(query.name, query.weight) for query in found.queries] == [("q1", 5.0), ("q2", 2.0), ("q4", 2.5)]
     assert found.total_weight == 9.5
+    found = parse_queries("-- weight: 0\nselect id from visits where k = 1; select id from visits where k = 2", table)
+    assert [(query.name, found.others) for query in found.queries] == [("q2", 0)]
+    with pytest.raises(ConfigError, match="no query reads"):
+        parse_queries("select id from visits -- weight: 0", table)
 
 
 @pytest.mark.parametrize(
