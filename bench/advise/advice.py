@@ -25,6 +25,7 @@ from icebench.bench.advise.trial import (
 )
 from icebench.bench.costs.object_store import GIGABYTE, LOCAL, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
 from icebench.bench.engines.access import scheme_of
+from icebench.bench.errors import ConfigError
 from icebench.bench.garbage import out_of_collection
 from icebench.bench.layouts.layout import Layout
 from icebench.engine.display import count_text, html_fold, html_table, printable
@@ -205,11 +206,14 @@ def advise(
         progress: Called at each step.
 
     Raises:
-        ConfigError: The table has no rows.
+        ConfigError: The table has no rows, or every query is a preview, which is left out.
         EngineError: It cannot be read.
         Disagreement: A trial found other rows than another.
     """
     options = options or Options(profile=profile_of(table))
+    queries = replace(queries, queries=tuple(query for query in queries.queries if not query.is_preview))
+    if not queries.queries:
+        raise ConfigError("every query returns any rows up to a limit", path="--queries")
     progress("sample")
     sample = take_sample(table, rows=options.sample_rows, read_bytes=options.sample_bytes, seed=options.seed)
     today = tuple(sample.stored.reading(query) for query in queries.queries)

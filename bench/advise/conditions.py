@@ -14,7 +14,9 @@ from sqlglot.optimizer.simplify import simplify
 _OF_LACKING_ROWS = "also finds rows that an outer join lacks"
 _LATE = "is tested after a limit, a window function or totals"
 _SHARED = "is on one of several uses of a subquery"
-_FIND_NULLS = (exp.Is, exp.Coalesce, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Case, exp.If, exp.Nvl2)
+_FIND_NULLS = (exp.Is, exp.Coalesce, exp.NullSafeEQ, exp.NullSafeNEQ)
+_COMPUTED = (exp.AggFunc, exp.Window)
+_NEED_ALL_ROWS = ("where", "group", "having", "qualify", "order", "sort", "distinct", "joins", "laterals")
 _ELSEWHERE = "?"
 """Stands for the name of a source that the query has not named."""
 
@@ -73,6 +75,16 @@ def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
     """The parts of a condition that must all hold, constants folded."""
     folded = simplify(condition.copy())
     yield from (folded.flatten() if isinstance(folded, exp.And) else [folded])
+
+
+def is_limited(scope: Scope) -> bool:
+    """Whether a query returns any rows up to a limit, its own or that of a query around it."""
+    query = scope.expression
+    if not isinstance(query, exp.Select) or any(map(query.args.get, _NEED_ALL_ROWS)) or query.find(*_COMPUTED):
+        return False
+    if query.args.get("limit") or not scope.is_derived_table or scope.parent is None:
+        return bool(query.args.get("limit"))
+    return is_limited(scope.parent)
 
 
 def outer_conditions(scopes: Sequence[Scope]) -> Mapping[int, Sequence[Condition]]:
@@ -155,8 +167,7 @@ def _inner(
             other = ".".join(path)
             other = other if "." in other else f"{_ELSEWHERE}.{other}"  # is no column of this source
             column.replace(exp.Column(this=exp.to_identifier(other, quoted=True)))
-    computed = root.find_all(exp.AggFunc, exp.Window)
-    if any(each.find_ancestor(exp.Query) is None for each in computed):
+    if any(each.find_ancestor(exp.Query) is None for each in root.find_all(*_COMPUTED)):
         return None
     return Condition(root.this, condition.obstacle or _obstacle(root, select, is_own=alias is None))
 

@@ -24,7 +24,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 import icebench
-from icebench.bench.advise.conditions import Condition, conjuncts, joins_of, outer_conditions, row_conditions
+from icebench.bench.advise.conditions import (
+    Condition,
+    conjuncts,
+    is_limited,
+    joins_of,
+    outer_conditions,
+    row_conditions,
+)
 from icebench.bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
 from icebench.bench.errors import ConfigError
 from icebench.errors import EngineError
@@ -74,6 +81,7 @@ class Query:
         other_tests: Columns that it tests in other ways alone, such as ``is null`` or ``<>``: metrics answer it, and
             no layout serves it.
         join_keys: Columns that it compares with those of another table.
+        is_preview: It returns any rows up to a limit: no layout serves it.
         aggregated: Columns whose least or greatest value or count it returns for all rows: metrics may answer that.
     """
 
@@ -86,6 +94,7 @@ class Query:
     other_tests: tuple[str, ...] = ()
     join_keys: tuple[str, ...] = ()
     aggregated: tuple[str, ...] = ()
+    is_preview: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -460,12 +469,15 @@ class _Reader:
         everything = ["*"] in stars or any(isinstance(each, exp.Star) for each in selected)
         columns = list(self._order) if everything else [*joins, *(column for column in read if column)]
         scan = self.scan(name, found, columns)
+        if is_preview := is_limited(scope):
+            self._leave(name, scope.expression, "returns any rows up to a limit")
         tested -= {*scan.equalities, *scan.ranges, *scan.other_tests}
         return replace(
             scan,
             other_tests=(*scan.other_tests, *sorted(tested)),
             join_keys=tuple(sorted(joins)),
             aggregated=tuple(sorted(filter(None, aggregated))),
+            is_preview=is_preview,
         )
 
     def scan(self, name: str, conditions: Sequence[exp.Expr], columns: Sequence[str]) -> Query:

@@ -19,6 +19,7 @@ from icebench.bench.advise.queries import Queries, Query, parse_queries
 from icebench.bench.advise.sample import take_sample
 from icebench.bench.advise.statements import icebench_commands, spark_statements
 from icebench.bench.costs.object_store import LOCAL, SAME_REGION, Profile
+from icebench.bench.errors import ConfigError
 from icebench.bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
 from icebench.bench.report.advice import evidence, headline
 from tests.unit.bench.cli.test_main import exit_code
@@ -111,7 +112,11 @@ def test_a_table_that_is_as_good_as_it_can_be_is_left_alone(table: icebench.Tabl
     none = advise(table, one_file, Options(trials=1))
     assert not none.recommendations
     assert repr(none).endswith("\n  today's layout is as good as any found")
-    assert not _advised(table, "select * from events").recommendations
+    made = _advised(table, "select * from events; select v from events limit 10")
+    assert not made.recommendations
+    assert [query.name for query in made.queries.queries] == ["q1"]
+    with pytest.raises(ConfigError, match="every query returns any rows up to a limit"):
+        _advised(table, "select v from events limit 10")
 
 
 def test_a_sample_predicts_what_the_whole_table_reads(table: icebench.Table) -> None:

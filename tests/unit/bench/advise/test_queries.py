@@ -157,6 +157,18 @@ def test_a_condition_of_a_join_is_a_filter_where_no_answer_changes(table: iceben
             (),
         ),
         (
+            "merge into visits using d on visits.k = d.k when not matched then insert *",
+            None,
+            ("k",),
+            ("k",),
+        ),
+        (
+            "with e as (select k from visits where id = 3) delete from other where k in (select k from e)",
+            '("id" = 3)',
+            ("id", "k"),
+            (),
+        ),
+        (
             "merge into other using visits on visits.k = other.k when not matched then insert *",
             None,
             ("id", "Day", "city", "k", "address", "a.b"),
@@ -179,6 +191,7 @@ def test_statements_that_change_rows_read_them(
         ("select * from a left join visits v on a.id = v.id join b on v.k is null and v.id > 3", '("id" > 3)'),
         ("select * from visits v right join a on a.id = v.id join b on v.k is null and v.id > 3", '("id" > 3)'),
         ("select * from a join visits v on v.k is null left join b on a.id = b.id", '("k" IS NULL)'),
+        ("select * from a left join visits v on a.id = v.id join b on a.k = b.k where v.k is null", None),
         ("select * from a left join visits v on v.k is null", '("k" IS NULL)'),
         ("select * from a left join visits v on a.id = v.id where v.k <=> null and v.id > 3", '("id" > 3)'),
         ("select * from a left join visits v on a.id = v.id where v.id is distinct from 4", None),
@@ -286,6 +299,30 @@ def test_weights(table: icebench.Table) -> None:
     assert [(query.name, found.others) for query in found.queries] == [("q2", 0)]
     with pytest.raises(ConfigError, match="no query reads"):
         parse_queries("select id from visits -- weight: 0", table)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_preview"),
+    [
+        ("select * from visits limit 10", True),
+        ("select k + 1 from (select id, k from (select * from visits) y) x limit 10", True),
+        ("select k from (select * from visits limit 10) where k = 3", True),
+        ("select k from (select * from visits) x where k = 3 limit 10", False),
+        ("select * from visits where id = 3 limit 10", False),
+        ("select * from visits order by id limit 10", False),
+        ("select distinct city from visits limit 10", False),
+        ("select city, count(*) from visits group by city limit 10", False),
+        ("select max(k) from visits limit 1", False),
+        ("select v.id from visits v join dim d on v.k = d.k limit 1", False),
+        ("select row_number() over (order by k) from visits limit 1", False),
+        ("select d.id from dim d where exists (select 1 from visits v where v.k = d.k) limit 1", False),
+        ("select * from visits", False),
+    ],
+)
+def test_queries_of_any_rows_up_to_a_limit(table: icebench.Table, sql: str, is_preview: bool) -> None:
+    found = parse_queries(sql, table)
+    assert [query.is_preview for query in found.queries] == [is_preview]
+    assert ("returns any rows up to a limit" in [each.reason for each in found.unused]) == is_preview
 
 
 @pytest.mark.parametrize(
