@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 import icebench
 from icebench.bench.advise.candidates import term_text
+from icebench.bench.engines.sql_text import spark_name
 from icebench.bench.layouts.layout import TARGET_SIZE, Layout, Term
 
 
@@ -21,28 +23,35 @@ def spark_statements(layout: Layout, today: Layout, table: str, *, procedures: s
         table: Its name, perhaps with the catalog's.
         procedures: Where Spark has the procedures, for a name without the catalog's.
     """
-    found = [f"ALTER TABLE {table} DROP PARTITION FIELD {term_text(term)}" for term in _gone(layout, today)]
-    found += [f"ALTER TABLE {table} ADD PARTITION FIELD {term_text(term)}" for term in new(layout, today)]
-    by = ", ".join(term.column for term in layout.sort)
+    altered = f"ALTER TABLE {spark_name(table)}"
+    found = [f"{altered} DROP PARTITION FIELD {_spark_term(term)}" for term in _gone(layout, today)]
+    found += [f"{altered} ADD PARTITION FIELD {_spark_term(term)}" for term in new(layout, today)]
+    by = [spark_name(term.column) for term in layout.sort]
     if by and layout.partition:
-        found.append(f"ALTER TABLE {table} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY {by}")
+        found.append(f"{altered} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY {', '.join(by)}")
     elif by:
-        found.append(f"ALTER TABLE {table} WRITE ORDERED BY {by}")
-    elif layout.partition and today.sort:
-        found.append(f"ALTER TABLE {table} WRITE DISTRIBUTED BY PARTITION UNORDERED")
+        found.append(f"{altered} WRITE ORDERED BY {', '.join(by)}")
+    elif today.sort:
+        found.append(f"{altered} WRITE {'DISTRIBUTED BY PARTITION ' if layout.partition else ''}UNORDERED")
     if layout.properties:
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in layout.properties.items())
-        found.append(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
+        found.append(f"{altered} SET TBLPROPERTIES ({listed})")
     catalog, _, name = table.partition(".") if table.count(".") > 1 else ("", "", table)
-    parts = [f"table => '{name}'"]
+    parts = [f"table => '{spark_name(name)}'"]
     if layout.curve:
-        parts += ["strategy => 'sort'", f"sort_order => 'zorder({', '.join(layout.curve)})'"]
+        parts += ["strategy => 'sort'", f"sort_order => 'zorder({', '.join(map(spark_name, layout.curve))})'"]
     elif layout.sort:
-        order = ", ".join(f"{term.column} ASC NULLS FIRST" for term in layout.sort)
+        order = ", ".join(f"{column} ASC NULLS FIRST" for column in by)
         parts += ["strategy => 'sort'", f"sort_order => '{order}'"]
     parts.append("options => map('rewrite-all', 'true')")
-    found.append(f"CALL {f'{catalog}.system' if catalog else procedures}.rewrite_data_files({', '.join(parts)})")
+    found.append(
+        f"CALL {f'{spark_name(catalog)}.system' if catalog else procedures}.rewrite_data_files({', '.join(parts)})"
+    )
     return found
+
+
+def _spark_term(term: Term) -> str:
+    return term_text(replace(term, column=spark_name(term.column)))
 
 
 def icebench_commands(layout: Layout, today: Layout, table: icebench.Table, opened: tuple[str, ...]) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 import icebench
+from icebench.bench.engines.sql_text import spark_name
 from icebench.bench.report.charts import Bar, BarChart, BarPanel, DotChart, DotPanel, DotRow, Point, Share
 from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from icebench.bench.report.quantities import count, digits, quantity
@@ -93,12 +94,12 @@ def _command(action: str, arguments: _Arguments, place: Place) -> str:
 
 def spark_sql(action: str, arguments: _Arguments, place: Place) -> str:
     """The statement for Iceberg Java's Spark procedures that does what an action does."""
-    table = place.table
+    table = spark_name(place.table)
     if action == "set_properties":
         properties = ", ".join(f"'{name}' = '{value}'" for name, value in arguments.items())
         return f"ALTER TABLE {table} SET TBLPROPERTIES ({properties})"
     if action == "drop_partition_field":
-        return f"ALTER TABLE {table} DROP PARTITION FIELD {arguments['field']}"
+        return f"ALTER TABLE {table} DROP PARTITION FIELD {spark_name(str(arguments['field']))}"
     given = dict(arguments)
     strategy = given.pop("strategy", None)
     parts = [f"table => '{table}'"] + ([] if strategy is None else [f"strategy => '{strategy}'"])

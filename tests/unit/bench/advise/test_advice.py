@@ -224,6 +224,23 @@ def test_text_that_is_ready_to_run(table: icebench.Table) -> None:
     ]
     curve = layout_of((), {"zorder": ("day", "key")})
     assert spark_statements(curve, Layout(name="t"), "db.t")[-1].count("zorder(day, key)") == 1
+    odd = layout_of((Term(column="event-id", transform="bucket[4]"),), {"sort": ("a.2nd day", "`")})
+    assert spark_statements(odd, Layout(name="t", partition=(Term(column="é"),)), "c.my db.t-1") == [
+        "ALTER TABLE c.`my db`.`t-1` DROP PARTITION FIELD `é`",
+        "ALTER TABLE c.`my db`.`t-1` ADD PARTITION FIELD bucket(4, `event-id`)",
+        "ALTER TABLE c.`my db`.`t-1` WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY a.`2nd day`, ````",
+        ("CALL c.system.rewrite_data_files(table => '`my db`.`t-1`', strategy => 'sort', sort_order => "
+        "'a.`2nd day` ASC NULLS FIRST, ```` ASC NULLS FIRST', options => map('rewrite-all', 'true'))"),
+    ]
+    ordered = Layout(name="t", sort=(Term(column="key"),))
+    unordered = {
+        how: spark_statements(layout_of((), {how: ("day", "b-c")}), ordered, "t") for how in ("zorder", "hilbert")
+    }
+    assert all(found[0] == "ALTER TABLE t WRITE UNORDERED" for found in unordered.values())
+    assert "zorder(day, `b-c`)" in unordered["hilbert"][1]
+    assert spark_statements(layout_of((), {}), ordered, "t")[0] == "ALTER TABLE t WRITE UNORDERED"
+    partitioned = spark_statements(layout_of((Term(column="day"),), {}), ordered, "t")
+    assert partitioned[1] == "ALTER TABLE t WRITE DISTRIBUTED BY PARTITION UNORDERED"
     table.update_spec(lambda spec: spec.add_field("day", "identity"))
     *python, command = icebench_commands(layout, todays_layout(table), table, ("wh", "db.t"))
     assert "spec.drop_field('day')" in python[0]

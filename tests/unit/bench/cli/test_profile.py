@@ -156,3 +156,5 @@ def test_spark_sql() -> None:
         == "ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'full')"
     )
     assert spark_sql("drop_partition_field", {"field": "x"}, Place(table="t")) == "ALTER TABLE t DROP PARTITION FIELD x"
+    quoted = "ALTER TABLE db.`t-1` DROP PARTITION FIELD `x y`"
+    assert spark_sql("drop_partition_field", {"field": "x y"}, Place(table="db.t-1")) == quoted
