@@ -417,10 +417,17 @@ class _Reader:
         except SqlglotError as error:
             self._leave(name, statement, f"{_NO_SQL}: {str(error).splitlines()[0]}", is_understood=False)
             return
-        for scope in scopes:
-            for alias, source in scope.sources.items():
-                if isinstance(source, exp.Table) and self._is_table(source):
-                    yield self._of_scope(scope, alias.lower(), name, outer.get(id(scope.expression), ()))
+        reads = [
+            (scope, alias)
+            for scope in scopes
+            for alias, source in scope.sources.items()
+            if isinstance(source, exp.Table) and self._is_table(source)
+        ]
+        for node in query.find_all(exp.Join, exp.Columns) if reads else ():
+            if isinstance(node, exp.Columns) or node.text("method").upper() == "NATURAL":
+                self._leave(name, node, "uses columns without their names", is_understood=False)
+        for scope, alias in reads:
+            yield self._of_scope(scope, alias.lower(), name, outer.get(id(scope.expression), ()))
 
     def _is_table(self, source: exp.Table) -> bool:
         if isinstance(source.this, exp.Func):  # such as iceberg_scan('place') of DuckDB

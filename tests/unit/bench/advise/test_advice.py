@@ -229,8 +229,10 @@ def test_text_that_is_ready_to_run(table: icebench.Table) -> None:
         "ALTER TABLE c.`my db`.`t-1` DROP PARTITION FIELD `é`",
         "ALTER TABLE c.`my db`.`t-1` ADD PARTITION FIELD bucket(4, `event-id`)",
         "ALTER TABLE c.`my db`.`t-1` WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY a.`2nd day`, ````",
-        ("CALL c.system.rewrite_data_files(table => '`my db`.`t-1`', strategy => 'sort', sort_order => "
-        "'a.`2nd day` ASC NULLS FIRST, ```` ASC NULLS FIRST', options => map('rewrite-all', 'true'))"),
+        (
+            "CALL c.system.rewrite_data_files(table => '`my db`.`t-1`', strategy => 'sort', sort_order => "
+            "'a.`2nd day` ASC NULLS FIRST, ```` ASC NULLS FIRST', options => map('rewrite-all', 'true'))"
+        ),
     ]
     ordered = Layout(name="t", sort=(Term(column="key"),))
     unordered = {

@@ -55,6 +55,7 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: iceben
         ("select d.*, v.k from visits v join dim d on v.k = d.k", None, ("k",)),
         ("select v.*, d.k from visits v join dim d on v.k = d.k", None, ("id", "Day", "city", "k", "address", "a.b")),
         ("select wh.db.visits.* from wh.db.visits", None, ("id", "Day", "city", "k", "address", "a.b")),
+        ("select * except (id, k) from visits", None, ("id", "Day", "city", "k", "address", "a.b")),
         ("select *, 1 as one from visits", None, ("id", "Day", "city", "k", "address", "a.b")),
         ("select address.*, d.* from visits, dim d", None, ("address",)),
         ("select hash(v.*) from visits v, dim d", None, ("id", "Day", "city", "k", "address", "a.b")),
@@ -256,6 +257,21 @@ def test_unknown_columns_and_those_of_other_tables(tmp_path: Path, sql: str, unk
     if unknown is not None:
         with pytest.raises(ConfigError, match=f"q1: {unknown}: the table has no such column"):
             parse_queries(sql, table)
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("select id from visits natural left join dim", "NATURAL LEFT JOIN dim"),
+        ("select x from (select id as x from visits) v natural join dim", "NATURAL JOIN dim"),
+        ("select columns('i.*') from visits", "COLUMNS('i.*')"),
+    ],
+)
+def test_queries_that_do_not_name_their_columns(table: icebench.Table, sql: str, shown: str) -> None:
+    found = parse_queries(f"{sql}; select id from visits; select * from dim natural join other", table)
+    assert [(each.query, each.text) for each in found.not_understood] == [("q1", shown)]
+    assert [query.name for query in found.queries] == ["q2"]
+    assert found.others == 1
 
 
 def test_a_key_of_a_map_reads_the_map(tmp_path: Path) -> None:
