@@ -78,8 +78,8 @@ class Query:
         columns: Full names of the columns that are read, those of the filter among them; in the schema's order.
         equalities: Columns that the filter compares by ``=`` or ``in``.
         ranges: Columns that it compares by order, or by a prefix.
-        other_tests: Columns that it tests in other ways alone, such as ``is null`` or ``<>``: metrics answer it, and
-            no layout serves it.
+        other_tests: Columns that it tests in other ways alone, such as ``is null``, ``<>`` or ``= :parameter``: metrics
+            may answer it, and no layout is known to serve it.
         join_keys: Columns that it compares with those of another table.
         is_preview: It returns any rows up to a limit: no layout serves it.
         aggregated: Columns whose least or greatest value or count it returns for all rows: metrics may answer that.
@@ -505,7 +505,7 @@ class _Reader:
             for part in used:
                 for leaf in part.find_all(*kind):
                     own += [".".join(p.name for p in column.parts) for column in leaf.find_all(exp.Column)]
-        named = [column for part in used for column in part.find_all(exp.Column)]
+        named = [column for part in conditions for column in part.find_all(exp.Column)]
         in_filters = dict.fromkeys(".".join(part.name for part in column.parts) for column in named)
         tops = {self._top_of.get(column) for column in {*columns, *in_filters}}
         return Query(

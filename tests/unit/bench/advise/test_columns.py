@@ -154,6 +154,7 @@ def test_footers_are_of_renamed_columns(table: icebench.Table) -> None:
         "note <> 'text 3'",
         "not note = 'text 3'",
         "id = 5 and (note is null or small <> 1)",
+        "note = :text and id < ? and small >= cast(current_date as bigint)",
         "note in (select d.name from dim d)",
         "note = (select max(d.name) from dim d)",
         "exists (select 1 from dim d where d.name = t.note)",

@@ -103,7 +103,7 @@ def database() -> duckdb.DuckDBPyConnection:
         ("select year from (select * from t) x join d using (id) where v = 1", '("v" = 1)', {"id", "v"}),
         ("select v from (select id, v from t) x, d where x.id = k and x.v = year - 2000", None, {"id", "v"}),
         ("select v from (select * from t) x where k in (select k from d where d.id = x.id)", None, {"id", "k"}),
-        ("select v from (select id + 1 as a, v from t) where a = 3 and v = 2", '("v" = 2)', {"v"}),
+        ("select v from (select id + 1 as a, v from t) where a = 3 and v = 2", '("v" = 2)', {"id", "v"}),
         (
             "select * from (select t.*, d.year from t join d on t.k = d.k) x where id = 3 and year < 2009",
             '("id" = 3)',
