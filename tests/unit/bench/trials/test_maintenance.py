@@ -122,18 +122,19 @@ def test_what_a_fresh_process_left_behind_is_looked_at(tmp_path: Path, monkeypat
     ],
 )
 def test_a_fresh_process_that_fails_says_why(code: str, reason: str) -> None:
-    errors = TemporaryFile("w+")
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=errors, text=True)
-    answer = FreshProcess(process=process, line="", errors=errors, least={}, exactly={})
-    with pytest.raises(EngineFailed, match=f"a fresh process failed: {reason}$"):
-        answer.cost(1.0)
+    with TemporaryFile("w+") as errors:
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=errors, text=True)
+        answer = FreshProcess(process=process, line="", errors=errors, least={}, exactly={})
+        with pytest.raises(EngineFailed, match=f"a fresh process failed: {reason}$"):
+            answer.cost(1.0)
 
 
 def test_a_fresh_process_may_have_a_clock_of_its_own() -> None:
     for own, wall in (({}, 9.0), ({"seconds": 0.5}, 0.5)):
         line = json.dumps({"cpu_seconds": 0.25, "peak_bytes": 7, **own})
         process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE, text=True)
-        cost = FreshProcess(process=process, line=line, errors=TemporaryFile("w+"), least={}, exactly={}).cost(9.0)
+        with TemporaryFile("w+") as errors:
+            cost = FreshProcess(process=process, line=line, errors=errors, least={}, exactly={}).cost(9.0)
         assert cost == Cost(wall=wall, cpu=0.25, memory=7)
 
 
