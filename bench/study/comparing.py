@@ -14,6 +14,9 @@ from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.page import Choice
 from icebench.bench.workloads.definitions import RowsWorkload
 
+ALONE = "at 95%, compared alone"
+"""How sure it is that one of many does not differ from the best: intervals beside each other are not corrected."""
+
 
 def effect(cases: Sequence[tuple[Record, Record]]) -> Effect:
     """How many times the first of each pair the second takes, over all pairs. Rounds of two workloads are not the same

@@ -13,7 +13,7 @@ from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone, plain
 from icebench.bench.report.quantities import count, digits, listed, quantity, times
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import choice, effect, least_of, only, rows_of, within
+from icebench.bench.study.comparing import ALONE, choice, effect, least_of, only, rows_of, within
 from icebench.bench.study.page import Choice, Page
 
 BASE = "unpartitioned"
@@ -41,7 +41,7 @@ def answer(run: Run) -> Page:
 
     best = least_of(time.layouts, over)
     alike = [name for name in time.layouts if name != best and not over(best, name).differs]
-    beside = f" ({listed(alike)} {'does' if len(alike) == 1 else 'do'} not differ from it for certain)" if alike else ""
+    beside = f" ({listed(alike)} {'does' if len(alike) == 1 else 'do'} not differ from it {ALONE})" if alike else ""
     least = Counter(_least(read, name) for name in filters)
     said = listed([f"{name} ({count(number, 'filter')})" for name, number in least.most_common()])
     return Page(
@@ -108,7 +108,7 @@ def _times(time: Grid, timed: Records, kept: Mapping[str, float]) -> Table:
         columns=_columns(time, kept),
         rows=tuple(rows),
         note=f"Median of a cold filtered read here ({time.engine}). The least of a filter stands out, and what does "
-        "not differ from it for certain. In brackets the share of the rows that a filter keeps.",
+        f"not differ from it {ALONE}. In brackets the share of the rows that a filter keeps.",
     )
 
 

@@ -15,7 +15,7 @@ from icebench.bench.report.model import Cell, Table, Tone, plain
 from icebench.bench.report.quantities import listed, quantity, times
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import choice, dot, effect, only, within
+from icebench.bench.study.comparing import ALONE, choice, dot, effect, only, within
 from icebench.bench.study.page import Page
 
 NAMES = {NO_DELAY: "no delay", SAME_REGION.name: "same region", CROSS_REGION.name: "another region"}
@@ -128,7 +128,7 @@ def _engines(records: Records, filters: Sequence[str]) -> Table:
         rows=tuple(
             (plain(layout), plain(name), *cells(layout, name)) for layout in records.names("layout") for name in filters
         ),
-        note="Median of a cold read. The least of a row stands out, and what does not differ from it for certain.",
+        note=f"Median of a cold read. The least of a row stands out, and what does not differ from it {ALONE}.",
     )
 
 

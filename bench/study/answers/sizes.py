@@ -14,7 +14,7 @@ from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone
 from icebench.bench.report.quantities import listed, quantity, times
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import choice, effect, least_of, only, varied, within
+from icebench.bench.study.comparing import ALONE, choice, effect, least_of, only, varied, within
 from icebench.bench.study.page import Page
 
 MEGABYTE = 1 << 20
@@ -173,7 +173,7 @@ def _engines(records: Records, sizes: Sizes, cases: Sequence[str], what: str) ->
             for place, layout in enumerate(ordered)
         ),
         note="Geometric mean over the filters, with its 95% interval. The best size stands out, and what does not "
-        "differ from it for certain.",
+        f"differ from it {ALONE}.",
     )
 
 

@@ -154,7 +154,16 @@ def test_layouts_that_do_not_differ_from_the_fastest_are_named() -> None:
     run, names = kept("layouts"), ("monthly", "monthly-sorted")
     near = slowed(slowed(run, 1e-3, {"layout": "sorted", "measurement": "filtered"}), 1.0, {"layout": "monthly"})
     assert "sorted is the fastest here, and" in answer_of("layouts", near)
-    assert all(name in answer_of("layouts", run).partition("for certain")[0] for name in names)
+    assert all(name in answer_of("layouts", run).partition("differ from it at 95%")[0] for name in names)
+
+
+@pytest.mark.parametrize("name", ["layouts", "sizes", "remote"])
+def test_intervals_that_are_not_corrected_are_not_called_certain(name: str) -> None:
+    """Of twenty layouts, engines or sizes that take as long as the best, one is expected to differ from it at 95 %."""
+    page = QUESTIONS[name].page(kept(name))
+    said = [page.answer, *(table.note for table in page.tables)]
+    assert not any("for certain" in text for text in said)
+    assert any("does not differ from it at 95%, compared alone" in text for text in said)
 
 
 def test_queries_are_counted_that_take_less_and_more_for_certain() -> None:
