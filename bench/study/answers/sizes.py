@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from statistics import geometric_mean
 
 from icebench.bench.costs.costing import Costing
@@ -77,9 +78,10 @@ def _best(grid: Grid, layouts: Iterable[str]) -> str:
 def _range(grid: Grid, sizes: Sizes) -> str:
     """The sizes whose geometric mean over the filters is about the least."""
     least = _mean(grid, _best(grid, sizes))
-    near = sorted(size for layout, size in sizes.items() if _mean(grid, layout) <= NEAR * least)
-    ends = [quantity(size, "bytes") for size in (near[0], near[-1])]
-    return ends[0] if near[0] == near[-1] else f"{ends[0]} to {ends[1]}"
+    ordered = sorted(sizes, key=lambda layout: sizes[layout])
+    found = groupby(ordered, lambda layout: _mean(grid, layout) <= NEAR * least)
+    ends = [[quantity(sizes[layout], "bytes") for layout in layouts] for is_near, layouts in found if is_near]
+    return listed([own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}" for own in ends])
 
 
 def _pairs(timed: Records, base: str, head: str, cases: Sequence[str]) -> list[tuple[Record, Record]]:

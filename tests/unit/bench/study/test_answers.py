@@ -190,6 +190,13 @@ def test_a_size_that_does_not_differ_from_the_best_stands_out() -> None:
             assert (cell.tone.value == "best") == is_best, cell
 
 
+def test_sizes_between_the_best_that_are_not_among_them_are_not_named() -> None:
+    run = slowed(kept("sizes"), 1 / 1.3, {"layout": "sorted"})
+    assert "row groups of 8 MB to 128 MB are within a tenth" in answer_of("sizes", run)
+    gap = slowed(run, 2.0, {"layout": "sorted (row-group-size-bytes=32 MB)"})
+    assert "row groups of 8 MB and 128 MB are within a tenth" in answer_of("sizes", gap)
+
+
 def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
     before = QUESTIONS["decimals"].page(kept("decimals")).choices
     slow = kept("decimals")
