@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -56,6 +58,16 @@ CHOSEN = (
     "scan/partitioned/both-filters",
     "scan/vectors/no-filter",
 )
+
+
+def test_a_cache_on_disk_is_removed_once_the_plan_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with count_cases.built(Scale(rows=480, files=20)) as (_, catalog):
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        timed = cases()["plan/many/disk-cache/no-filter"].prepare(catalog, icebench.Counters())
+        timed()
+        assert len(list(tmp_path.iterdir())) == 1
+        del timed
+        assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", SCANS)
