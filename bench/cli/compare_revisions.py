@@ -165,7 +165,8 @@ def warehouse_of(side: Revision, cache: Path, seconds: float = math.inf) -> Path
     Raises:
         OutOfTime: It takes longer.
     """
-    made_by = f"{_writer_of(side)} {time_cases.SCALE} {Path(tables.__file__).read_text(encoding='utf-8')}"
+    rows = source_digest([Path(tables.__file__), _BENCH / "workloads"])
+    made_by = f"{_writer_of(side)} {time_cases.SCALE} {rows}"
     folder = cache / f"tables-{_digest(made_by)}"
     ready = folder / ".ready"
     if not ready.exists():

@@ -24,6 +24,7 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.gate.cases.time_cases import TIMED
 from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, encode
 from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable
+from icebench.bench.tables.cache import source_digest
 
 CASE = "open/many"
 
@@ -130,6 +131,11 @@ def test_tables_are_made_anew_where_another_engine_writes_them(tmp_path: Path, m
     assert compare_revisions.warehouse_of(revision("reads otherwise", plan="x = 1"), tmp_path, 60.0) == first
     assert compare_revisions.warehouse_of(revision("writes otherwise", write="x = 1"), tmp_path, 60.0) != first
     assert made == ["first", "writes otherwise"]
+    digest = source_digest
+    monkeypatch.setattr(
+        compare_revisions, "source_digest", lambda paths: "" if paths[-1].name == "workloads" else digest(paths)
+    )
+    assert compare_revisions.warehouse_of(revision("other rows"), tmp_path, 60.0) != first
 
 
 def test_what_was_not_built_in_time_is_inconclusive(tmp_path: Path, scripted: dict[str, Any]) -> None:
