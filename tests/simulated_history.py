@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from icebench.bench.cli.history_store import read_history
-from icebench.bench.gate.decisions.history import TIME, Entry, Measured, by_reference, series_of
+from icebench.bench.gate.decisions.history import TIME, Entry, Measured, series_of
 from icebench.bench.statistics.claims import Floats
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,7 +87,7 @@ class Rates:
 def recorded() -> list[Entry]:
     """The `REVISIONS`, oldest first."""
     found = [entry for entry in read_history(RECORDED) if entry.reference.startswith(REVISIONS[0])]
-    return [entry for entry in by_reference(found)[found[0].reference] if entry.revision.startswith(REVISIONS)]
+    return [entry for entry in sorted(found, key=lambda entry: entry.number) if entry.revision.startswith(REVISIONS)]
 
 
 def residuals(entries: Sequence[Entry]) -> dict[str, list[Floats]]:

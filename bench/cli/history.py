@@ -25,12 +25,12 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import cpu_model
 from icebench.bench.gate.cases import tables, work
 from icebench.bench.gate.decisions.counter_verdict import ExitCode
-from icebench.bench.gate.decisions.history import Entry, by_reference, series_of
+from icebench.bench.gate.decisions.history import Entry, comparable, series_of
 from icebench.bench.gate.revisions.build import CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from icebench.bench.gate.revisions.measure import measure
 from icebench.bench.gate.revisions.pairs import Pairs
 from icebench.bench.report.history_console import print_history
-from icebench.bench.report.history_page import ReferenceHistory, history_report
+from icebench.bench.report.history_page import ComparableHistory, history_report
 
 CASES = (
     "scan/partitioned/metrics-filter",
@@ -75,8 +75,8 @@ def history(
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
     found = [
-        ReferenceHistory(entries=own, series=[each for each in series_of(own) if wanted.search(each.case)])
-        for own in by_reference(entries).values()
+        ComparableHistory(entries=own, series=[each for each in series_of(own) if wanted.search(each.case)])
+        for own in comparable(entries)
     ]
     if html is not None:
         refuse_options("long", "revisions", because="goes without --html, which writes all")
@@ -203,7 +203,7 @@ def _reference(asked: str | None, known: Sequence[Entry], root: Path) -> str:
         return commit_of(asked, root)
     if not known:
         raise ConfigError("the first record freezes the revision that all are measured against: --reference REV")
-    return list(by_reference(known))[-1]
+    return comparable(known)[-1][0].reference
 
 
 def _refuse_changes(root: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from icebench.bench.gate.decisions.history import TIME, Change, Entry, Series
-from icebench.bench.report.history_page import shown_confidence, shown_ratio
+from icebench.bench.report.history_page import shown_confidence, shown_digest, shown_ratio
 from icebench.bench.report.quantities import count, digits, times
 
 _BLOCKS = "\N{LOWER ONE EIGHTH BLOCK}▂▃▄▅▆▇\N{FULL BLOCK}"
@@ -31,9 +31,10 @@ def print_history(
     first, last = entries[0], entries[-1]
     made = {entry.pairs for entry in entries}
     pairs = " to ".join(map(str, sorted({min(made), max(made)})))
+    of_cases = f", cases {digest}" if (digest := shown_digest(entries)) else ""
     out.print(
         f"{count(len(entries), 'revision')} from {first.date[:10]} to {last.date[:10]}, each interleaved with "
-        f"{last.reference[:9]} (pairs of processes: {pairs})",
+        f"{last.reference[:9]} (pairs of processes: {pairs}{of_cases})",
         soft_wrap=True,
     )
     grid = Grid("case", "processor time / reference", "oldest", "newest", "revisions", box=None)

@@ -13,15 +13,15 @@ from icebench.bench.report.quantities import count, digits, times
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReferenceHistory:
-    """What was measured beside one reference: revisions, oldest first, and their series."""
+class ComparableHistory:
+    """What was measured of the same cases beside one reference: revisions, oldest first, and their series."""
 
     entries: Sequence[Entry]
     series: Sequence[Series]
 
 
-def history_report(found: Sequence[ReferenceHistory], command: str) -> Report:
-    """The page of the series of each reference, those of the newest first; `command` makes it again."""
+def history_report(found: Sequence[ComparableHistory], command: str) -> Report:
+    """The page of all series, those that are measured now first; `command` makes it again."""
     newest = found[-1].entries
     return Report(
         title="Processor time over revisions",
@@ -41,6 +41,11 @@ def shown_confidence(confidence: float) -> str:
     return "over 99.9 %" if confidence > 0.999 else f"{math.floor(1000 * confidence) / 10:g} %"
 
 
+def shown_digest(entries: Sequence[Entry]) -> str:
+    """Of the cases of comparable entries; empty if it is not known."""
+    return next((entry.environment["cases"] for entry in entries if "cases" in entry.environment), "")
+
+
 def shown_ratio(case: Measured) -> str:
     """With its interval, where it has one: ``1.02x [0.99, 1.05]``."""
     if case.ratio is None:
@@ -49,7 +54,7 @@ def shown_ratio(case: Measured) -> str:
     return f"{times(math.exp(case.log))}{ends}"
 
 
-def _changes(own: ReferenceHistory) -> list[tuple[Change, Series]]:
+def _changes(own: ComparableHistory) -> list[tuple[Change, Series]]:
     """Of processor time, the newest first."""
     found = [(change, each) for each in own.series if each.quantity == TIME for change in each.changes]
     return sorted(found, key=lambda it: -it[0].at.number)
@@ -67,13 +72,13 @@ def _named(entry: Entry) -> str:
     return f"{entry.revision[:9]} of {entry.date[:10]}, {entry.subject!r}"
 
 
-def _section(own: ReferenceHistory) -> Section:
-    reference = own.entries[-1].reference[:9]
+def _section(own: ComparableHistory) -> Section:
+    reference, digest = own.entries[-1].reference[:9], shown_digest(own.entries)
     timed = [each for each in own.series if each.quantity == TIME]
     charts = (_chart(own.entries, timed, reference),) if timed else ()
     return Section(
-        key=f"beside-{reference}",
-        title=f"Reference {reference}",
+        key=f"beside-{reference}-{digest}" if digest else f"beside-{reference}",
+        title=f"Reference {reference}{f', cases {digest}' if digest else ''}",
         explanation="Processor time divided by that of the reference, which runs interleaved with each revision: less "
         "is faster. A level is what revisions between two changes have in common.",
         charts=charts,

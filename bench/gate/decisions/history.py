@@ -121,19 +121,24 @@ class Series:
     changes: Sequence[Change]
 
 
-def by_reference(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """The entries of each reference, oldest revision first; the reference that revisions are measured against now last.
+def comparable(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries of each reference and digest of the cases, oldest revision first; those that are measured now last.
 
-    Ratios to one reference say nothing about ratios to another.
+    Ratios to one reference say nothing about ratios to another, and neither do those of other cases. A revision that no
+    case could be run of, which has no digest, is with the newest of its reference.
     """
-    found: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.number):
-        found.setdefault(entry.reference, []).append(entry)
-    return dict(sorted(found.items(), key=lambda own: own[1][-1].number))
+    found: dict[tuple[str, str], list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: (not entry.cases, entry.number)):
+        key = entry.reference, entry.environment.get("cases", "")
+        if not entry.cases:
+            key = next((other for other in reversed(found) if other[0] == entry.reference), key)
+        found.setdefault(key, []).append(entry)
+    ordered = [sorted(own, key=lambda entry: entry.number) for own in found.values()]
+    return sorted(ordered, key=lambda own: own[-1].number)
 
 
 def series_of(entries: Sequence[Entry]) -> list[Series]:
-    """All series of entries with one reference, ordered by case, time first; times are natural logarithms of ratios.
+    """All series of comparable entries, ordered by case, time first; times are natural logarithms of ratios.
 
     A counter that changes nowhere is in no series. One that a case lacks and another case of the revision has is 0.
     """

@@ -7,7 +7,7 @@ from html import unescape
 from icebench.bench.gate.decisions.history import Entry, Measured, series_of
 from icebench.bench.report.charts import HistoryChart
 from icebench.bench.report.drawing import draw
-from icebench.bench.report.history_page import ReferenceHistory, history_report, shown_confidence, shown_ratio
+from icebench.bench.report.history_page import ComparableHistory, history_report, shown_confidence, shown_ratio
 from icebench.bench.report.html import render
 from icebench.bench.report.model import Report
 
@@ -36,7 +36,7 @@ def entry(number: int, case: Measured, *, reference: str = "f" * 40) -> Entry:
 
 def report_of(*cases: Measured) -> Report:
     entries = [entry(number, case) for number, case in enumerate(cases)]
-    return history_report([ReferenceHistory(entries=entries, series=series_of(entries))], COMMAND)
+    return history_report([ComparableHistory(entries=entries, series=series_of(entries))], COMMAND)
 
 
 STEPPED = [case_of(0.0 if number < 4 else 0.1, files_planned=3 + (number > 4)) for number in range(8)]
@@ -110,7 +110,7 @@ def test_the_page_has_every_revision_and_change_by_date_and_subject() -> None:
 def test_the_newest_reference_is_first() -> None:
     old = [entry(number, case_of(0.0), reference="e" * 40) for number in range(2)]
     new = [entry(number, case_of(0.0)) for number in range(2, 4)]
-    found = history_report([ReferenceHistory(entries=own, series=series_of(own)) for own in (old, new)], COMMAND)
+    found = history_report([ComparableHistory(entries=own, series=series_of(own)) for own in (old, new)], COMMAND)
     assert [section.title for section in found.sections] == ["Reference fffffffff", "Reference eeeeeeeee"]
     assert found.subtitle == "4 revisions, the newest of 2026-01-04."
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from icebench.bench.gate.decisions.counter_kinds import Kind, kind_of
-from icebench.bench.gate.decisions.history import TIME, Entry, Measured, Series, by_reference, series_of
+from icebench.bench.gate.decisions.history import TIME, Entry, Measured, Series, comparable, series_of
 from tests.simulated_history import NOISES, rates, rates_of_copies, recorded
 
 CASE = "scan/a"
@@ -72,9 +72,17 @@ def test_a_case_that_failed_has_no_series() -> None:
 def test_ratios_to_different_references_are_not_joined() -> None:
     old, new, again = entry(1), entry(3, reference="e" * 40), entry(3)
     middle = entry(2)
-    found = by_reference([new, again, middle, old])
-    assert list(found.items()) == [("f" * 40, [old, middle, again]), ("e" * 40, [new])]
-    assert list(by_reference([entry(4), new])) == ["e" * 40, "f" * 40]
+    assert comparable([new, again, middle, old]) == [[old, middle, again], [new]]
+    assert comparable([entry(4), new]) == [[new], [entry(4)]]
+
+
+def test_ratios_of_other_cases_are_not_joined() -> None:
+    """A case that does more is no step of the engine. What could not be run has no digest."""
+    one, three = (replace(entry(n), environment={"cases": "a"}) for n in (1, 3))
+    two, four = (replace(entry(n, log=0.5), environment={"cases": "b"}) for n in (2, 4))
+    gone = replace(entry(0), environment={}, cases={}, error="cannot be built")
+    assert comparable([four, gone, three, two, one]) == [[one, three], [gone, two, four]]
+    assert comparable([gone]) == [[gone]]
 
 
 def test_steps_planted_into_the_noise_that_was_recorded_are_found() -> None:
