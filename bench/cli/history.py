@@ -120,12 +120,13 @@ def record(
         chosen = _chosen(revisions, most, root)
         _refuse_changes(root)
         cache = (root / CACHE).absolute()
-        measured = {entry.revision for entry in known if entry.reference == frozen}
+        measured = {entry.revision: entry for entry in known if entry.reference == frozen}
         with context.terminal.err.status("building the reference") as status:
             base = build(frozen, root=root, cache=cache)
             warehouse = warehouse_of(base, cache)
             for number, revision in enumerate(chosen, 1):
                 if revision in measured:
+                    _print_missing(context, measured[revision], names)
                     continue
 
                 def progress(text: str, what: str = f"{revision[:12]}, {number} of {len(chosen)}") -> None:
@@ -230,6 +231,13 @@ def _chosen(revisions: str, most: int | None, root: Path) -> list[str]:
     if most is None or most >= len(found):
         return found
     return [found[round((number + 1) * len(found) / most) - 1] for number in range(most)]
+
+
+def _print_missing(context: Context, entry: Entry, names: Sequence[str]) -> None:
+    """The cases that a revision of the history lacks: it is measured once, as a whole."""
+    if missing := [name for name in names if name not in entry.cases and not entry.error]:
+        said = f"{entry.revision[:12]} {entry.subject}: skipped, as it is recorded, without {', '.join(missing)}"
+        context.terminal.out.print(said, markup=False, soft_wrap=True)
 
 
 def _print_entry(context: Context, entry: Entry) -> None:

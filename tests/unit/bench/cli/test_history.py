@@ -116,6 +116,16 @@ def test_a_range_is_measured_against_the_frozen_revision_once(root: Path, sides:
     assert others == found
 
 
+def test_a_case_that_a_recorded_revision_lacks_is_named(root: Path, sides: dict[str, Any]) -> None:
+    assert recorded("HEAD", "--reference", "HEAD~1")[0] == 0
+    before = entries()
+    code, text = recorded("HEAD", "--case", "commit/append$")
+    assert code == 0
+    assert text.splitlines()[-1].endswith("change 7: skipped, as it is recorded, without commit/append")
+    assert entries() == before
+    assert "skipped" not in recorded("HEAD")[1]
+
+
 def test_of_a_range_so_many_are_measured_and_the_last_is_one(root: Path, sides: dict[str, Any]) -> None:
     assert recorded("HEAD~7..HEAD", "--most", "2", "--reference", "HEAD")[0] == 0
     assert [entry.subject for entry in entries()] == ["change 3", "change 7"]
