@@ -37,6 +37,11 @@ def _case(name: str, configuration: str = "") -> Case:
     return Case(workload=name, layout=name, configuration=configuration, measurement=NAME)
 
 
+def _share(fraction: float) -> str:
+    """``1.0%``, ``0.04%``: no two fractions look alike."""
+    return f"{fraction:.1%}" if round(fraction, 3) == fraction else f"{100 * fraction:.12g}%"
+
+
 def _integers(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
     rows, seed = made.cell_rows, made.seed
     integers, decimals = f"{INTEGER_COLUMNS} int64", f"{INTEGER_COLUMNS} decimal(7,2)"
@@ -74,7 +79,7 @@ def _deletes(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTable
             rows = {NONE: total}
             for fraction in made.equality_fractions if kind == "equality" else made.fractions:
                 for files in made.delete_files if kind == "equality" else (1,):
-                    case = f"{fraction:.1%}" + (f", {files} delete files" if kind == "equality" else "")
+                    case = _share(fraction) + (f", {files} delete files" if kind == "equality" else "")
                     scans[case] = tables.deleted(
                         rows_of, kind, pattern, fraction, files=files, columns=made.equality_columns
                     )
@@ -91,7 +96,7 @@ def _deletes(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTable
 
 
 def _small(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
-    deleted, kept = f"{made.small_deleted:.1%}", f"{made.small_filtered:.1%} of the rows"
+    deleted, kept = _share(made.small_deleted), f"{_share(made.small_filtered)} of the rows"
     for rows in made.small:
         name = f"{rows.files} files of {rows.rows_in_file:,} rows"
         scans = Scanning(

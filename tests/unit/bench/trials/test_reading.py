@@ -56,6 +56,16 @@ def test_a_fresh_process_that_reads_other_rows_is_a_failure(tmp_path: Path, monk
     }
 
 
+def test_fractions_that_round_alike_are_two_cases(tmp_path: Path) -> None:
+    deletes = {"rows": 5000, "files": 1, "fractions": [0.001, 0.0014], "kinds": ["vectors"], "patterns": ["random"]}
+    chosen = experiment({"engines": ["icebench"]}, parts=["deletes"], deletes=deletes)
+    records = run_experiment(chosen, where=surroundings_of(tmp_path)).records
+    left = {
+        r.case: r.counters["rows_returned"] for r in records if (r.engine, r.metric) == ("icebench", "scan_time_cold")
+    }
+    assert left == {"no deletes": 5000, "0.1%": 4995, "0.14%": 4993}
+
+
 @pytest.mark.usefixtures("without_spark")
 def test_everything_is_measured_and_reported(tmp_path: Path) -> None:
     result = run_experiment(experiment(), where=surroundings_of(tmp_path))
