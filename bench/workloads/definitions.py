@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from icebench.bench.definition import Definition, typed
@@ -507,15 +508,19 @@ class EventsWorkload(Workload):
         every = values.wholes("compact_every") or (0,)
         if min(every) < 0:
             raise ConfigError(f"{min(every)} is below 0", path=values.at("compact_every"))
+        policies: dict[str, str] = {}
+        for path, value in values.items("policies", []):
+            policy = typed(value, str, "a file, or default", path)
+            if (stem := Path(policy).stem) in policies:
+                raise ConfigError(f"a policy named {stem!r} is listed before", path=path)
+            policies[stem] = policy
         return cls(
             kind=kind,
             name=name,
             events=events,
             deletes=values.names("deletes", list(usual), known=known, what="kind"),
             compact_every=every,
-            policies=tuple(
-                typed(value, str, "a file, or default", path) for path, value in values.items("policies", [])
-            ),
+            policies=tuple(policies.values()),
             measured=measured,
         )
 

@@ -268,6 +268,12 @@ def test_a_file_is_named(tmp_path: Path) -> None:
         (reading(decimals={"rows": 1, "precisions": [7], "nulls": [1]}), "workload.decimals.nulls[0]: 1 is not a frac"),
         (reading(parts=["x"]), "workload.parts[0]: unknown part 'x'"),
         (reading(nonsense=1), "workload: unknown key 'nonsense'"),
+        (
+            described(
+                workload={"kind": "events", "keys": 9, "batches": 1, "changes": 9, "policies": ["a/x.toml", "b/x.toml"]}
+            ),
+            "workload.policies[1]: a policy named 'x' is listed before",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_workload_is_said_with_its_path(wrong: dict[str, Any], message: str) -> None:
