@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from icebench.bench.execution.measurement import kind_of
@@ -34,6 +34,10 @@ _CAUTION = (
 )
 
 
+_Group = tuple[str, str, str, str]
+"""Workload, engine, measurement and metric of the cases that have one effect."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """Why two runs are not comparable: one of `PARTS`, and what differs."""
@@ -55,9 +59,9 @@ def compare_runs(base: Run, head: Run) -> Comparison:
     """The cases that both runs have."""
     pairs = pairs_of(base, head)
     timed = [pair for pair in pairs if is_timed(pair[0])]
-    groups: dict[tuple[str, str, str], list[tuple[Record, Record]]] = {}
+    groups: dict[_Group, list[tuple[Record, Record]]] = {}
     for pair in timed:
-        groups.setdefault((pair[0].engine, pair[0].measurement, pair[0].metric), []).append(pair)
+        groups.setdefault((pair[0].workload, pair[0].engine, pair[0].measurement, pair[0].metric), []).append(pair)
     effects = {name: effect for name, own in groups.items() if (effect := between(own)) is not None}
     sure = least_sure([effect.p_value for effect in effects.values()])
     pooled = _pooled(groups, effects, sure)
@@ -150,12 +154,19 @@ def _counted(pairs: Sequence[tuple[Record, Record]]) -> Iterator[Finding]:
         yield Finding(statement=f"All {len(seen):,} exact counters are equal.")
 
 
-def _timed(effects: Mapping[tuple[str, str, str], Effect], sure: float) -> Iterator[Finding]:
-    for (engine, measurement, metric), effect in effects.items():
+def _several(groups: Iterable[_Group]) -> bool:
+    """Whether there are several workloads, which are named then."""
+    return len({workload for workload, *_ in groups}) > 1
+
+
+def _timed(effects: Mapping[_Group, Effect], sure: float) -> Iterator[Finding]:
+    several = _several(effects)
+    for (workload, engine, measurement, metric), effect in effects.items():
         if effect.p_value <= sure:
             word = "longer" if effect.ratio > 1 else "shorter"
+            where = f"{workload}, {engine}" if several else engine
             yield Finding(
-                statement=f"{engine}, {measurement}: {metric} is {word}, {times(effect.ratio)} "
+                statement=f"{where}, {measurement}: {metric} is {word}, {times(effect.ratio)} "
                 f"(95% interval {effect.low:.2f} to {effect.high:.2f})."
             )
     if effects and sure < 0:
@@ -165,12 +176,12 @@ def _timed(effects: Mapping[tuple[str, str, str], Effect], sure: float) -> Itera
 
 
 def _pooled(
-    groups: Mapping[tuple[str, str, str], Sequence[object]],
-    effects: Mapping[tuple[str, str, str], Effect],
+    groups: Mapping[_Group, Sequence[object]],
+    effects: Mapping[_Group, Effect],
     sure: float,
 ) -> Table:
     """Significant ones first, then those furthest from 1."""
-    rows = []
+    rows, named = [], slice(None) if _several(effects) else slice(1, None)
     for name, effect in sorted(effects.items(), key=lambda own: (own[1].p_value > sure, -abs(math.log(own[1].ratio)))):
         differs = effect.p_value <= sure
         claim = ("longer" if effect.ratio > 1 else "shorter") if differs else "inconclusive"
@@ -178,11 +189,17 @@ def _pooled(
         tone = Tone.DOUBTFUL if differs else Tone.PLAIN
         cases = Cell(text=str(len(groups[name])))
         rows.append(
-            (*map(plain, name), cases, Cell(text=times(effect.ratio), tone=tone), Cell(text=interval), plain(claim))
+            (
+                *map(plain, name[named]),
+                cases,
+                Cell(text=times(effect.ratio), tone=tone),
+                Cell(text=interval),
+                plain(claim),
+            )
         )
     return Table(
         title="Second run / first run, pooled over cases",
-        columns=("Engine", "Measurement", "Metric", "Cases", "Ratio", "95% interval", "Claim"),
+        columns=(*("Workload", "Engine", "Measurement", "Metric")[named], "Cases", "Ratio", "95% interval", "Claim"),
         rows=tuple(rows),
     )
 

@@ -102,6 +102,24 @@ def test_runs_of_several_workloads_are_compared_case_by_case() -> None:
     assert set(column(made.tables[-1], "Layout")) == {"w, a", "w, b", "v, a", "v, b"}
 
 
+def test_workloads_have_effects_of_their_own() -> None:
+    def slow(one: Measured) -> Measured:
+        if one.case.workload != "v":
+            return one
+        costs = [replace(sample.cost, wall=4 * sample.cost.wall) for sample in one.samples]
+        return replace(one, samples=tuple(map(lambda s, cost: replace(s, cost=cost), one.samples, costs)))
+
+    run = of_two_workloads()
+    made = compare_runs(run, of(run, slow))
+    summary = made.tables[0]
+    ratios = zip(column(summary, "Workload"), column(summary, "Metric"), column(summary, "Ratio"), strict=True)
+    assert [ratio for *name, ratio in ratios if name == ["v", "scan_time_cold"]] == ["4x"]
+    assert set(column(summary, "Cases")) == {"4"}
+    assert any(said.startswith("v, icebench, filtered: scan_time_cold is longer, 4x") for said in statements(made))
+    assert not any(said.startswith("w, icebench") for said in statements(made))
+    assert "Workload" not in compare_runs(filtered(), filtered(3.0)).tables[0].columns
+
+
 def test_what_stands_first_is_cold_and_a_run_of_one_kind_of_scan_is_shown_as_it_was() -> None:
     warm, cold = filtered(0.5, "warm"), filtered()
     both = sample_run(measured=(*warm.measured, *cold.measured))
