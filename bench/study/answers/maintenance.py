@@ -118,6 +118,8 @@ def _by_round(record: Record) -> Iterator[tuple[tuple[int, int], float]]:
 
 
 def _series(like: Record, values: Mapping[tuple[int, int], float]) -> Record:
+    if not values:
+        raise ValueError(f"no round has all scans of {like.layout}")
     places = tuple(sorted(values))
     return replace(like, samples=tuple(values[place] for place in places), places=places, summary={})
 

@@ -277,6 +277,18 @@ def test_maintenance_that_saves_nothing_in_some_rounds_may_never_pay(rounds: int
         assert f"compacted every 10 {after}" in pages[1].answer
 
 
+def test_scans_without_a_common_round_are_said_to_have_none() -> None:
+    run, layout = kept("maintenance"), "deletion vectors, compacted every 10"
+
+    def in_another_process(each: Measured) -> Measured:
+        if (each.case.layout, each.case.label) != (layout, "after 200 batches"):
+            return each
+        return replace(each, samples=tuple(replace(sample, process=9) for sample in each.samples))
+
+    with pytest.raises(LookupError, match=f"no round has all scans of {layout}"):
+        answer_of("maintenance", replace(run, measured=tuple(map(in_another_process, run.measured))))
+
+
 def test_the_queries_that_an_engine_gains_and_loses_most_in() -> None:
     """One that is a thousand times as fast as all others is the first, one that is as slow the last."""
     run = slowed(kept("queries"), 1e-3, {"engine": "icebench", "label": "q31"})
