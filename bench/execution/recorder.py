@@ -86,6 +86,7 @@ class Recorder:
         made = Skipped(
             engine=case.engine,
             measurement=case.measurement,
+            workload=case.workload,
             layout=case.layout,
             case=_label(case),
             reason=self._shown(reason),
@@ -103,6 +104,7 @@ class Recorder:
             message=self._shown(_said(error)),
             engine=case.engine,
             measurement=case.measurement,
+            workload=case.workload,
             layout=case.layout,
             case=_label(case),
         )

@@ -204,9 +204,9 @@ class _Reading:
             case "round":
                 self.rounds.append(value)
             case "skipped":
-                self.skipped.append(_made(Skipped, value, location))
+                self.skipped.append(_made(Skipped, {"workload": "*", **value}, location))
             case "failure":
-                self.failures.append(_made(Failure, value, location))
+                self.failures.append(_made(Failure, {"workload": "*", **value}, location))
             case "end":
                 self.complete = True
             case "environment":

@@ -55,26 +55,35 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """Something that was asked for and not measured, and why. `layout` and `case` are "*" where all are meant."""
+    """Something that was asked for and not measured, and why. `workload`, `layout` and `case` are "*" where all are
+    meant, and the workload is in runs of before it was recorded."""
 
     engine: str
     measurement: str
     reason: str
+    workload: str = "*"
     layout: str = "*"
     case: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Something that went wrong; a run with a failure has failed. `kind` is the class of the error."""
+    """Something that went wrong; a run with a failure has failed. `kind` is the class of the error, `workload` as for
+    `Skipped`."""
 
     kind: str
     message: str
     engine: str = "*"
     measurement: str = "*"
+    workload: str = "*"
     layout: str = "*"
     case: str = "*"
 
+    @property
+    def table(self) -> str:
+        """The layout, after the workload's name where that is known and another one."""
+        return ", ".join(dict.fromkeys(name for name in (self.workload, self.layout) if name != "*")) or "*"
+
     def __str__(self) -> str:
-        where = "/".join(part for part in (self.layout, self.measurement, self.case, self.engine) if part != "*")
+        where = "/".join(part for part in (self.table, self.measurement, self.case, self.engine) if part != "*")
         return f"{where}: {self.message}" if where else self.message

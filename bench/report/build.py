@@ -26,7 +26,7 @@ from icebench.bench.report.layout_costs import (
 from icebench.bench.report.layouts import layouts_section
 from icebench.bench.report.model import Fact, Finding, Report, Section
 from icebench.bench.report.quantities import count, quantity
-from icebench.bench.report.remarks import remarks_of
+from icebench.bench.report.remarks import failures_of, remarks_of
 from icebench.bench.report.sections import sections_of
 from icebench.bench.statistics.claims import CONFIDENCE, assumptions
 
@@ -64,7 +64,7 @@ def build_report(run: Run, *, results_file: str) -> Report:
         subtitle=_subtitle(run),
         source=f"run {run.run_id}",
         answer=answer_of(costs, claims.findings(), remarks, measured=bool(records)),
-        findings=findings_of(records, said, run.failures, claims),
+        findings=findings_of(records, said, failures_of(run), claims),
         remarks=remarks,
         sections=(*opening, *sections_of(records)),
         facts=tuple(_facts(run)),

@@ -130,7 +130,7 @@ def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
         if failure.kind == WRONG:
             wrong.setdefault(failure.engine, []).append(failure)
     for engine, own in wrong.items():
-        cases = list(dict.fromkeys(f"{each.measurement} of {each.case} on {each.layout}" for each in own))
+        cases = list(dict.fromkeys(f"{each.measurement} of {each.case} on {each.table}" for each in own))
         more = f", and {len(cases) - SHOWN} more" if len(cases) > SHOWN else ""
         yield Finding(
             statement=f"{engine} answers wrongly in {count(len(cases), 'case')}, where its time does not count: "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from icebench.bench.execution.measurement import kind_of
@@ -53,7 +53,7 @@ UNCOMMITTED = Remark(
 def remarks_of(run: Run) -> tuple[Remark, ...]:
     """All remarks on a run, worst first."""
     found = [] if run.complete else [INTERRUPTED]
-    found += map(_failed, run.failures)
+    found += map(_failed, failures_of(run))
     found += _of_samples(run.records)
     if empty := list(dict.fromkeys(record.case for record in run.records if _matches_nothing(record))):
         found.append(
@@ -67,6 +67,14 @@ def remarks_of(run: Run) -> tuple[Remark, ...]:
     if (run.environment.get("git") or {}).get("dirty"):
         found.append(UNCOMMITTED)
     return tuple(sorted(found, key=lambda remark: remark.severity))
+
+
+def failures_of(run: Run) -> Sequence[Failure]:
+    """The failures of a run, without the name of its workload if it has one only."""
+    workloads = {each.case.workload for each in run.measured} | {each.workload for each in run.failures}
+    if len(workloads - {"*"}) > 1:
+        return run.failures
+    return [replace(each, workload="*") for each in run.failures]
 
 
 def _failed(failure: Failure) -> Remark:

@@ -49,6 +49,15 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert run.rounds == ({"workload": "w", "process": 0, "round": 1, "load": 0.5},)
 
 
+def test_what_was_written_before_workloads_were_recorded_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.jsonl")
+    text = path.read_text(encoding="utf-8")
+    assert text.count(',"workload":"*"') == 2
+    path.write_text(text.replace(',"workload":"*"', ""), encoding="utf-8")
+    run = read_run(path)
+    assert (run.skipped, run.failures) == ((SKIPPED,), (FAILURE,))
+
+
 @given(
     st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9), st.none() | st.integers(0, 1 << 60)), max_size=5),
     st.text(max_size=5),
@@ -135,7 +144,7 @@ def test_a_failure_is_reported_by_its_cause_on_one_line(tmp_path: Path, text: st
     with RunWriter(tmp_path / "run.jsonl", run_id="r", environment=ENVIRONMENT) as writer:
         recorder = Recorder(writer, versions={"icebench": "1"})
         recorder.fail(CASE, OSError(text))
-    assert [failure.message for failure in recorder.failures] == [said]
+    assert [(failure.workload, failure.message) for failure in recorder.failures] == [(CASE.workload, said)]
 
 
 def test_a_run_is_never_written_over(tmp_path: Path) -> None:

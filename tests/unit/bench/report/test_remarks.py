@@ -3,8 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from icebench.bench.records.record import Skipped
+from icebench.bench.report.build import build_report
 from icebench.bench.report.compare import spread
-from icebench.bench.report.remarks import INTERRUPTED, UNCOMMITTED, Severity, remarks_of
+from icebench.bench.report.remarks import INTERRUPTED, UNCOMMITTED, WRONG, Severity, remarks_of
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, record, sample_run
 
 CLEAN = {**ENVIRONMENT, "git": {"revision": "b" * 40, "dirty": False}}
@@ -29,6 +30,17 @@ def test_remarks_come_worst_first_each_with_advice() -> None:
     assert "icebench planning all on monthly (71%)" in texts[2]
     assert texts[3] == "Decimals: only 2 samples a case."
     assert texts[4] == "duckdb was not measured for planning: offers no planning"
+
+
+def test_a_failure_in_a_run_of_several_workloads_is_said_with_its_workload() -> None:
+    """Both have a layout of that name."""
+    failed = [replace(FAILED, workload=workload, layout="monthly") for workload in ("v", "w")]
+    for failures, tables in ((failed[1:], ["monthly"]), (failed, ["v, monthly", "w, monthly"])):
+        remarks = remarks_of(sample_run(measured=(), skipped=(), failures=tuple(failures), environment=CLEAN))
+        assert [r.text.partition("/")[0] for r in remarks] == [f"Disagreement: {table}" for table in tables]
+        wrong = sample_run(measured=(), failures=tuple(replace(each, kind=WRONG) for each in failures))
+        (finding,) = build_report(wrong, results_file="r").findings
+        assert finding.statement.endswith("; ".join(f"decimals of scan on {table}" for table in tables) + ".")
 
 
 def test_what_has_no_clock_is_never_noisy_nor_repeated_too_little() -> None:
