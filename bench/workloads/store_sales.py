@@ -109,6 +109,6 @@ class StoreSales:
 
 def place_of(dates: Int32s) -> Words:
     """Where the tickets of a day begin on the circle of items: the days of all years are a sixteenth of it, one after
-    another, so that their lines reach every item, each in its own days."""
+    another, so that their lines reach every sixteenth, and each item sells in its own days."""
     day = (dates - FIRST_KEY).astype(np.uint64)
     return day * np.uint64((1 << 60) // (LAST_KEY - FIRST_KEY + 1))

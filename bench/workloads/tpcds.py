@@ -29,7 +29,7 @@ class Tpcds:
         skew: Zipf exponent of the items' shares in store_sales; 0 (TPC-DS) makes all items equally likely.
         wide_decimals: Add ss_wide_15_2, ss_wide_20_2 and ss_wide_38_6 to store_sales, for decimals above 64 bits.
         correlation: Share of the tickets of store_sales whose date decides their items; 0, as in TPC-DS, is none, and
-            with 1 an item sells in a few days of the five years only.
+            with 1 an item sells in a few days of the five years only. Items of these tickets are not equally likely.
         late: Share of the orders of catalog_sales, which come in the order of their dates, that come late.
 
     Raises:
