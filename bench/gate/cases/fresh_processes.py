@@ -52,7 +52,10 @@ import resource
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 if os.path.exists("/proc/self/status"):
     with open("/proc/self/status") as status:
-        peak = int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024
+        kilobytes = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in status)
+                     if name in ("VmHWM", "RssFile", "RssShmem")}
+    # How many pages of a library's file are resident depends on the kernel and its cache.
+    peak = (kilobytes["VmHWM"] - kilobytes["RssFile"] - kilobytes["RssShmem"]) * 1024
 print(json.dumps({"resident_bytes_peak": peak}))
 """
 _IDLE = 'print(json.dumps({"threads_idle": min(2, processors) - min(2, max(1, len(threads)))}))\n'
