@@ -42,7 +42,7 @@ def create_view(
     """
     rows, size = _total(table, "records"), _total(table, "files-size")
     scan = table.scan(counters=counters).to_duckdb(connection)
-    is_small = 0 <= rows <= ROWS and 0 <= size <= BYTES and not _has_rounded_times(table)
+    is_small = 0 <= rows <= ROWS and 0 <= size <= BYTES
     if not is_small:
         # No row, as the limit is 0: DuckDB does not know that before it executes the query.
         nulls = ", ".join(["null"] * len(scan.columns))
@@ -60,11 +60,6 @@ def _total(table: icebench.Table, name: str) -> int:
         return min(int(table.current_snapshot.summary[f"total-{name}"]), _MOST)
     except (KeyError, ValueError):
         return -1
-
-
-def _has_rounded_times(table: icebench.Table) -> bool:
-    """Whether it has times of a zone in nanoseconds, of which DuckDB's own tables keep microseconds."""
-    return any(str(field.type) == "timestamptz_ns" for field in table.schema().walk())
 
 
 def allow_joins(connection: duckdb.DuckDBPyConnection) -> None:
