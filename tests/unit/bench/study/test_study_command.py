@@ -320,13 +320,10 @@ def test_a_failed_run_leaves_what_was_kept_before(scripted: Study) -> None:
     assert scripted.kept() == before
 
 
-@pytest.mark.parametrize("more", [(), ("--again",)])
-def test_pages_are_written_without_measuring(
-    scripted: Study, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
-) -> None:
+def test_pages_are_written_without_measuring(scripted: Study, capsys: pytest.CaptureFixture[str]) -> None:
     scripted.keep(TINY)
     before = scripted.files()
-    assert scripted.call("--pages", *more) == 0
+    assert scripted.call("--pages") == 0
     assert scripted.calls == []
     assert scripted.files() - before == {"pages/tiny.md", "pages/tiny.svg", "pages/index.md"}
     assert f"pages: {scripted.pages}/index.md" in capsys.readouterr().out.splitlines()

@@ -10,7 +10,7 @@ import pytest
 from icebench.engine.plan.scan import table_scan
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.data_file import DataFile, FileContent
-from icebench.engine.spec.partitioning import UNPARTITIONED, partition_spec
+from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Identity
 from icebench.engine.spec.types import DOUBLE, INT, NestedField
@@ -20,7 +20,7 @@ from tests.property.table_builder import TableBuilder, added, data_file
 
 SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT), NestedField(field_id=2, name="d", type=DOUBLE)))
 BY_A = partition_spec(SCHEMA, [("a", Identity())], spec_id=1)
-BY_D = partition_spec(SCHEMA, [("d", Identity())], spec_id=2)
+BY_D = PartitionSpec((PartitionField(source_ids=(2,), field_id=1001, name="d", transform=Identity()),), spec_id=2)
 
 
 def positions(target: str | None, **more: Any) -> DataFile:
