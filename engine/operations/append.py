@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from icebench.engine.commit.changes.evolution import UpdateSchema
 from icebench.engine.commit.changes.merge_append import MergeAppend
-from icebench.engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
+from icebench.engine.commit.changes.stream_batch import BatchExists, SetLastBatch, StreamBatch
 from icebench.engine.commit.committed_batches import check_batch_id, has_batch, is_unknown
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
-from icebench.engine.errors import AlreadyExists, Invalid
+from icebench.engine.errors import Invalid
 from icebench.engine.operations.staged_table import StagedTarget
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -99,7 +99,7 @@ def append_batch(
     )
     try:
         committed = target.commit([change], files)
-    except AlreadyExists:
+    except BatchExists:
         return target.load(), None
     return committed, change.snapshot_in(committed.metadata)
 

@@ -28,14 +28,14 @@ from icebench.engine.columnar.key_index import KeyIndex
 from icebench.engine.columnar.partitions import group_rows
 from icebench.engine.columnar.rows import table_rows
 from icebench.engine.columnar.schemas import to_arrow_schema
-from icebench.engine.commit.changes.stream_batch import StreamBatch
+from icebench.engine.commit.changes.stream_batch import BatchExists, StreamBatch
 from icebench.engine.commit.committed_batches import check_batch_id, last_batch
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_to
 from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.engine.commit.target import Target
-from icebench.engine.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
+from icebench.engine.errors import Invalid, Unsupported, ValidationFailed
 from icebench.engine.operations.append import note_empty_batch
 from icebench.engine.operations.upsert import key_columns
 from icebench.engine.spec.data_file import DataFile
@@ -130,7 +130,7 @@ class KeyedStream:
             change = self._prepare(metadata, batch_id)
             try:
                 done = self.target.commit([change], [*change.data_files, *change.delete_files])
-            except AlreadyExists:
+            except BatchExists:
                 self._changes.clear()
                 return None
             except ValidationFailed:

@@ -1,6 +1,7 @@
 """Each request of every kind of change fails once, to storage and to the catalog's database: before it is carried
-out, or after, when only its answer is lost; once, or with all that follow, as after a crash. The table is as before the
-change or as after it, whole; what was acknowledged is there, what failed is not, and the next writer is not stuck.
+out, or after, when only its answer is lost; once, or with all that follow, as after a crash. Or it is carried out
+twice, as by a proxy that sends it again. The table is as before the change or as after it, whole; what was acknowledged
+is there, what failed is not, and the next writer is not stuck.
 
 A failure is replayed by its parameters: the change, the kind of catalog, and the fault that the message names.
 """
@@ -82,6 +83,7 @@ CHANGES: dict[str, Callable[[icebench.Table], object]] = {
     "overwrite": lambda table: table.overwrite(rows(100, 3), "id < 4"),
     "overwrite-partitions": lambda table: table.overwrite_partitions(rows(99, 1)),
     "stream": stream,
+    "batch": lambda table: table.append_batch(rows(100, 4), stream_id="s", batch_id=1),
     "transaction": transaction,
     "add-column": lambda table: table.update_schema(lambda schema: schema.add_column("extra", LONG)),
     "set-properties": lambda table: table.set_properties({"owner": "somebody"}),
@@ -138,7 +140,8 @@ class Warehouse:
             return {
                 "rows": sorted(map(repr, found.to_pylist())),
                 "names": found.schema.names,
-                "properties": dict(table.properties),
+                # A batch is kept with the id of its snapshot.
+                "properties": {k: "" if k.startswith("icebench.stream-") else v for k, v in table.properties.items()},
                 "refs": sorted(table.refs),
                 "operations": [snapshot.operation for snapshot in table.snapshots],
             }
@@ -233,9 +236,10 @@ def attempt(warehouse: Warehouse, change: Callable[[icebench.Table], object], fa
 
 
 def faults(name: str, stride: int) -> Iterator[Fault]:
-    """One fault after the other, without end; every `stride`-th of all four kinds."""
+    """One fault after the other, without end; every `stride`-th of all five kinds."""
+    kinds: list[tuple[Moment, bool]] = [(moment, forever) for moment in MOMENTS for forever in (False, True)]
     for at in range(MAX_REQUESTS):
-        for place, (moment, forever) in enumerate((m, f) for m in MOMENTS for f in (False, True)):
+        for place, (moment, forever) in enumerate([*kinds, ("twice", False)]):
             if (crc32(name.encode()) + at * 5 + place) % stride == 0:
                 yield Fault(at, moment, forever)
 
@@ -315,6 +319,20 @@ def test_a_change_is_whole_or_not_at_all(
     figures(requests=requests, faults=sum(outcomes.values()), **outcomes)
 
 
+@pytest.mark.parametrize("name", ["append", "batch", "stream"])
+def test_what_is_sent_twice_is_acknowledged_if_it_is_there(carry_out: CarryOut, name: str) -> None:
+    undisturbed = carry_out(directory, name)
+    warehouse, outcomes = undisturbed.warehouse, dict[str, str]()
+    for at, request in enumerate(undisturbed.requests):
+        if request.startswith("write "):
+            warehouse.reset()
+            faulty = FaultyStore(warehouse.store, Fault(at, "twice"))
+            outcome = attempt(warehouse, CHANGES[name], faulty)
+            assert warehouse.state() == (undisturbed.new if outcome == "acknowledged" else undisturbed.old), request
+            outcomes[request.rpartition("/")[2]] = outcome
+    assert outcomes["v4.metadata.json"] == "acknowledged"
+
+
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
 @sizes(29, 1)
@@ -353,7 +371,7 @@ def test_an_interrupted_change_leaves_its_catalog_usable(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", [*MOMENTS, "twice"])
 def test_creating_a_table_happens_or_not(tmp_path: Path, kind: Kind, moment: Moment) -> None:
     for at in range(MAX_REQUESTS):
         home = tmp_path / str(at)

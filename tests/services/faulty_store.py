@@ -15,7 +15,7 @@ from icebench.errors import Contradiction, StorageFailed
 
 T = TypeVar("T")
 
-Moment = Literal["before", "after"]
+Moment = Literal["before", "after", "twice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Fault:
 
     Args:
         at: The number of the first request that fails.
-        moment: ``before`` it is carried out, or ``after``, when only its answer is lost.
+        moment: ``before`` it is carried out, or ``after``, when only its answer is lost; or ``twice``, when a proxy
+            sends it again, and the second answer is the one that comes back (of writes and deletions alone).
         forever: Every later request fails too, before it is carried out, as after a crash.
         is_interrupt: It raises KeyboardInterrupt.
     """
@@ -66,6 +67,10 @@ class FaultyStore:
         if fault is not None and number > fault.at and fault.forever:
             raise failure
         if fault is None or number != fault.at:
+            return action()
+        if fault.moment == "twice":
+            if request in ("write", "delete"):
+                action()
             return action()
         if fault.moment == "after":
             action()

@@ -24,6 +24,10 @@ from icebench.engine.spec.requirements import AssertTableUuid
 from icebench.engine.spec.snapshots import MAIN
 
 
+class BatchExists(AlreadyExists):
+    """The branch has the batch, or a later one; storage raises the base class, of files."""
+
+
 @dataclass(kw_only=True)
 class StreamBatch(RowDelta):
     """Adds a batch, unless the branch already has it or a later one of the same stream.
@@ -47,7 +51,7 @@ class StreamBatch(RowDelta):
         """See `icebench.engine.commit.changes.change.Change`.
 
         Raises:
-            AlreadyExists: The batch was committed before.
+            BatchExists: The batch was committed before.
             ValidationFailed: Whether it was is unknown; or the branch has files of a partition spec that the batch's
                 deletes do not reach.
         """
@@ -56,7 +60,7 @@ class StreamBatch(RowDelta):
         if self.stream_id is None or self.batch_id is None:
             return super().stage(base, staging)
         if has_batch(base, self.branch, self.stream_id, self.batch_id, staging.store):
-            raise AlreadyExists(f"batch {self.batch_id} of stream {self.stream_id!r} is in branch {self.branch!r}")
+            raise BatchExists(f"batch {self.batch_id} of stream {self.stream_id!r} is in branch {self.branch!r}")
         staged = super().stage(base, staging)
         (snapshot,) = staged.snapshots
         entry = BatchEntry.of(self.stream_id, self.branch, self.batch_id, snapshot)
