@@ -82,6 +82,13 @@ def fingerprint(
     return {"id": hashlib.sha256(text.encode()).hexdigest()[:16], **values}
 
 
+def facts_of(part: str, *environments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A part of each environment, without Spark's session where one of them has none: a session that was there to make
+    tables is not there when they are found."""
+    found = [dict(environment.get(part) or {}) for environment in environments]
+    return found if all(each.get("spark") for each in found) else [{**each, "spark": None} for each in found]
+
+
 def hardware() -> dict[str, Any]:
     """What decides how fast this machine is, as JSON values."""
     return {

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from icebench.bench.execution.environment import facts_of
 from icebench.bench.execution.measurement import kind_of
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Record
@@ -101,9 +102,7 @@ def _of_rows(base: Run, head: Run) -> Iterator[Difference]:
 def _of_machines(base: Run, head: Run) -> Iterator[Difference]:
     found = []
     for part in ("hardware", "software"):
-        was, now = (dict(run.environment.get(part) or {}) for run in (base, head))
-        if not (was.get("spark") and now.get("spark")):
-            was, now = ({**values, "spark": None} for values in (was, now))
+        was, now = facts_of(part, base.environment, head.environment)
         found += [f"{path}: {one} -> {other}" for path, one, other in _changes(_flat(was), _flat(now))]
     for what in found:
         yield Difference("environment", what)

@@ -23,7 +23,7 @@ from icebench.bench.engines.access import TableAccess, scheme_of
 from icebench.bench.engines.engine import AnyEngine, EngineMissing
 from icebench.bench.engines.registry import ENGINES, EngineContext, make_engine
 from icebench.bench.errors import BenchError, ConfigError, CorruptRecords
-from icebench.bench.execution.environment import fingerprint
+from icebench.bench.execution.environment import facts_of, fingerprint
 from icebench.bench.execution.interruption import Interruption
 from icebench.bench.execution.measurement import BUILDER, MEASUREMENTS
 from icebench.bench.execution.recorder import Recorder
@@ -327,12 +327,9 @@ def is_on_s3(workload: Workload, access: TableAccess) -> bool:
 
 
 def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    """Raise ConfigError where machine or software changed. Whether there is a Spark session does not count: one that
-    was there to make tables is not there when they are found."""
+    """Raise ConfigError where machine or software changed."""
     for part in ("hardware", "software", "engines", "git"):
-        was, is_now = (dict(values.get(part) or {}) for values in (before, now))
-        if not (was.get("spark") and is_now.get("spark")):
-            was, is_now = ({**values, "spark": None} for values in (was, is_now))
+        was, is_now = facts_of(part, before, now)
         if was != is_now:
             raise ConfigError(f"cannot go on: {part} is not as it was when the run began; start anew", path=str(path))
 
