@@ -258,7 +258,9 @@ def _names(named: Sequence[tuple[str, str]]) -> list[str]:
 
 def own_name(path: str) -> str:
     """The last part of a table's name, given as its directory, a metadata file in it, or a name in a catalog."""
-    parts = [part for part in path.rstrip("/").split("/") if part]
+    parts = [part for part in path.split("/") if part]
+    if not parts:
+        raise ConfigError(f"{path!r} names no table", path="--table")
     if parts[-1].endswith((".metadata.json", ".metadata.json.gz")) and len(parts) > 2:
         parts = parts[:-2]
     return parts[-1].rpartition(".")[2]

@@ -79,6 +79,8 @@ def test_a_table_is_called_by_the_last_part_of_its_name() -> None:
         "wh/v1.2/events/metadata/v3.metadata.json.gz",
     )
     assert [own_name(place) for place in places] == ["events"] * 5
+    with pytest.raises(ConfigError, match="names no table"):
+        own_name("/")
 
 
 def test_queries_are_given_with_tables_of_different_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
