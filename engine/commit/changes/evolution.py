@@ -10,12 +10,18 @@ from dataclasses import dataclass, field
 
 from icebench.engine.commit.staged_snapshot import Staged
 from icebench.engine.commit.staging_context import Staging
+from icebench.engine.errors import Invalid
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, check_column_names
 from icebench.engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
 from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
 from icebench.engine.spec.partitioning import check_promotions
-from icebench.engine.spec.properties import COLUMN_PROPERTIES, NAME_MAPPING
+from icebench.engine.spec.properties import (
+    CLUSTERING_KEYS,
+    COLUMN_PROPERTIES,
+    NAME_MAPPING,
+    ORC_BLOOM_COLUMNS,
+)
 from icebench.engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -72,6 +78,7 @@ class UpdateSchema:
                 *updates_to_schema(base, schema, last_column_id),
                 *mapping_update(base, schema),
                 *_column_property_updates(base, schema),
+                *_column_list_updates(base, schema),
             ),
         )
 
@@ -100,6 +107,25 @@ def _column_property_updates(base: TableMetadata, schema: Schema) -> tuple[Table
             if field_id in schema.name_of:
                 changed[prefix + schema.name_of[field_id]] = text
     return (RemoveProperties(frozenset(removed)), SetProperties(changed)) if removed else ()
+
+
+def _column_list_updates(base: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
+    """Name renamed columns anew in the properties that list columns; a key of the clustering cannot be dropped."""
+    removed: set[str] = set()
+    changed: dict[str, str] = {}
+    for listing in (CLUSTERING_KEYS, ORC_BLOOM_COLUMNS):
+        names = [name.strip() for name in base.properties.get(listing.name, "").split(",")]
+        ids = [base.schema.id_of.get(name) for name in names]
+        kept = [name if i is None else schema.name_of.get(i) for name, i in zip(names, ids, strict=True)]
+        if None in kept and listing is CLUSTERING_KEYS:
+            dropped = names[kept.index(None)]
+            raise Invalid(f"column {dropped} is a key of the clustering: take it out of {listing.name} first")
+        if (left := [name for name in kept if name is not None]) != names:
+            if left:
+                changed[listing.name] = ",".join(left)
+            else:
+                removed.add(listing.name)
+    return (RemoveProperties(frozenset(removed)), SetProperties(changed)) if removed or changed else ()
 
 
 @dataclass(frozen=True)

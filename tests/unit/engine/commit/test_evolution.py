@@ -127,6 +127,19 @@ def test_properties_of_columns_follow_renames_and_go_with_the_column():
     }
 
 
+def test_lists_of_columns_follow_renames_and_drops():
+    keys, bloom = "icebench.clustering.keys", "write.orc.bloom.filter.columns"
+    w = world(metadata(properties={keys: "s.inner, id", bloom: "id,day,gone"}))
+    inner = StructType((NestedField(field_id=1, name="inner", type=LONG),))
+    commit(w, UpdateSchema(lambda s: s.add_column("s", inner)))
+    found = commit(w, UpdateSchema(lambda s: s.drop_column("day").rename_column("id", "day").rename_column("s", "t")))
+    assert found.properties == {keys: "t.inner,day", bloom: "day,gone"}
+    with pytest.raises(Invalid, match=r"column t\.inner is a key of the clustering: take it out of icebench"):
+        commit(w, UpdateSchema(lambda s: s.drop_column("t")))
+    commit(w, UpdateProperties({bloom: "day"}, frozenset({keys})))
+    assert commit(w, UpdateSchema(lambda s: s.drop_column("day"))).properties == {}
+
+
 def test_upgrades_go_forward_with_rows_numbered_from_the_next_commit():
     w = world(metadata(1))
     commit(w, Append(data_files=[data_file("one", rows=10)]))
