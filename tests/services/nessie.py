@@ -63,7 +63,9 @@ def nessie(java_home: Path, home: Path, s3: S3Server, bucket: str) -> Iterator[N
         "quarkus.http.host": "127.0.0.1",
         "quarkus.http.port": port,
         "quarkus.http.access-log.enabled": "false",
-        "quarkus.management.enabled": "false",
+        # Cannot be turned off at run time, and has a fixed port by default, which one server of a machine gets.
+        "quarkus.management.host": "127.0.0.1",
+        "quarkus.management.port": 0,
         "nessie.catalog.default-warehouse": "warehouse",
         "nessie.catalog.warehouses.warehouse.location": f"s3://{bucket}/wh",
         f"{storage}.endpoint": s3.address,
