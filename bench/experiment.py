@@ -33,14 +33,14 @@ from icebench.bench.workloads.definitions import (
     TPCDS,
     TPCDS_TABLES,
     WORKLOADS,
-    DescribedWorkload,
     MaintenanceWorkload,
     ReadingWorkload,
     RowsWorkload,
     TpcdsTablesWorkload,
-    Workload,
 )
+from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.rows import Rows
+from icebench.bench.workloads.workload import DEFAULT_SEED, Workload
 
 _KEYS = frozenset({
     "name", "description", "engines", "measurements", "filters", "layouts", "layout", "table", "axes", "workload",
@@ -48,7 +48,6 @@ _KEYS = frozenset({
     "baseline",
 })  # fmt: skip
 """Of a definition itself: no measurement of another package has such a name."""
-DEFAULT_SEED = 1
 _NO_DESCRIPTION = "no description"
 BUILDS, BUILD_SECONDS = 3, 30.0
 """How often the table of each layout is built, and for how long at the most, unless that is fewer than two."""

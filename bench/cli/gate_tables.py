@@ -18,7 +18,7 @@ from icebench.bench.gate.decisions.baseline import Baseline, CaseResult
 from icebench.bench.progress import silent
 from icebench.bench.runs.preparation import Preparation
 from icebench.bench.trials.planning import Planning
-from icebench.bench.workloads.definitions import TableWorkload
+from icebench.bench.workloads.workload import TableWorkload
 
 _ALL = "no-filter"
 

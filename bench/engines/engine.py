@@ -314,6 +314,15 @@ class Forgetting(Protocol):
 
 
 @runtime_checkable
+class CachesOnDisk(Protocol):
+    """An engine that can keep what it decodes of manifests on a local disk, for other processes."""
+
+    def open_with_cache(self, metadata_location: str, directory: Path) -> Any:  # noqa: ANN401 - its own
+        """As `Engine.open`; what the handle decodes of manifests is kept in `directory`, and found there."""
+        ...
+
+
+@runtime_checkable
 class Quotable(Protocol):
     """An engine that can state its query in its own language."""
 

@@ -75,6 +75,10 @@ class Icebench(ArrowScans[icebench.Table, str | None]):
     def open(self, metadata_location: str) -> icebench.Table:
         return icebench.load_table(metadata_location, properties=self._access(metadata_location).options)
 
+    def open_with_cache(self, metadata_location: str, directory: Path) -> icebench.Table:
+        cache = icebench.ManifestCache(directory=str(directory))
+        return icebench.load_table(metadata_location, properties=self._access(metadata_location).options, cache=cache)
+
     def compile(self, handle: icebench.Table, filter: str | None) -> str | None:
         # Making the scan parses and binds the filter, as planning does: what is wrong with it shows here.
         handle.scan(filter=filter)

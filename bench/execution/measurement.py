@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # who reads a run's file waits for none of these: they bring 
     from icebench.bench.engines.engine import AnyEngine
     from icebench.bench.execution.context import Context
     from icebench.bench.execution.trial import Measurement
-    from icebench.bench.workloads.definitions import Workload
+    from icebench.bench.workloads.workload import Workload
 
 ANY = "*"
 """In `MeasurementKind.series`: any cache."""

@@ -24,7 +24,7 @@ from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
     from icebench.bench.tables.delete_variants import DeleteDefinition
-    from icebench.bench.workloads.definitions import Workload
+    from icebench.bench.workloads.workload import Workload
 
 
 class _Kind(MeasurementKind):

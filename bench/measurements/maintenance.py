@@ -8,7 +8,8 @@ from icebench.bench.execution.measurement import ANY, Asked, MeasurementKind, Me
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
-    from icebench.bench.workloads.definitions import MaintenanceWorkload, Workload
+    from icebench.bench.workloads.definitions import MaintenanceWorkload
+    from icebench.bench.workloads.workload import Workload
 
 
 class _Kind(MeasurementKind):

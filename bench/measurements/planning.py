@@ -11,7 +11,8 @@ from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
     from icebench.bench.engines.engine import AnyEngine
-    from icebench.bench.workloads.definitions import DescribedWorkload, Workload
+    from icebench.bench.workloads.described import DescribedWorkload
+    from icebench.bench.workloads.workload import Workload
 
 _COLD, _WARM = "Planning time, cold", "Planning time, warm"
 
@@ -25,6 +26,7 @@ class _Kind(MeasurementKind):
     series: ClassVar = {
         "cold": ("latency_cold", "cpu_cold", "memory_cold"),
         "warm": ("latency_warm", "cpu_warm", "memory_warm"),
+        "disk": ("latency_disk", "cpu_disk", "memory_disk"),
         "fresh": ("latency_fresh", "cpu_fresh", "memory_peak"),
     }
     checksums_files = True
@@ -33,13 +35,16 @@ class _Kind(MeasurementKind):
         explanation=(
             "From an opened table to the complete list of files to read, with their deletes and residual filters. "
             "Cold: the first plan of a fresh table handle, nothing of the table cached in the process. Warm: another "
-            "plan of the same handle, which may use whatever the engine keeps."
+            "plan of the same handle, which may use whatever the engine keeps. From disk, where a definition asks for "
+            "it: the first plan of a fresh handle, with decoded manifests that an earlier one left on a local disk."
         ),
         metrics=(
             Metric(name="latency_cold", title=_COLD, caption=f"{_COLD}: median and interval."),
             Metric(name="latency_warm", title=_WARM, caption=f"{_WARM}: median and interval."),
             Metric(name="cpu_cold", title="Processor time of a cold plan"),
             Metric(name="cpu_warm", title="Processor time of a warm plan"),
+            Metric(name="latency_disk", title="Planning time, from the disk cache"),
+            Metric(name="cpu_disk", title="Processor time of a plan from the disk cache"),
             Metric(name="latency_fresh", title="From starting a process to its first plan"),
             Metric(name="cpu_fresh", title="Processor time of a process until its first plan"),
             Metric(name="memory_peak", title="Memory that the first plan of a process takes"),
@@ -60,7 +65,8 @@ class _Kind(MeasurementKind):
             return asked.planners * 2 * (1 + asked.filters)
         described = cast("DescribedWorkload", workload)
         engines = len(described.engines or asked.engines)
-        return engines * (1 + len(described.files.filters())) * 2 * len(described.writers)
+        from_disk = described.disk_cache and "icebench" in (described.engines or asked.engines)
+        return (engines * 2 + from_disk) * (1 + len(described.files.filters())) * len(described.writers)
 
 
 KIND = _Kind()

@@ -8,7 +8,7 @@ from icebench.bench.execution.measurement import Asked, MeasurementKind
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
-    from icebench.bench.workloads.definitions import Workload
+    from icebench.bench.workloads.workload import Workload
 
 
 class _Kind(MeasurementKind):

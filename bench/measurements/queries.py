@@ -16,7 +16,7 @@ from icebench.bench.workloads.dsdgen import TPCDS_QUERIES
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
-    from icebench.bench.workloads.definitions import Workload
+    from icebench.bench.workloads.workload import Workload
 
 STREAMS = ("streams_time", "streams_cpu", "streams_memory")
 """The metrics of streams of queries at once."""

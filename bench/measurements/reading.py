@@ -19,7 +19,8 @@ from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
     from icebench.bench.engines.engine import AnyEngine
-    from icebench.bench.workloads.definitions import EventsWorkload, ReadingWorkload, RowsWorkload, Workload
+    from icebench.bench.workloads.definitions import EventsWorkload, ReadingWorkload, RowsWorkload
+    from icebench.bench.workloads.workload import Workload
 
 _CASES = 30
 """About, of an engine, in a workload of all parts."""

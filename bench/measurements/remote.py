@@ -18,7 +18,7 @@ from icebench.bench.execution.measurement import (
 from icebench.bench.workloads.gives import Gives
 
 if TYPE_CHECKING:
-    from icebench.bench.workloads.definitions import Workload
+    from icebench.bench.workloads.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)

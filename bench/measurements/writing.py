@@ -12,7 +12,7 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import ANY, Asked, MeasurementKind, Metric, Race, SectionText
 
 if TYPE_CHECKING:
-    from icebench.bench.workloads.definitions import Workload
+    from icebench.bench.workloads.workload import Workload
 
 _ROWS = 1_000_000
 _LEAST_LEVEL, _MOST_LEVEL = 1, 22

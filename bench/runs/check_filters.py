@@ -12,7 +12,8 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.experiment import Experiment
 from icebench.bench.runs.table_locations import location_of
 from icebench.bench.trials.queries import chosen_queries
-from icebench.bench.workloads.definitions import RowsWorkload, TablesWorkload, TableWorkload, TpcdsTablesWorkload
+from icebench.bench.workloads.definitions import RowsWorkload, TablesWorkload, TpcdsTablesWorkload
+from icebench.bench.workloads.workload import TableWorkload
 
 
 def check_filters(experiment: Experiment) -> None:

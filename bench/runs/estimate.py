@@ -18,8 +18,9 @@ from icebench.bench.execution.pace import BUILD
 from icebench.bench.execution.run_file import Run, read_run
 from icebench.bench.execution.runner import AROUND_SECONDS
 from icebench.bench.experiment import Experiment
-from icebench.bench.workloads.definitions import RowsWorkload, Workload
+from icebench.bench.workloads.definitions import RowsWorkload
 from icebench.bench.workloads.rows import Rows
+from icebench.bench.workloads.workload import Workload
 
 _SAMPLE_VALUES = 1 << 19
 _FEWEST_SAMPLED = 500

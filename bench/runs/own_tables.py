@@ -20,7 +20,8 @@ from icebench.bench.truth.metadata import TableJson, load_table_json
 from icebench.bench.truth.queries import Query, ReferenceAnswers
 from icebench.bench.truth.rewrite import relocated, without_deletes
 from icebench.bench.truth.rows import GroundTruth
-from icebench.bench.workloads.definitions import TablesWorkload, TableWorkload
+from icebench.bench.workloads.definitions import TablesWorkload
+from icebench.bench.workloads.workload import TableWorkload
 
 DELETES = "deletes"
 """The case of a table's own deletes."""

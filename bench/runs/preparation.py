@@ -32,8 +32,9 @@ from icebench.bench.trials.subject import Subject
 from icebench.bench.truth.filters import filter_columns
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.oracle import Oracle
-from icebench.bench.workloads.definitions import RowsWorkload, TablesWorkload, TableWorkload, Workload
+from icebench.bench.workloads.definitions import RowsWorkload, TablesWorkload
 from icebench.bench.workloads.reading_files import DELETE_KINDS
+from icebench.bench.workloads.workload import TableWorkload, Workload
 
 
 @dataclass(frozen=True, kw_only=True)

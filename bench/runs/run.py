@@ -41,7 +41,8 @@ from icebench.bench.runs.preparation import Preparation
 from icebench.bench.runs.table_locations import location_of
 from icebench.bench.s3_jars import S3_SCHEMES
 from icebench.bench.truth.rows import GroundTruth, truth_at
-from icebench.bench.workloads.definitions import WORKLOADS, Workload
+from icebench.bench.workloads.definitions import WORKLOADS
+from icebench.bench.workloads.workload import Workload
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The directory whose git revision a run records."""

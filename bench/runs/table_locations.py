@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icebench.bench.engines.access import TableAccess
-from icebench.bench.workloads.definitions import TableWorkload
+from icebench.bench.workloads.workload import TableWorkload
 
 
 def location_of(workload: TableWorkload, access: TableAccess) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,15 @@ _MOST_STATISTICS = 1_000_000
 """Columns times files of one commit, which is what bounds the memory that making a table takes."""
 
 
-def files_in_commit(files: MetadataFiles) -> int:
-    """How many files one commit adds: at least ten commits, and so ten manifests, if there are files enough."""
+def commits_of(files: MetadataFiles) -> list[range]:
+    """The files that each commit adds, by their ordinals: as many commits as there are to be manifests, or at least ten
+    if there are files enough."""
+    if files.manifests:
+        ends = [files.files * number // files.manifests for number in range(files.manifests + 1)]
+        return [range(start, end) for start, end in pairwise(ends)]
     fair = max(1_000, -(-files.files // _FEWEST_COMMITS))
-    return max(1, min(_MOST_IN_COMMIT, fair, _MOST_STATISTICS // files.columns))
+    size = max(1, min(_MOST_IN_COMMIT, fair, _MOST_STATISTICS // files.columns))
+    return [range(start, min(start + size, files.files)) for start in range(0, files.files, size)]
 
 
 def find_or_build(files: MetadataFiles, cache: DatasetCache, *, report: Callable[[int], None]) -> str:
@@ -56,20 +62,22 @@ def find_or_build(files: MetadataFiles, cache: DatasetCache, *, report: Callable
         DatasetFailed: The disk refused.
         EngineError: The engine could not write.
     """
-    key = {"files": asdict(files), "in commit": files_in_commit(files), "made by": source_digest(_MADE_BY)}
+    commits = commits_of(files)
+    key = {"files": asdict(files), "in commit": len(commits[0]), "made by": source_digest(_MADE_BY)}
 
     def build(folder: Path) -> dict[str, Any]:
         catalog = icebench.load_catalog(str(folder))
-        version = "3" if files.deletes == "vectors" else "2"
+        properties = {"format-version": "3" if files.deletes == "vectors" else "2"}
+        if files.manifests:
+            properties["commit.manifest-merge.enabled"] = "false"
         table = catalog.create_table(
-            TABLE, files.schema(), partition_spec=files.partition_fields(), properties={"format-version": version}
+            TABLE, files.schema(), partition_spec=files.partition_fields(), properties=properties
         )
-        size = files_in_commit(files)
         for add in (files.data_files, files.delete_files):
-            for start in range(0, files.files, size):
-                if batch := add(table.location, start, start + size):
+            for each in commits:
+                if batch := add(table.location, each.start, each.stop):
                     table.add_files(batch, check_duplicate_files=False)  # each has a name of its own
-                report(min(start + size, files.files))
+                report(each.stop)
         return {"metadata_location": table.metadata_location}
 
     location: str = cache.find_or_build("metadata", key, build)["metadata_location"]

@@ -27,7 +27,7 @@ from icebench.bench.execution.opened import try_each
 from icebench.bench.execution.trial import Bench, Measurement, Trial
 from icebench.bench.records.case import Case, Evidence
 from icebench.bench.trials.subject import described_table
-from icebench.bench.workloads.definitions import DescribedWorkload
+from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
 WRITERS = {"append": 1, "append, overtaken": 2}

@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol, cast
 import numpy as np
 
 from icebench.bench.engines.access import scheme_of
-from icebench.bench.engines.engine import Ability, AnyEngine, Plan, normalised
+from icebench.bench.engines.engine import Ability, AnyEngine, CachesOnDisk, Plan, normalised
 from icebench.bench.engines.iceberg_java import IcebergJava
 from icebench.bench.engines.inflate import Inflate
 from icebench.bench.errors import BenchError, Disagreement, WrongAnswer
@@ -25,12 +25,13 @@ from icebench.bench.processes.fresh_process import fresh_process
 from icebench.bench.records.case import EVERYTHING, Case, Evidence
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.tables.metadata_tables import rewritten_by_java
+from icebench.bench.trials.commits import workspace
 from icebench.bench.trials.plans import check_files, check_rows, plan_checksum
 from icebench.bench.trials.subject import Subject, Unmeasured, described_table
 from icebench.bench.truth.manifests import FileEntry
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.sql import NoTruth
-from icebench.bench.workloads.definitions import DescribedWorkload
+from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
 NAME = "planning"
@@ -139,6 +140,8 @@ class Planning:
         engines: Names of those that are measured; None for all.
         fresh: Filters that fresh processes plan, `EVERYTHING` for none.
         floorless: Filters under which engines skip manifests, so that inflating all of them is no floor.
+        workspace: Directory for what engines keep of manifests on disk, which is deleted; None where no plan from there
+            is measured.
     """
 
     case: Case
@@ -148,6 +151,7 @@ class Planning:
     engines: Sequence[str] | None = None
     fresh: Sequence[str] = ()
     floorless: Sequence[str] = ()
+    workspace: Path | None = None
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         floor = {name: e for name, e in bench.engines.items() if name == Inflate.name and name in (self.engines or ())}
@@ -186,7 +190,14 @@ class Planning:
         # one for which one plan is too long keeps nothing that would make the next one shorter.
         if Ability.PLAN not in engine.abilities or seconds >= bench.pace.case_seconds:
             return [cold]
-        return [cold, replace(cold, case=replace(cold.case, cache="warm"), prepare=partial(_warm, opened))]
+        trials = [cold, replace(cold, case=replace(cold.case, cache="warm"), prepare=partial(_warm, opened))]
+        if self.workspace is not None and isinstance(engine, CachesOnDisk):
+            directory = bench.resources.enter_context(workspace(self.workspace))
+            prepare = partial(_from_disk, engine, opened, directory)
+            # Not quoted: a query does not say where its table's manifests are kept.
+            unquoted = replace(evidence, query="", table="")
+            trials.append(replace(cold, case=replace(cold.case, cache="disk"), prepare=prepare, evidence=unquoted))
+        return trials
 
     def _check_cold(self, bench: Bench, opened: Opened) -> None:
         """Raise Disagreement where a fresh handle, of a table and filter that were planned before, plans by reading
@@ -233,6 +244,15 @@ def _warm(opened: Opened) -> Callable[[], object]:
     return plan
 
 
+def _from_disk(engine: CachesOnDisk, opened: Opened, directory: Path) -> Callable[[], object]:
+    """With what an earlier plan left in the directory, and nothing in memory."""
+    opened.forget()
+    if not any(directory.iterdir()):
+        opened.engine.plan(engine.open_with_cache(opened.location, directory), opened.filter)
+    handle = engine.open_with_cache(opened.location, directory)
+    return lambda: opened.engine.plan(handle, opened.filter)
+
+
 def measurements(subject: object, context: Context) -> Iterator[Measurement]:
     """Plans of a table with rows, or of described files in the manifests of each of their writers."""
     match subject:
@@ -266,4 +286,5 @@ def _described(workload: DescribedWorkload, own: str, writer: str, context: Cont
         engines=(*(workload.engines or context.asked), Inflate.name),
         fresh=_FRESH if workload.fresh and writer != _JAVA else (),
         floorless=("partition",),
+        workspace=context.cache if workload.disk_cache else None,
     )

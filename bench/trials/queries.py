@@ -23,8 +23,9 @@ from icebench.bench.trials.query_streams import Asked, Streams, stream_orders
 from icebench.bench.truth.queries import Query, ReferenceAnswers, unknown_tables
 from icebench.bench.truth.query_answers import RankedRows, wrong_answer
 from icebench.bench.truth.sql import NoTruth
-from icebench.bench.workloads.definitions import TablesWorkload, TpcdsTablesWorkload, Workload
+from icebench.bench.workloads.definitions import TablesWorkload, TpcdsTablesWorkload
 from icebench.bench.workloads.dsdgen import DSDGEN_TABLES, TPCDS_QUERIES, tpcds_queries
+from icebench.bench.workloads.workload import Workload
 
 NAME = "queries"
 GENERATED, FOUND = "dsdgen", "as they are"

@@ -16,7 +16,7 @@ from icebench.bench.tables.metadata_tables import find_or_build
 from icebench.bench.truth.manifests import DATA, FileEntry, live_files
 from icebench.bench.truth.metadata import TableJson
 from icebench.bench.truth.rows import MatchingRows
-from icebench.bench.workloads.definitions import DescribedWorkload
+from icebench.bench.workloads.described import DescribedWorkload
 
 
 @dataclass(frozen=True, kw_only=True)

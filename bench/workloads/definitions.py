@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
@@ -15,23 +15,21 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.layouts.actions import Action
 from icebench.bench.plugins import Registry
 from icebench.bench.workloads.dated_sales import DatedSales
+from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.events import Events
 from icebench.bench.workloads.gives import Gives
 from icebench.bench.workloads.log import Log
 from icebench.bench.workloads.maintenance_tables import MaintenanceTables
-from icebench.bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 from icebench.bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 from icebench.bench.workloads.refreshes import Refreshes
 from icebench.bench.workloads.rows import Rows
 from icebench.bench.workloads.schemas import TABLES
 from icebench.bench.workloads.tpcds import Tpcds
 from icebench.bench.workloads.wide import Wide
-from icebench.engine.errors import without_secrets
+from icebench.bench.workloads.workload import DEFAULT_SEED, TableWorkload, Workload
 
-DEFAULT_SEED = 1
 TPCDS, TPCDS_TABLES = "tpcds", "tpcds-tables"
 EVENTS, REFRESHES = "events", "refreshes"
-WRITERS = ("icebench", "iceberg-java")
 ACTIONS = get_args(Action)
 PARTS = ("integers", "decimals", "deletes", "small", "wide", "large")
 """What a reading workload has, each measured unless the definition leaves it out."""
@@ -43,45 +41,6 @@ _OF_ALL_TABLES = 3.0
 """Values of all tables of TPC-DS, as a share of those of store_sales."""
 DATABASE_FILES = 4
 DayOrder: TypeAlias = Literal["sorted", "partitioned"]
-
-
-class Workload:
-    """Base of all kinds of workloads. A new kind overrides the defaults that do not hold for it.
-
-    Attributes:
-        kind: Its name in definitions.
-        name: Its name in cases.
-        gives: What measurements receive.
-    """
-
-    kind: str
-    name: str
-    gives: ClassVar[Gives] = Gives.OTHER
-    known_bytes: ClassVar[bool] = True
-    """Whether `generated` determines how large its tables are, or no table is created."""
-
-    @property
-    def size(self) -> float:
-        """Values of its rows, as a share of those of store_sales at scale 1; 1 where that is not known."""
-        return 1.0
-
-    @property
-    def generated(self) -> Rows | Events | Refreshes | None:
-        """What generates its rows; None if nothing does."""
-        return None
-
-    def tables_made(self, layouts: int) -> int:
-        """How many tables are created for it in that many layouts, raw files included."""
-        return 0
-
-    @property
-    def existing(self) -> tuple[TableWorkload, ...]:
-        """Those of its tables that exist already."""
-        return ()
-
-    def subjects(self) -> Iterator[object]:
-        """What measurements receive. For rows and for existing tables, the run creates the subjects, one per layout."""
-        yield self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,60 +121,6 @@ def _log(values: Definition) -> RowsWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableWorkload(Workload):
-    """An existing table.
-
-    Args:
-        path: A metadata file or the table's directory; empty for what a catalog has now.
-        relocate: Old prefixes -> new ones, for a table that was copied without rewriting its metadata.
-        catalog: The catalog that supplies what opens the files: its address, or the name of its configuration. None for
-            files that can be opened without.
-        table: The name there.
-        warehouse: Of an SQL catalog.
-        catalog_name: Of one that shares an SQL database.
-    """
-
-    gives: ClassVar[Gives] = Gives.TABLE
-
-    kind: str = "table"
-
-    path: str
-    relocate: Mapping[str, str] = field(default_factory=dict)
-    catalog: str | None = None
-    table: str = ""
-    warehouse: str | None = None
-    catalog_name: str | None = None
-    name: str = "table"
-
-    @property
-    def existing(self) -> tuple[TableWorkload, ...]:
-        return (self,)
-
-    @classmethod
-    def parse(cls, values: Definition) -> TableWorkload:
-        given, relocate = values.keys(), values.texts("relocate")
-        if "catalog" not in given:
-            return cls(path=values.text("path"), relocate=relocate)
-        catalog, table = values.text("catalog"), values.text("table")
-        path, warehouse, name = (
-            values.text(key) if key in given else None for key in ("path", "warehouse", "catalog_name")
-        )
-        if without_secrets(catalog) != catalog:
-            advice = "put it into .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI, and give the name"
-            raise ConfigError(
-                f"the address has a secret, which a run's file would show; {advice}", path=values.at("catalog")
-            )
-        return cls(
-            path=path or "",
-            relocate=relocate,
-            catalog=catalog,
-            table=table,
-            warehouse=warehouse,
-            catalog_name=name,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class TablesWorkload(Workload):
     """Existing tables that queries join, by the names that queries use, in lower case."""
 
@@ -278,48 +183,6 @@ class TpcdsTablesWorkload(Workload):
                 values.names("by_day", [], known=get_args(DayOrder), what="order of days", empty=True),
             ),
             refreshes=values.whole("refreshes", 0, least=0),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribedWorkload(Workload):
-    """Files that are described in manifests and do not exist.
-
-    Args:
-        name: Under which they are recorded.
-        files: What manifests say of them.
-        engines: Measured on them; None for all of the experiment.
-        writers: Whose manifests are planned from.
-        fresh: Whether plans in fresh processes are measured.
-    """
-
-    gives: ClassVar[Gives] = Gives.DESCRIBED_FILES
-
-    kind: str = "described-files"
-
-    name: str
-    files: MetadataFiles
-    engines: tuple[str, ...] | None
-    writers: tuple[str, ...]
-    fresh: bool
-    known_bytes: ClassVar[bool] = False
-
-    @classmethod
-    def parse(cls, values: Definition) -> DescribedWorkload:
-        named = [str(value) for _, value in values.items("engines", [])]
-        return cls(
-            name=values.text("name"),
-            files=MetadataFiles(
-                files=values.whole("files", least=1),
-                columns=values.whole("columns", NARROW, least=NARROW),
-                partitioned=values.flag("partitioned", default=True),
-                clustered=values.flag("clustered", default=True),
-                deletes=cast("Deletes", values.text("deletes", "none", known=DELETES)),
-                seed=values.whole("seed", DEFAULT_SEED, least=0),
-            ),
-            engines=tuple(named) or None,
-            writers=values.names("writers", ["icebench"], known=WRITERS, what="writer"),
-            fresh=values.flag("fresh", default=False),
         )
 
 

@@ -60,6 +60,7 @@ class MetadataFiles:
         files: How many data files.
         columns: How many columns have statistics; those above 23 are more bigints.
         partitioned: By month of the day of sale, or not at all.
+        manifests: How many manifests list them; 0 for as many as commits of a usual size make.
         clustered: Whether months come in order.
         deletes: What is deleted.
         seed: Draws everything.
@@ -68,6 +69,7 @@ class MetadataFiles:
     files: int
     columns: int = NARROW
     partitioned: bool = True
+    manifests: int = 0
     clustered: bool = True
     deletes: Deletes = "none"
     seed: int = 1

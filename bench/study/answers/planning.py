@@ -14,7 +14,7 @@ from icebench.bench.report.quantities import count, interval, quantity
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.study.comparing import choice, effect, line_point, only, within
 from icebench.bench.study.page import Page
-from icebench.bench.workloads.definitions import DescribedWorkload
+from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.metadata_files import NARROW, MetadataFiles
 
 METRIC = "latency_cold"

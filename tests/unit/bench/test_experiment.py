@@ -16,7 +16,8 @@ from icebench.bench.experiment import (
 )
 from icebench.bench.runs.estimate import estimate
 from icebench.bench.workloads.dated_sales import DatedSales
-from icebench.bench.workloads.definitions import DescribedWorkload, MaintenanceWorkload, ReadingWorkload, RowsWorkload
+from icebench.bench.workloads.definitions import MaintenanceWorkload, ReadingWorkload, RowsWorkload
+from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.tpcds import Tpcds
 
 MINIMAL = """

@@ -23,7 +23,8 @@ from icebench.bench.runs import run as runs
 from icebench.bench.runs.estimate import Estimate
 from icebench.bench.runs.further_process import launch
 from icebench.bench.runs.run import Finished, Surroundings
-from icebench.bench.workloads.definitions import TablesWorkload, TableWorkload
+from icebench.bench.workloads.definitions import TablesWorkload
+from icebench.bench.workloads.workload import TableWorkload
 from tests.unit.bench.cli.test_main import exit_code, write_run
 from tests.unit.bench.report.sample_run import sample_run
 

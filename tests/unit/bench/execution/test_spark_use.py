@@ -14,7 +14,7 @@ from icebench.bench.execution.spark_use import SparkDefinition, SparkUse, spark_
 from icebench.bench.runs import run
 from icebench.bench.setup_jars import JarMissing
 from icebench.bench.spark_session import SparkSettings
-from icebench.bench.workloads.definitions import TableWorkload
+from icebench.bench.workloads.workload import TableWorkload
 
 DEFINITION = SparkDefinition(master="local[3]", conf={"spark.driver.memory": "1g", "spark.x": "1"})
 

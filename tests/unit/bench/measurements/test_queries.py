@@ -13,7 +13,8 @@ from icebench.bench.measurements.queries import KIND
 from icebench.bench.records.case import Case
 from icebench.bench.runs.check_filters import check_filters
 from icebench.bench.runs.estimate import estimate
-from icebench.bench.workloads.definitions import TablesWorkload, TableWorkload, TpcdsTablesWorkload
+from icebench.bench.workloads.definitions import TablesWorkload, TpcdsTablesWorkload
+from icebench.bench.workloads.workload import TableWorkload
 
 TWO = """
 -- name: names

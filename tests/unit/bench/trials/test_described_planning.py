@@ -6,16 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icebench.bench.engines.engine import Ability
+import icebench
+from icebench.bench.engines.engine import Ability, Plan
+from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.inflate import Inflate
+from icebench.bench.execution.opened import Opened
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.run_file import RunWriter
+from icebench.bench.experiment import parse_values
 from icebench.bench.records.case import EVERYTHING, Case
+from icebench.bench.runs.estimate import estimate
+from icebench.bench.runs.run import Surroundings, run_experiment
 from icebench.bench.tables.cache import DatasetCache
-from icebench.bench.tables.metadata_tables import files_in_commit, find_or_build
-from icebench.bench.trials.planning import DescribedFiles, Planning
+from icebench.bench.tables.metadata_tables import commits_of, find_or_build
+from icebench.bench.trials.planning import DescribedFiles, Planning, _from_disk
 from icebench.bench.workloads.metadata_files import MetadataFiles, path_of
-from tests.unit.bench.execution.scripted import Clock, ScriptedEngine, pace_of, recorded
+from tests.unit.bench.execution.scripted import CONTEXT, Clock, ScriptedEngine, no_spark, pace_of, recorded
 
 FILES = MetadataFiles(files=900)
 FILTERS = FILES.filters()
@@ -150,6 +156,50 @@ def test_tables_are_made_once_and_by_small_commits(tmp_path: Path) -> None:
     seen: list[int] = []
     assert find_or_build(files, cache, report=seen.append) == find_or_build(files, cache, report=seen.append)
     assert seen == [1_000, 1_500] * 2
-    assert files_in_commit(files) == 1_000
-    assert files_in_commit(MetadataFiles(files=10_000_000)) == 10_000
-    assert files_in_commit(MetadataFiles(files=10_000, columns=10_000)) == 100
+    assert commits_of(files) == [range(1_000), range(1_000, 1_500)]
+    assert commits_of(MetadataFiles(files=10_000_000))[0] == range(10_000)
+    assert commits_of(MetadataFiles(files=10_000, columns=10_000))[0] == range(100)
+
+
+def test_a_table_has_as_many_manifests_as_asked(tmp_path: Path) -> None:
+    location = find_or_build(MetadataFiles(files=250, manifests=120), DatasetCache(tmp_path), report=lambda done: None)
+    manifests = icebench.load_table(location).inspect.manifests().to_pylist()
+    assert sorted({m["added_data_files_count"] for m in manifests}) == [2, 3]
+    assert (len(manifests), sum(m["added_data_files_count"] for m in manifests)) == (120, 250)
+
+
+def test_plans_from_the_disk_cache_are_measured_where_asked(tmp_path: Path) -> None:
+    files = {"kind": "described-files", "name": "few", "files": 60, "manifests": 6, "disk_cache": True}
+    experiment = parse_values(
+        {
+            "name": "few",
+            "engines": ["icebench", "pyiceberg"],
+            "measurements": ["planning"],
+            "repetitions": 2,
+            "warm_seconds": 0,
+            "workload": [files],
+        }
+    )
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)
+    found = run_experiment(experiment, where=where)
+    assert not found.run.failures
+    measured = {(r.engine, r.case) for r in found.records if r.metric == "latency_disk"}
+    assert measured == {("icebench", case) for case in ("all", "metric", "partition")}
+    cases = {(r.engine, r.case, r.cache) for r in found.records if r.engine != "inflate"}
+    assert len(cases) == estimate(experiment).cases == 15
+    assert not list((tmp_path / "cache").glob("work-*"))
+
+
+def test_a_plan_from_the_disk_cache_reads_no_manifest(tmp_path: Path) -> None:
+    files = MetadataFiles(files=60, manifests=6)
+    location = find_or_build(files, DatasetCache(tmp_path / "cache"), report=lambda done: None)
+    engine = Icebench(CONTEXT)
+    opened = Opened.of(engine, location, None)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    _from_disk(engine, opened, kept)
+    for manifest in Path(location).parent.glob("*.avro"):
+        manifest.unlink()
+    plan = _from_disk(engine, opened, kept)()
+    assert isinstance(plan, Plan)
+    assert len(plan.files) == 60
