@@ -11,8 +11,14 @@ import pytest
 
 from icebench.engine.codec.avro.file import read_blocks, read_header
 from icebench.engine.codec.manifests import manifest_writer
-from icebench.engine.codec.manifests.manifest_writer import encode_manifest, entry_batches
-from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.manifests.manifest_writer import (
+    ManifestLayout,
+    encode_manifest,
+    encode_row_part,
+    encode_rows_again,
+    entry_batches,
+)
+from icebench.engine.codec.manifests.reader import decode_entries, decode_entry_columns
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
@@ -71,6 +77,15 @@ def test_a_manifest_list_entry_is_made_of_it():
     assert made.min_sequence_number == 3
     assert made.first_row_id == 4
     assert encoded(ENTRY).manifest_file("m", sequence_number=9).min_sequence_number == 9
+
+
+def test_a_deleted_entry_that_is_copied_does_not_count_for_the_least_number():
+    existing = replace(ENTRY, status=EntryStatus.EXISTING, sequence_number=3, file_sequence_number=3)
+    deleted = replace(existing, status=EntryStatus.DELETED, sequence_number=1)
+    layout = ManifestLayout(schema=SCHEMA, spec=SPEC, format_version=2, content=ManifestContent.DATA, snapshot_id=8)
+    for entries, least in (([existing, deleted], 3), ([deleted], None)):
+        _, columns = decode_entry_columns(encoded(*entries).data)
+        assert encode_row_part(layout, encode_rows_again(layout, columns)).min_sequence_number == least
 
 
 def test_no_entries():
