@@ -15,6 +15,8 @@ from icebench.engine.plan.arrow_columns import any_values, partition_values, sel
 from icebench.engine.plan.delete_index import DeletesOfFiles
 from icebench.engine.plan.delete_targets import find_delete_targets
 from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.spec.partitioning import PlannedPartitions
+from icebench.engine.spec.transforms import UnknownTransform
 from icebench.engine.spec.types import PrimitiveType, StructType
 
 _MOST_REFERENCES = (1 << 31) - 1
@@ -44,7 +46,7 @@ _DELETES = pa.field("deletes", pa.list_(pa.dictionary(pa.int32(), DELETE_FILE)),
 
 
 def files_schema(partition: StructType) -> pa.Schema:
-    """The columns of `plan.files`; `partition` is the common partition type of the table's specs."""
+    """The columns of `plan.files`; `partition` holds the partition tuples of the table's specs."""
     return pa.schema(
         [
             pa.field("file_path", pa.string(), nullable=False),
@@ -68,22 +70,19 @@ def _partition_type(partition: StructType) -> pa.DataType:
     return pa.struct([pa.field(f.name, to_arrow_type(f.type)) for f in partition.fields])
 
 
-def files_table(
-    entries: Sequence[LiveEntries], partition: StructType, untyped: frozenset[int] = frozenset()
-) -> pa.Table:
+def files_table(entries: Sequence[LiveEntries], partitions: PlannedPartitions) -> pa.Table:
     """All columns but `residual` and `deletes`, one row per data file, in the order of `entries`.
 
     Args:
         entries: The data files, manifest by manifest.
-        partition: A struct for the partition tuples of all files.
-        untyped: The ids of partition fields with an unknown transform, whose values may be of any type.
+        partitions: How the partition tuples of all files are held.
 
     Raises:
         CorruptTable: Partition values of a manifest are not of their field's type.
     """
-    schema = files_schema(partition)
+    schema = files_schema(partitions.type)
     known = pa.schema([field for field in schema if field.name not in (_RESIDUAL.name, _DELETES.name)])
-    return pa.Table.from_batches([_batch(each, partition, untyped, known) for each in entries], known)
+    return pa.Table.from_batches([_batch(each, partitions, known) for each in entries], known)
 
 
 def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: Int64Array) -> pa.Table:
@@ -115,7 +114,7 @@ def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     return pa.concat_arrays(parts) if parts else pa.nulls(0, DELETE_FILE)
 
 
-def _batch(entries: LiveEntries, partition: StructType, untyped: frozenset[int], schema: pa.Schema) -> pa.RecordBatch:
+def _batch(entries: LiveEntries, partitions: PlannedPartitions, schema: pa.Schema) -> pa.RecordBatch:
     columns, rows = entries.columns, _selection(entries)
     found = {
         "file_path": selected(columns["file_path"], rows, pa.string()),
@@ -123,7 +122,7 @@ def _batch(entries: LiveEntries, partition: StructType, untyped: frozenset[int],
         "record_count": selected(columns["record_count"], rows, pa.int64()),
         "file_size_in_bytes": selected(columns["file_size_in_bytes"], rows, pa.int64()),
         "spec_id": number_array(np.full(len(entries), entries.manifest.partition_spec_id, np.int32)),
-        "partition": _partitions(entries, partition, untyped),
+        "partition": _partitions(entries, partitions),
         "data_sequence_number": number_array(entries.sequence_number),
         "file_sequence_number": number_array(entries.file_sequence_number),
         "first_row_id": entries.first_row_id,
@@ -163,12 +162,14 @@ def _formats(columns: ManifestColumns, rows: Int64Array | None) -> pa.Array:
     return pa.Array.from_buffers(found.type, len(found), [*found.buffers()[:2], pa.py_buffer(lowered)])
 
 
-def _partitions(entries: LiveEntries, partition: StructType, untyped: frozenset[int]) -> pa.Array:
+def _partitions(entries: LiveEntries, partitions: PlannedPartitions) -> pa.Array:
+    own = partitions.places[entries.manifest.partition_spec_id]
     children = []
-    for field in partition.fields:
+    for place, field in enumerate(partitions.type.fields):
         assert isinstance(field.type, PrimitiveType)
-        column = entries.columns.get("partition", field.field_id)
-        if field.field_id in untyped:
+        source = own.get(place)
+        column = None if source is None else entries.columns.get("partition", field.field_id)
+        if source is not None and isinstance(source.transform, UnknownTransform):
             children.append(any_values(column, entries.rows))
             continue
         try:
@@ -176,4 +177,4 @@ def _partitions(entries: LiveEntries, partition: StructType, untyped: frozenset[
         except ValueError as error:
             where = f"partition field {field.name}"
             raise CorruptTable(str(error), location=entries.manifest.manifest_path, path=where) from error
-    return pa.Array.from_buffers(_partition_type(partition), len(entries), [None], children=children)
+    return pa.Array.from_buffers(_partition_type(partitions.type), len(entries), [None], children=children)

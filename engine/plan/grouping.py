@@ -21,6 +21,8 @@ from icebench.engine.errors import CorruptTable
 from icebench.engine.expressions.vectors import big_endian
 from icebench.engine.plan.manifests import LiveEntries
 from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import DecimalType
 
 _DECIMAL_BYTES = 17
@@ -38,27 +40,30 @@ def partition_codes(entries: Sequence[LiveEntries], metadata: TableMetadata) -> 
 
     Values are equal as the spec has it for partitions: floats by their bits, with one NaN.
     """
-    codes = np.concatenate([np.full(len(e), e.manifest.partition_spec_id, np.int64) for e in entries])
-    codes = codes_of(number_array(codes))
-    field_ids = sorted({field_id for each in entries for field_id in each.columns.keys_of("partition")})
-    decimals = _decimal_fields(metadata)
-    for field_id in field_ids:
-        columns = [each.columns.get("partition", field_id) for each in entries]
-        own = _value_codes(columns, [each.rows for each in entries], is_decimal=field_id in decimals)
-        # Dense again after each field, so that the product of many cannot overflow.
-        codes = codes_of(number_array(codes * (own.max(initial=0) + 1) + own))
+    spec_ids = [each.manifest.partition_spec_id for each in entries]
+    ends = np.cumsum([0, *map(len, entries)])
+    codes: Int64Array = np.zeros(ends[-1], np.int64)
+    count = 0
+    # One spec after the other: fields of two specs may share an id in format version 1, and have values of other types.
+    for spec_id in dict.fromkeys(spec_ids):
+        chosen = [place for place, each in enumerate(spec_ids) if each == spec_id]
+        own = _tuple_codes([entries[place] for place in chosen], metadata.spec_by_id[spec_id], metadata.schemas)
+        codes[np.concatenate([np.arange(ends[place], ends[place + 1]) for place in chosen])] = own + count
+        count += int(own.max(initial=-1)) + 1
     return codes
 
 
-def _decimal_fields(metadata: TableMetadata) -> frozenset[int]:
-    found = set()
-    for spec in metadata.partition_specs:
-        for field in spec.fields:
-            for schema in metadata.schemas:
-                source = schema.by_id.get(field.source_id)
-                if source is not None and isinstance(source.type, DecimalType):
-                    found.add(field.field_id)
-    return frozenset(found)
+def _tuple_codes(entries: Sequence[LiveEntries], spec: PartitionSpec, schemas: Sequence[Schema]) -> Int64Array:
+    """As `partition_codes`, of manifests of one spec."""
+    codes: Int64Array = np.zeros(sum(map(len, entries)), np.int64)
+    for field in spec.fields:
+        columns = [each.columns.get("partition", field.field_id) for each in entries]
+        sources = [schema.by_id.get(field.source_id) for schema in schemas]
+        is_decimal = any(source is not None and isinstance(source.type, DecimalType) for source in sources)
+        own = _value_codes(columns, [each.rows for each in entries], is_decimal=is_decimal)
+        # Dense again after each field, so that the product of many cannot overflow.
+        codes = codes_of(number_array(codes * (own.max(initial=0) + 1) + own))
+    return codes
 
 
 def _value_codes(columns: Sequence[pa.Array | None], rows: Sequence[Int64Array], *, is_decimal: bool) -> Int64Array:

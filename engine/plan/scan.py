@@ -26,7 +26,7 @@ from icebench.engine.runtime.counters import Counters
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.partitioning import common_partition_type, untyped_fields
+from icebench.engine.spec.partitioning import PlannedPartitions
 from icebench.engine.spec.schema import Schema, list_of_names
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.storage.resolve import default_runner
@@ -212,11 +212,9 @@ class TableScan:
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
         """The plan of these entries."""
         known = self.metadata
-        partition = common_partition_type(known.partition_specs, self.schema, known.schemas, by_type=True)
+        partitions = PlannedPartitions.of(known.partition_specs, self.schema, known.schemas)
         residuals, codes = _numbered_residuals(planned)
-        listed = files_table(
-            [each.entries for each in planned.data], partition, untyped_fields(self.metadata.partition_specs)
-        )
+        listed = files_table([each.entries for each in planned.data], partitions)
         files = with_residuals(listed, residuals, codes)
         deletes = delete_file_structs(planned.deletes)
         return ScanPlan(

@@ -25,7 +25,7 @@ from icebench.engine.runtime.counters import ROWS_RETURNED, Counters
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.partitioning import Partition, common_partition_type, has_known_values
+from icebench.engine.spec.partitioning import Partition, PlannedPartitions, has_known_values
 from icebench.engine.spec.properties import NAME_MAPPING
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import PrimitiveType
@@ -209,21 +209,20 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
     """The partition tuple of each file, with the fields of its own spec; None if a value is unknown because its source
     column was dropped."""
     specs, schemas = plan.metadata.spec_by_id, plan.metadata.schemas
-    common = common_partition_type(specs.values(), plan.schema, schemas, by_type=True).fields
-    place_of = {f.field_id: place for place, f in enumerate(common)}
+    held = PlannedPartitions.of(specs.values(), plan.schema, schemas)
     spec_ids = values_of(combined(files.column("spec_id")))
     structs = combined(files.column("partition"))
     found: list[Partition | None] = [()] * len(spec_ids)
     for spec_id in np.unique(spec_ids).tolist():
-        fields = [common[place_of[f.field_id]] for f in specs[spec_id].fields]
+        places = list(held.places[spec_id])
         rows = np.flatnonzero(spec_ids == spec_id)
         own = structs.take(number_array(rows))
-        types = [f.type for f in fields if isinstance(f.type, PrimitiveType)]
+        types = [type_ for p in places if isinstance(type_ := held.type.fields[p].type, PrimitiveType)]
         tuples: Sequence[Partition | None] = [()] * len(rows)
         if not has_known_values(specs[spec_id], plan.schema, schemas):
             tuples = [None] * len(rows)
-        elif fields:
-            tuples = partition_tuples(types, [own.field(place_of[f.field_id]) for f in fields])
+        elif places:
+            tuples = partition_tuples(types, [own.field(place) for place in places])
         for row, partition in zip(rows.tolist(), tuples, strict=True):
             found[row] = partition
     return found

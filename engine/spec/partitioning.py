@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -171,9 +171,7 @@ def check_promotions(specs: Iterable[PartitionSpec], old: Schema, new: Schema) -
                 )
 
 
-def common_partition_type(
-    specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = (), *, by_type: bool = False
-) -> StructType:
+def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> StructType:
     """One struct that holds the partition tuples of all these specs: a field for each id, in the order of first use.
 
     The newest spec (highest id) names a field; a field that became void keeps the type it had before. `schema` and
@@ -181,7 +179,7 @@ def common_partition_type(
 
     Raises:
         Unsupported: Fields that share an id, as they may in format version 1, have different columns or transforms, as
-            in Iceberg Java; with `by_type`, different types.
+            in Iceberg Java.
     """
     fields: dict[int, NestedField] = {}
     not_void: dict[int, PartitionField] = {}
@@ -193,10 +191,54 @@ def common_partition_type(
                 fields[f.field_id] = replace(made, type=known.type)
                 continue
             other = not_void.setdefault(f.field_id, f)
-            if other is not f and (known.type != made.type if by_type else _applied(f) != _applied(other)):
+            if _applied(f) != _applied(other):
                 both = f"{other.name!r} = {_applied(other)} and {f.name!r} = {_applied(f)}"
                 raise Unsupported(f"partition fields that share the id {f.field_id}: {both}")
     return StructType(tuple(fields.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartitions:
+    """A struct that holds the partition tuples of all specs, as `common_partition_type`, but with a field for each type
+    where fields of format version 1 share an id.
+
+    Attributes:
+        type: The struct. A name that the newest specs give to several of its fields ends with the spec's number in all
+            but the first.
+        places: Spec id -> the places in the struct of the spec's fields, in their order, and the fields.
+    """
+
+    type: StructType
+    places: Mapping[int, Mapping[int, PartitionField]]
+
+    @classmethod
+    def of(cls, specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> PlannedPartitions:
+        """Arguments as for `common_partition_type`."""
+        fields: list[NestedField] = []
+        named_by: list[int] = []
+        only_void: set[int] = set()
+        places: dict[int, dict[int, PartitionField]] = {}
+        for spec in sorted(specs, key=lambda s: s.spec_id):
+            own = places[spec.spec_id] = {}
+            for made, f in zip(spec.partition_type(schema, former).fields, spec.fields, strict=True):
+                is_void = isinstance(f.transform, Void)
+                known = [place for place, each in enumerate(fields) if each.field_id == f.field_id]
+                same = [p for p in known if is_void or p in only_void or fields[p].type == made.type]
+                place = same[-1] if same else len(fields)
+                type_ = fields[place].type if is_void and same else made.type
+                if is_void and not same:
+                    only_void.add(place)
+                elif not is_void:
+                    only_void.discard(place)
+                fields[place : place + 1] = [replace(made, type=type_)]
+                named_by[place : place + 1] = [spec.spec_id]
+                own[place] = f
+        names = [f.name for f in fields]
+        unique = [
+            f if f.name not in names[:place] else replace(f, name=f"{f.name}_{named_by[place]}")
+            for place, f in enumerate(fields)
+        ]
+        return cls(StructType(tuple(unique)), places)
 
 
 def common_field_ids(specs: Iterable[PartitionSpec]) -> list[int]:

@@ -7,6 +7,7 @@ import pytest
 from icebench.engine.spec.partitioning import (
     PartitionField,
     PartitionSpec,
+    PlannedPartitions,
     check_promotions,
     common_partition_type,
     partition_spec,
@@ -50,17 +51,27 @@ def test_fields_of_version_1_that_share_an_id() -> None:
     """As in Iceberg Java, whose scans do not need one type for all specs."""
     own = schema(n=LONG, m=LONG, s=STRING)
     voided = [spec_of(1, Identity(), 0), spec_of(1, Void(), 1)]
-    for other, has_other_type in ((spec_of(2, Identity(), 2), False), (spec_of(1, Bucket(4), 2), True)):
+    for other, types in ((spec_of(2, Identity(), 2), [LONG]), (spec_of(1, Bucket(4), 2), [LONG, INT])):
         for specs in ([voided[0], other], [*voided, other]):
             with pytest.raises(Unsupported, match=r"share the id 1000: 'p' = identity\(1\) and 'p' = "):
                 common_partition_type(specs, own)
-            if has_other_type:
-                with pytest.raises(Unsupported, match="share the id 1000"):
-                    common_partition_type(specs, own, by_type=True)
-            else:
-                assert [f.type for f in common_partition_type(specs, own, by_type=True).fields] == [LONG]
-    assert [f.type for f in common_partition_type([*voided, spec_of(1, Identity(), 2)], own).fields] == [LONG]
-    assert [f.type for f in common_partition_type([spec_of(3, Void()), spec_of(1, Bucket(4), 1)], own).fields] == [INT]
+            planned = PlannedPartitions.of(specs, own)
+            assert [f.type for f in planned.type.fields] == types
+            assert [f.name for f in planned.type.fields] == ["p", "p_2"][: len(types)]
+            assert {spec.spec_id: list(planned.places[spec.spec_id].items()) for spec in specs} == {
+                **{spec.spec_id: [(0, spec.fields[0])] for spec in specs},
+                2: [(len(types) - 1, other.fields[0])],
+            }
+    for make in (common_partition_type, lambda *given: PlannedPartitions.of(*given).type):
+        assert [f.type for f in make([*voided, spec_of(1, Identity(), 2)], own).fields] == [LONG]
+        assert [f.type for f in make([spec_of(3, Void()), spec_of(1, Bucket(4), 1)], own).fields] == [INT]
+
+
+def test_a_void_field_of_version_1_keeps_the_type_of_the_last_that_had_its_id() -> None:
+    own = schema(n=LONG, m=LONG, s=STRING)
+    planned = PlannedPartitions.of([spec_of(1, Identity(), 0), spec_of(1, Bucket(4), 1), spec_of(1, Void(), 2)], own)
+    assert [f.type for f in planned.type.fields] == [LONG, INT]
+    assert [list(planned.places[spec_id]) for spec_id in (0, 1, 2)] == [[0], [1], [1]]
 
 
 def test_a_source_is_not_inside_a_list() -> None:
