@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -273,6 +274,23 @@ def test_lists_whose_length_avro_would_not_bound_are_refused(element: NestedFiel
     metadata = metadata_of(schema, format_version=3, properties={"write.format.default": "avro"})
     with pytest.raises(Unsupported, match="column 'l', of list<"):
         write_data_files(pa.Table.from_batches([], schema), metadata=metadata, store=MemoryStore())
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_slice_of_values_of_any_width(file_format: str) -> None:
+    table = pa.table(
+        {
+            "fixed": pa.array([bytes([n] * 3) for n in range(6)], pa.binary(3)),
+            "short": pa.array([Decimal(n) / 4 for n in range(6)], pa.decimal128(9, 2)),
+            "long": pa.array([Decimal(n) / 4 for n in range(6)], pa.decimal128(38, 2)),
+            "flag": [n % 3 == 0 for n in range(6)],
+            "float": pa.array([n / 4 for n in range(6)], pa.float32()),
+            "double": [n / 4 for n in range(6)],
+        }
+    )
+    metadata, store = metadata_of(table.schema, properties={"write.format.default": file_format}), MemoryStore()
+    (file,) = write_data_files(table.slice(1, 4), metadata=metadata, store=store)
+    assert read(store, file, metadata.schema).to_pylist() == table.to_pylist()[1:5]
 
 
 def test_a_slice_of_structs_with_a_field_without_a_type() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlalchemy import create_engine
 
 from icebench.engine.spark_source.options import read_options
 from tests.spark import test_cluster
@@ -24,11 +25,21 @@ HIDDEN_BY_SPARK = b"*********(redacted)"
 master = test_cluster.master
 
 
+def new_database(postgres_url: str) -> str:
+    """The address of an empty database of the server."""
+    name = f"secrets_{secrets.token_hex(4)}"
+    server = create_engine(postgres_url, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.exec_driver_sql(f"create database {name}")
+    server.dispose()
+    return postgres_url.replace("/postgres?", f"/{name}?")
+
+
 def run_work(master: str, folder: Path, postgres_url: str) -> dict[str, str]:
     """Everything done with secrets; them, by name."""
     # Spark hides what has a word like "token" in it, and no path here may have one either.
     found = {name: f"zq{secrets.token_hex(12)}" for name in NAMES}
-    database = postgres_url.replace("icebench@", f"icebench:{found['database']}@")
+    database = new_database(postgres_url).replace("icebench@", f"icebench:{found['database']}@")
     given = found | {
         "database-address": database,
         "gone-address": f"postgresql+psycopg://icebench:{found['gone']}@127.0.0.1:1/db",
