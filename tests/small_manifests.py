@@ -1,5 +1,6 @@
-"""Processor time of plans and reads of a table that was appended to a file at a time: its small manifests together, and
-each alone; the two ways take turns in one process, and give the same files and rows.
+"""Processor time of plans and reads of a table that was appended to a file at a time, and of plans of 10,000 files in
+more and more manifests: small manifests together, and each alone; the two ways take turns in one process, and give the
+same files and rows.
 
 python -m tests.small_manifests [APPENDS [ROUNDS]]
 """
@@ -11,11 +12,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 
 import icebench
 from icebench.bench.gate.cases.tables import ITEM, PAID, sales
+from icebench.bench.tables.cache import DatasetCache
+from icebench.bench.tables.metadata_tables import find_or_build
+from icebench.bench.workloads.metadata_files import MetadataFiles
 from icebench.engine.plan import planner
 
 FILTER, COLUMNS = f"{PAID} > 5000.00", (ITEM, PAID)
@@ -39,9 +45,19 @@ def main(appends: int = 61, rounds: int = 15) -> None:
             "plan again, filter": lambda: kept.scan(filter=FILTER).plan().files,
             "first read, filter": lambda: icebench.load_table(location).scan(FILTER, columns=COLUMNS).to_arrow(),
         }
+        for manifests in (30, 100, 300, 1_000):
+            files = MetadataFiles(files=10_000, manifests=manifests)
+            described = find_or_build(files, DatasetCache(Path(warehouse)), report=lambda done: None)
+            for name, text in (("no filter", None), ("filter", files.filters()["metric"])):
+                plan = partial(_planned, described, text)
+                works[f"{manifests:,} manifests, {name}"] = plan
         for name, work in works.items():
-            sys.stdout.write(f"{name:20} {_compared(work, rounds)}\n")
+            sys.stdout.write(f"{name:26} {_compared(work, rounds)}\n")
         catalog.close()
+
+
+def _planned(location: str, filter: str | None) -> pa.Table:
+    return icebench.load_table(location).scan(filter=filter).plan().files
 
 
 def _compared(work: Callable[[], pa.Table], rounds: int) -> str:

@@ -193,11 +193,11 @@ class ManifestCache:
             self._size_bytes -= old.content.result().size_bytes
 
     def _shrink(self) -> None:
-        for key in list(self._entries):
-            if self._size_bytes <= self._limit_bytes:
+        while self._size_bytes > self._limit_bytes:
+            oldest = next((key for key, entry in self._entries.items() if _is_kept(entry)), None)
+            if oldest is None:
                 return
-            if _is_kept(self._entries[key]):
-                self._forget(key)
+            self._forget(oldest)
 
 
 def _covers(known: Metrics, wanted: Metrics) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from icebench.engine.plan.arrow_columns import any_values, partition_values, selected, texts
 from icebench.engine.plan.delete_index import DeletesOfFiles
 from icebench.engine.plan.delete_targets import find_delete_targets
-from icebench.engine.plan.manifests import LiveEntries
+from icebench.engine.plan.manifests import LiveEntries, concatenated
 from icebench.engine.spec.partitioning import PlannedPartitions
 from icebench.engine.spec.transforms import UnknownTransform
 from icebench.engine.spec.types import PrimitiveType, StructType
@@ -39,6 +39,8 @@ DELETE_FILE = pa.struct(
 """A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size."""
 
 
+_TOGETHER = 1 << 14
+"""Rows of small manifests that are taken together."""
 _RESIDUAL = pa.field("residual", pa.dictionary(pa.int32(), pa.string()))
 """A dictionary, since many files have the same residual, and a filter may be long."""
 _DELETES = pa.field("deletes", pa.list_(pa.dictionary(pa.int32(), DELETE_FILE)), nullable=False)
@@ -82,7 +84,7 @@ def files_table(entries: Sequence[LiveEntries], partitions: PlannedPartitions) -
     """
     schema = files_schema(partitions.type)
     known = pa.schema([field for field in schema if field.name not in (_RESIDUAL.name, _DELETES.name)])
-    return pa.Table.from_batches([_batch(each, partitions, known) for each in entries], known)
+    return pa.Table.from_batches(list(_batches(entries, partitions, known)), known)
 
 
 def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: Int64Array) -> pa.Table:
@@ -110,8 +112,41 @@ def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOf
 
 def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     """The delete files of these entries, in order."""
-    parts = [_delete_files(each) for each in entries]
+    parts = [_delete_files(concatenated(own) if len(own) > 1 else own[0]) for own in _runs(entries)]
     return pa.concat_arrays(parts) if parts else pa.nulls(0, DELETE_FILE)
+
+
+def _batches(
+    entries: Sequence[LiveEntries], partitions: PlannedPartitions, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Small manifests one after the other are taken together: what is done for each takes longer than its rows."""
+    for own in _runs(entries):
+        if len(own) > 1:
+            try:
+                joined = _batch(concatenated(own), partitions, schema)
+            except CorruptTable:
+                pass  # its error names the manifest when each is taken alone
+            else:
+                yield joined
+                continue
+        yield from (_batch(each, partitions, schema) for each in own)
+
+
+def _runs(entries: Sequence[LiveEntries]) -> Iterator[Sequence[LiveEntries]]:
+    """Neighbours of one spec and one schema of columns, up to `_TOGETHER` rows; larger manifests alone."""
+    first = rows = 0
+    for end, each in enumerate(entries):
+        if end > first and (rows + each.columns.count > _TOGETHER or not _are_alike(entries[end - 1], each)):
+            yield entries[first:end]
+            first, rows = end, 0
+        rows += each.columns.count
+    if entries:
+        yield entries[first:]
+
+
+def _are_alike(one: LiveEntries, other: LiveEntries) -> bool:
+    specs = one.manifest.partition_spec_id, other.manifest.partition_spec_id
+    return specs[0] == specs[1] and bool(one.columns.batch.schema.equals(other.columns.batch.schema))
 
 
 def _batch(entries: LiveEntries, partitions: PlannedPartitions, schema: pa.Schema) -> pa.RecordBatch:

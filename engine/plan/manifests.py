@@ -23,6 +23,9 @@ from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.snapshots import Snapshot, check_snapshot_ids
 from icebench.engine.storage.store import Store
 
+# Plain numbers: numpy asks members of an enumeration for methods, which takes longer than comparing a few entries.
+_ADDED, _DELETED = int(EntryStatus.ADDED), int(EntryStatus.DELETED)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestSource:
@@ -75,7 +78,9 @@ class ManifestSource:
         missing = [m for m in manifests if self.cache is None or self.cache.lacks(_key_of(m), metrics)]
         read = self.runner.map(lambda m: self._read(manifest_location(m)), missing)
         files = [ManifestBytes(data, manifest) for data, manifest in zip(read, missing, strict=True)]
-        decoded = dict(zip(map(_key_of, missing), decode_columns_together(files, metrics), strict=True))
+        decoded = dict(
+            zip(map(_key_of, missing), decode_columns_together(files, metrics, map_chunks=self.runner.map), strict=True)
+        )
         return [self._columns(m, metrics, decoded.get(_key_of(m))) for m in manifests]
 
     def _columns(
@@ -193,18 +198,17 @@ def live_entries(manifest: ManifestFile, columns: ManifestColumns) -> LiveEntrie
         CorruptTable: A data file among deletes or the reverse, or an existing entry without a sequence number.
     """
     status = columns.numbers("status")
-    rows = np.flatnonzero(status != EntryStatus.DELETED)
+    rows = np.flatnonzero(status != _DELETED)
     is_data = columns.numbers("content")[rows] == 0
-    if not np.all(is_data == (manifest.content == ManifestContent.DATA)):
+    if not (is_data == (manifest.content == ManifestContent.DATA)).all():
         raise CorruptTable(f"a manifest of {manifest.content.name} with other files", location=manifest.manifest_path)
-    existing = rows[status[rows] != EntryStatus.ADDED]
     return LiveEntries(
         manifest=manifest,
         columns=columns,
         rows=rows,
         snapshot_id=_fill_nulls(columns["snapshot_id"], manifest.added_snapshot_id, rows),
-        sequence_number=_sequence_numbers(columns["sequence_number"], manifest, existing, rows),
-        file_sequence_number=_sequence_numbers(columns["file_sequence_number"], manifest, existing, rows),
+        sequence_number=_sequence_numbers(columns, "sequence_number", manifest, rows),
+        file_sequence_number=_sequence_numbers(columns, "file_sequence_number", manifest, rows),
         first_row_id=_first_row_ids(columns, manifest, rows),
     )
 
@@ -216,10 +220,13 @@ def _fill_nulls(column: pa.Array, otherwise: int, rows: Int64Array) -> Int64Arra
     return values if valid is None else np.where(valid[rows], values, otherwise)
 
 
-def _sequence_numbers(column: pa.Array, manifest: ManifestFile, existing: Int64Array, rows: Int64Array) -> Int64Array:
+def _sequence_numbers(columns: ManifestColumns, name: str, manifest: ManifestFile, rows: Int64Array) -> Int64Array:
     """Null inherits the manifest's number, for added entries only; in v1 all numbers are 0."""
-    if column.null_count and len(existing) and manifest.sequence_number > 0 and not _all_valid(column, existing):
-        raise CorruptTable("an existing entry has no sequence number", location=manifest.manifest_path)
+    column = columns[name]
+    if column.null_count and manifest.sequence_number > 0:
+        existing = rows[columns.numbers("status")[rows] != _ADDED]
+        if len(existing) and not _all_valid(column, existing):
+            raise CorruptTable("an existing entry has no sequence number", location=manifest.manifest_path)
     return _fill_nulls(column, manifest.sequence_number, rows)
 
 

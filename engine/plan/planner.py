@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -47,9 +47,9 @@ DELETE_FILES_UNUSED = "delete_files_unused"
 _FEW = 4
 """Up to this many manifests are decoded in parts by several threads each; more manifests keep threads busy without
 that."""
-_SMALL_BYTES = 1 << 14
-_TOGETHER = 64
-"""Manifests of up to this length are decoded and filtered together, up to this many at a time."""
+_SMALL_BYTES, _TOGETHER, _TOGETHER_BYTES = 1 << 18, 64, 1 << 23
+"""Manifests of up to this length are decoded and filtered together, up to this many at a time, and as many bytes as one
+of the usual size has."""
 _PLANNING = (
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,
@@ -202,8 +202,7 @@ class Planner:
             if len(places) == 1:
                 alone += places
                 continue
-            for first in range(0, len(places), _TOGETHER):
-                some = places[first : first + _TOGETHER]
+            for some in _groups(places, [manifests[place].manifest_length for place in places]):
                 add(some, work.filtered_together([manifests[place] for place in some], keys))
         chosen = (manifests[place] for place in alone)
         add(alone, self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), chosen))
@@ -220,3 +219,14 @@ class Planner:
             admits=admits,
             whole_files=self._whole_files,
         )
+
+
+def _groups(places: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Consecutive places, of manifests of these lengths, that are decoded together."""
+    first = size = 0
+    for end, length in enumerate(lengths):
+        if end - first == _TOGETHER or (size and size + length > _TOGETHER_BYTES):
+            yield places[first:end]
+            first, size = end, 0
+        size += length
+    yield places[first:]

@@ -29,6 +29,7 @@ from icebench.engine.spec.manifest import EntryStatus, ManifestFile
 Report: TypeAlias = Callable[[Contradiction], None]
 """Called with each contradiction; may raise."""
 
+_STATUSES = _EXISTING, _ADDED, _DELETED = tuple(EntryStatus)
 LENGTH, COUNTS = "manifest length", "manifest counts"
 """Causes of contradictions."""
 
@@ -55,13 +56,13 @@ def check_listed(
     Raises:
         CorruptTable: The manifest may lack entries, be damaged, or be another one.
     """
-    counted = [(int(np.count_nonzero(status == code)), _rows(record_count[status == code])) for code in EntryStatus]
+    counted = [_counted(status == int(code), record_count) for code in _STATUSES]
     counts = _difference(listed, counted)
     if counts is None and size_bytes == listed.manifest_length:
         return
     location = listed.manifest_path
     valid = valid_of(snapshot_id)
-    says = status == EntryStatus.ADDED if valid is None else (status == EntryStatus.ADDED) & valid
+    says = (status == int(_ADDED)) if valid is None else (status == int(_ADDED)) & valid
     is_own = not says.any() or bool((values_of(snapshot_id)[says] == listed.added_snapshot_id).any())
     if size_bytes != listed.manifest_length:
         cause, reason = LENGTH, f"has {size_bytes} bytes, and its manifest list says {listed.manifest_length}"
@@ -77,15 +78,18 @@ def check_listed(
 def _listed_counts(listed: ManifestFile) -> dict[EntryStatus, tuple[int | None, int | None]]:
     """Files and rows of each status."""
     return {
-        EntryStatus.EXISTING: (listed.existing_files_count, listed.existing_rows_count),
-        EntryStatus.ADDED: (listed.added_files_count, listed.added_rows_count),
-        EntryStatus.DELETED: (listed.deleted_files_count, listed.deleted_rows_count),
+        _EXISTING: (listed.existing_files_count, listed.existing_rows_count),
+        _ADDED: (listed.added_files_count, listed.added_rows_count),
+        _DELETED: (listed.deleted_files_count, listed.deleted_rows_count),
     }
 
 
 def _difference(listed: ManifestFile, counted: list[tuple[int, int]]) -> str | None:
-    for code, claimed in _listed_counts(listed).items():
-        for what, expected, found in zip(("files", "rows"), claimed, counted[code], strict=True):
+    claimed = list(_listed_counts(listed).values())
+    if claimed == counted:
+        return None
+    for code in _STATUSES:
+        for what, expected, found in zip(("files", "rows"), claimed[code], counted[code], strict=True):
             if expected is not None and expected != found:
                 return f"has {found} {code.name.lower()} {what}, and its manifest list says {expected}"
     return None
@@ -107,7 +111,7 @@ def _is_lists_mistake(listed: ManifestFile, counted: list[tuple[int, int]], *, i
     more = sum(n for n, _ in counted) - sum(n or 0 for n in files)
     if more:
         return is_own or more > 0
-    live = (EntryStatus.EXISTING, EntryStatus.ADDED)
+    live = (_EXISTING, _ADDED)
     return (
         is_own
         and None not in rows
@@ -118,5 +122,8 @@ def _is_lists_mistake(listed: ManifestFile, counted: list[tuple[int, int]], *, i
     )
 
 
-def _rows(record_count: NDArray[np.integer]) -> int:
-    return int(record_count.sum(dtype=np.int64))
+def _counted(own: NDArray[np.bool_], record_count: NDArray[np.integer]) -> tuple[int, int]:
+    """Files, and their rows."""
+    files = int(np.count_nonzero(own))
+    rows = record_count if files == len(own) else record_count[own]
+    return files, int(rows.sum(dtype=np.int64)) if files else 0

@@ -81,7 +81,7 @@ class ManifestBytes:
 
 
 def decode_columns_together(
-    manifests: Sequence[ManifestBytes], metrics: Collection[int] | None = ()
+    manifests: Sequence[ManifestBytes], metrics: Collection[int] | None = (), *, map_chunks: MapFunction = map
 ) -> list[ManifestColumns]:
     """Decode small manifests as `decode_listed` does each, those of one writer schema in one run: what is done once a
     run takes longer than decoding a few entries.
@@ -98,7 +98,7 @@ def decode_columns_together(
         found: dict[int, ManifestColumns] = {}
         for places in alike.values():
             own, of_own = [manifests[place] for place in places], [headers[place] for place in places]
-            found |= zip(places, _decoded_together(own, of_own, metrics), strict=True)
+            found |= zip(places, _decoded_together(own, of_own, metrics, map_chunks), strict=True)
     except CorruptTable:
         # Whatever is wrong, its error names the manifest, the block and the entry when each is decoded alone.
         return [decode_listed(each, metrics) for each in manifests]
@@ -106,7 +106,10 @@ def decode_columns_together(
 
 
 def _decoded_together(
-    manifests: Sequence[ManifestBytes], headers: Sequence[AvroHeader], metrics: Collection[int] | None
+    manifests: Sequence[ManifestBytes],
+    headers: Sequence[AvroHeader],
+    metrics: Collection[int] | None,
+    map_chunks: MapFunction,
 ) -> list[ManifestColumns]:
     """Of one writer schema and codec."""
     keys, selection = _selected(metrics)
@@ -119,7 +122,7 @@ def _decoded_together(
         counts.append(sum(block.count for block in own))
         start += len(each.data)
     joined = b"".join(each.data for each in manifests)
-    found = decode_objects(joined, headers[0], selection, keys=keys or (), blocks=blocks)
+    found = decode_objects(joined, headers[0], selection, keys=keys or (), map_chunks=map_chunks, blocks=blocks)
     batch = ManifestReader(headers[0], found).manifest_columns(keys).batch
     firsts = accumulate(counts, initial=0)
     # Concatenating one batch copies it: a manifest that a cache keeps does not keep the memory of the others.

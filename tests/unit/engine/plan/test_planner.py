@@ -17,9 +17,10 @@ from icebench.engine.spec.manifest import ManifestFile
 from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Identity
-from icebench.engine.spec.types import INT, NestedField
+from icebench.engine.spec.types import INT, FixedType, NestedField
 from icebench.engine.spec.values import encode_value
 from icebench.engine.storage.counting import CountingStore
+from icebench.errors import CorruptTable
 from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import TableBuilder, added, data_file
 
@@ -88,6 +89,40 @@ def test_small_manifests_are_planned_together_and_in_order(
     assert list(dict.fromkeys(found)) == expected
     assert len(found) == len(expected) + (399 if 8 in expected else 0)
     assert_same_elsewhere(scan, plan)
+
+
+def test_no_more_is_decoded_together_than_a_manifest_of_the_usual_size(
+    table: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = [manifest.manifest_length for manifest in table.manifests]
+    monkeypatch.setattr(planner, "_TOGETHER_BYTES", 2 * max(lengths[:8]))
+    places = [*range(8), 8, 11, 12]
+    assert list(planner._groups(places, [lengths[place] for place in places])) == [
+        [0, 1],
+        [2, 3],
+        [4, 5],
+        [6, 7],
+        [8],
+        [11, 12],
+    ]
+    monkeypatch.setattr(planner, "_TOGETHER_BYTES", 1)
+    assert table_scan(table.metadata(), table.store).plan().files.num_rows == 412
+
+
+def test_a_manifest_with_wrong_partition_values_is_named_among_others() -> None:
+    builder = TableBuilder(fixed_schema(3), (UNPARTITIONED, BY_A))
+    for length in (3, 3, 4, 3):
+        builder.schema = fixed_schema(length)
+        builder.add_manifest(
+            [added(data_file(f"memory://t/{length}", spec_id=1, partition=(b"a" * length,)))], spec_id=1
+        )
+    with pytest.raises(CorruptTable) as raised:
+        table_scan(builder.metadata(), builder.store).plan()
+    assert raised.value.location == builder.manifests[2].manifest_path
+
+
+def fixed_schema(length: int) -> Schema:
+    return Schema((NestedField(field_id=1, name="a", type=FixedType(length)),))
 
 
 def test_manifests_are_read_at_the_same_time_however_small_and_large_ones_alternate(
