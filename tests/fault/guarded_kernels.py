@@ -17,9 +17,13 @@ from icebench.engine.formats.parquet import footer as parquet_footer
 from icebench.engine.formats.parquet.footer import slim_footer
 from icebench.engine.formats.parquet.footer_chunks import listed_by_kernel
 from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from icebench.engine.formats.parquet.thrift import BINARY, LIST, STRUCT, read_field, read_list, skip
+from icebench.engine.formats.parquet.thrift_writing import varint
 from tests.fault.damage import BLIND
 from tests.fault.guarded_calls import GuardedCalls
 
+TRUE, INT32, DOUBLE = 1, 5, 7
+"""Kinds of Thrift's fields."""
 _TYPES = (pa.int32(), pa.int64(), pa.decimal128(7, 2), pa.string(), pa.struct({"x": pa.int32(), "y": pa.string()}))
 
 
@@ -39,13 +43,26 @@ def footer_of(random: Random) -> tuple[bytes, int, int]:
     return data[-8 - size : -8], metadata.num_row_groups, metadata.num_columns
 
 
+def with_children(random: Random, footer: bytes) -> bytes:
+    """The root of the schema says its number of children again and again, or by something that is no number."""
+    number, kind, at = read_field(footer, 0, 0)
+    while number != 2:  # FileMetaData.schema
+        number, kind, at = read_field(footer, skip(footer, at, kind), number)
+    _, _, root = read_list(footer, at)
+    end = skip(footer, root, STRUCT)
+    again = bytes([INT32, *varint(5 << 1), *varint(random.choice([2, 1 << 20]))])
+    other = bytes([random.choice([TRUE, DOUBLE, BINARY, LIST, STRUCT]), *varint(5 << 1), *varint(20), *b"\xff" * 20])
+    more = random.choice([again * random.choice([1, 40, 4_000]), other])
+    return footer[: end - 1] + more + b"\0" + footer[end:]
+
+
 def case(random: Random) -> list[str]:
     footer, groups, leaves = footer_of(random)
     if groups:
         assert listed_by_kernel(footer, groups, leaves)[0] is not None
     found = []
     for _ in range(10):
-        bad = random.choice(BLIND)(random, footer)
+        bad = random.choice([*BLIND, with_children])(random, footer)
         listed = listed_by_kernel(bad, max(1, groups), leaves)[0]
         slim = slim_footer(bad, [random.choice([-1, 0, 1])])
         found.append(f"footer {'refused' if listed is None and slim is None else 'read'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from icebench.engine.formats.parquet import footer as parquet_footer
 from icebench.engine.formats.parquet.footer import slim_footer
 from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from tests.fault.guarded_kernels import with_children
 
 TYPES = st.recursive(
     st.sampled_from([pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.decimal128(7, 2), pa.decimal128(25, 2)]),
@@ -126,6 +128,14 @@ def test_a_damaged_footer_is_left_alone_or_stays_within_its_bytes(data, seed):
         del footer[data.draw(st.integers(0, len(footer))) :]
     made = slim_footer(bytes(footer), [0])
     assert made is None or len(made) <= len(footer)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_number_of_children_that_is_none_or_comes_again_is_left_alone(seed):
+    """Copied, the latter would take more bytes than it has."""
+    footer = footer_of(written([pa.int64()] * 90, 3, row_group_size=2, seed=1))
+    assert slim_footer(footer, range(80)) is not None
+    assert slim_footer(with_children(Random(seed), footer), range(80)) is None
 
 
 @pytest.mark.parametrize(

@@ -134,16 +134,22 @@ def slim_schema(position: int, end: int, address: int, made: int) -> tuple[int, 
 
 
 def read_element(position: int, end: int, stack: int) -> tuple[int, int, int]:
-    """Read a schema element: number of children, field id, and the position after it or an error code."""
-    number, children, field_id = 0, 0, _NO_ID
+    """Read a schema element: number of children, field id, and the position after it or an error code.
+
+    Whatever `copy_root` would not read in the same way is refused: a number of children that is none, or comes again.
+    """
+    number, children, field_id = 0, -1, _NO_ID
     while True:
         number, kind, position = read_field(position, end, number)
         if position < 0 or kind == _STOP:
-            return children, field_id, position
-        if number in (_CHILDREN, _FIELD_ID) and _INT16 <= kind <= _INT64:
+            return max(children, 0), field_id, position
+        is_number = _INT16 <= kind <= _INT64
+        if number == _CHILDREN and (not is_number or children >= 0):
+            return 0, 0, UNKNOWN
+        if number in (_CHILDREN, _FIELD_ID) and is_number:
             value, position = read_varint(position, end)
             if position < 0:
-                return children, field_id, position
+                return 0, field_id, position
             value = (value >> 1) ^ -(value & 1)
             if number == _FIELD_ID:
                 field_id = value
@@ -155,7 +161,7 @@ def read_element(position: int, end: int, stack: int) -> tuple[int, int, int]:
         else:
             position = skip_any(position, end, kind, stack)
             if position < 0:
-                return children, field_id, position
+                return 0, field_id, position
 
 
 def copy_root(position: int, end: int, stack: int, columns: int, made: int) -> int:
@@ -168,6 +174,8 @@ def copy_root(position: int, end: int, stack: int, columns: int, made: int) -> i
         if number == _CHILDREN:
             made = put_number(copy_span(copied, position, made), 2 * columns)
             _, position = read_varint(position, end)
+            if position < 0:
+                return made
             copied = position
         else:
             position = skip_any(position, end, kind, stack)
