@@ -139,6 +139,13 @@ def child_fields(type_: pa.DataType) -> tuple[pa.Field, ...]:
     return ()
 
 
+def leaf_children(type_: pa.DataType) -> tuple[pa.Field, ...] | None:
+    """The child fields of a type that Parquet stores as a group, of which a struct may have none; None for a leaf.
+    Extension types are what they store."""
+    stored = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    return child_fields(stored) if stored.num_fields or pat.is_struct(stored) else None
+
+
 def is_list(type_: pa.DataType) -> bool:
     """Whether it is any of Arrow's list types, without maps."""
     return (
@@ -296,11 +303,12 @@ def leaves(schema: pa.Schema) -> tuple[Leaf, ...]:
     found: list[Leaf] = []
 
     def visit(field: pa.Field, prefix: str, repeated: bool) -> None:  # noqa: FBT001 - a local walk
-        inner = child_fields(field.type)
+        inner = leaf_children(field.type)
         path = prefix + field.name
-        if not inner:
+        if inner is None:
             found.append(Leaf(len(found), field, path, repeated))
-        repeats = repeated or not pat.is_struct(field.type)
+            return
+        repeats = repeated or pat.is_map(field.type) or is_list(field.type)
         for child in inner:
             visit(child, f"{path}.", repeats)
 

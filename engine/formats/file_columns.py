@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from icebench.engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
+from icebench.engine.columnar.schemas import Leaf, field_id_of, leaf_children, leaves
+from icebench.engine.errors import Unsupported
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import VARIANT, ListType, MapType, NestedField, StructType
+
+_MAY_BE_GROUPS = frozenset({pa.struct([]).id, pa.uuid().id})
 
 
 class FileColumns:
@@ -35,18 +39,24 @@ class FileColumns:
 
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        """All leaves, in Parquet's order."""
-        return leaves(self.schema)
+        """All leaves, in Parquet's order; raises Unsupported as `leaf_indices`."""
+        found = leaves(self.schema)
+        self._check_leaves(len(found))
+        return found
+
+    def _check_leaves(self, shown: int) -> None:
+        if self._leaf_count is not None and shown != self._leaf_count:
+            raise Unsupported(f"a file with {self._leaf_count} columns of values, where Arrow shows {shown}")
 
     @cached_property
     def _first_leaves(self) -> list[int] | None:
         """The number of each column's first leaf; None if each column is a leaf."""
-        if self._leaf_count == len(self.schema):
+        types = self.schema.types
+        # Inlined, as a file may have thousands: structs without fields and extension types are no leaves, either.
+        if self._leaf_count == len(types) and not [t for t in types if t.num_fields or t.id in _MAY_BE_GROUPS]:
             return None
-        found, before = [], 0
-        for f in self.schema:
-            found.append(before)
-            before += _count_leaves(f.type)
+        found = list(accumulate(map(_count_leaves, types), initial=0))
+        self._check_leaves(found[-1])
         return found
 
     def place_of(self, field_id: int, name: str) -> int | None:
@@ -60,6 +70,9 @@ class FileColumns:
         """The leaves to decode for the wanted fields, ascending.
 
         If all wanted fields of a struct are missing from the file, one leaf is decoded for the struct's nulls.
+
+        Raises:
+            Unsupported: The file has more or fewer leaves than its columns show.
         """
         known = self._chosen
         if known is not None and known[0] is wanted:  # of files that are alike, and share this
@@ -75,17 +88,15 @@ class FileColumns:
 
 
 def _count_leaves(type_: pa.DataType) -> int:
-    if not type_.num_fields:  # of thousands of columns most are plain
-        return 1
-    inner = child_fields(type_)
-    return sum(_count_leaves(child.type) for child in inner) if inner else 1
+    inner = leaf_children(type_)
+    return 1 if inner is None else sum(_count_leaves(child.type) for child in inner)
 
 
 def _choose(source: pa.Field, target: NestedField | None, first: int, chosen: list[int]) -> int:
     """Append the wanted leaves of `source`, the first of which has number `first`; returns the number after its last
     leaf."""
-    inner = child_fields(source.type)
-    if not inner:
+    inner = leaf_children(source.type)
+    if inner is None:
         if target is not None:
             chosen.append(first)
         return first + 1
@@ -96,7 +107,7 @@ def _choose(source: pa.Field, target: NestedField | None, first: int, chosen: li
         is_variant = target is not None and target.type == VARIANT
         wanted = target if is_variant or target is None else _matching(source, child, place, by_id)
         position = _choose(child, wanted, position, chosen)
-    if target is not None and len(chosen) == before:
+    if target is not None and len(chosen) == before and position > first:
         chosen.append(first)
     return position
 

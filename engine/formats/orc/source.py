@@ -63,6 +63,9 @@ class OrcSource(Source):
             self._schema = assign_field_ids(schema, name_mapping, location)
             self.columns = FileColumns(self._schema)
             _check_timestamps(tail.timestamp_bounds_ms, location)
+            stated = sum(stripe.rows for stripe in tail.stripes)
+            if stated != self.num_rows:
+                raise ValueError(f"its stripes have {stated} rows, and its footer says {self.num_rows}")
         except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
             # Attributes that are no numbers, names that are not UTF-8.
             self._input.close()
@@ -102,6 +105,8 @@ class OrcSource(Source):
             self._footers.check_stripe(self._input.read_at(stripe.footer_bytes, footer_at), row_group)
             batch = orc.ORCFile(self._input).read_stripe(row_group, columns=chosen)
             table = pa.Table.from_batches([batch]).select(names)
+            if table.num_rows != rows:
+                raise pa.ArrowInvalid(f"{table.num_rows} rows, and the footer says {rows}")
             # ORC has no checksums, and pyarrow does not check for UTF-8.
             table.validate(full=True)
             return table.cast(pa.schema([self._schema.field(place) for place in places]))

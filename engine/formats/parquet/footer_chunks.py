@@ -72,7 +72,8 @@ class FooterChunks:
 
     def offset(self, row_group: int) -> int | None:
         """The offset of a row group: of the first page of its first column; None if unknown."""
-        return None if self._table is None else _start(self._table[row_group, 0].tolist())
+        found = -1 if self._table is None else _start(self._table[row_group, 0].tolist())
+        return None if found < 0 else found
 
     def statistics(self, row_group: int, leaf: int, physical_type: str) -> ChunkStatistics | None:
         """The statistics of a column chunk; None if it has none, or none that can be right.

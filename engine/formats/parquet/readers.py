@@ -9,6 +9,7 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icebench.engine.formats.parquet.chunk_storage import chunk_storages
 from icebench.engine.formats.parquet.footer_bytes import footer_file
 from icebench.engine.formats.parquet.narrow_footer import narrow_footer
 
@@ -18,7 +19,7 @@ _LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 64 << 10, 2 << 20
 """Limits of the buffer of each column; the lower one keeps requests few."""
 
 
-_AS_DICTIONARIES = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}
+_AS_DICTIONARIES = frozenset({"plain", "plain_dictionary", "rle_dictionary", "rle", "bit_packed"})
 """Encodings that pyarrow decodes as dictionaries; of differences between texts it raises OSError."""
 
 
@@ -42,8 +43,10 @@ class ParquetReaders:
     ) -> None:
         self._file = file
         metadata = None if footer is None else pq.read_metadata(footer_file(footer))
-        known = _decodable_as_dictionaries(metadata) if dictionaries and metadata is not None else ()
-        self._dictionaries = [name for name in dictionaries if name in known]
+        self._dictionaries: list[str] = []
+        if dictionaries and footer is not None and metadata is not None:
+            known = _decodable_as_dictionaries(footer, metadata.schema.names)
+            self._dictionaries = [name for name in dictionaries if name in known]
         self._in_memory = in_memory
         self._lock = Lock()
         self._narrow: pq.FileMetaData | None = None
@@ -125,11 +128,8 @@ class ParquetReaders:
             self._idle.clear()
 
 
-def _decodable_as_dictionaries(metadata: pq.FileMetaData) -> set[str]:
-    """Names of columns. pyarrow takes no name that the file does not have, and columns are found by their ids."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    return {
-        name
-        for number, name in enumerate(metadata.schema.names)
-        if all(_AS_DICTIONARIES.issuperset(group.column(number).encodings) for group in groups)
-    }
+def _decodable_as_dictionaries(footer: bytes, leaves: Sequence[str]) -> set[str]:
+    """Names among those of the leaves. pyarrow takes no name that the file does not have, and columns are found by
+    their ids. Its objects of column chunks are not asked: they end the process where a footer is damaged."""
+    others = {chunk.leaf for chunk in chunk_storages(footer) if not _AS_DICTIONARIES.issuperset(chunk.encodings)}
+    return {name for leaf, name in enumerate(leaves) if leaf not in others}

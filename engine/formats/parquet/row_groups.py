@@ -77,7 +77,7 @@ class RowGroupStatistics:
         if leaf.repeated:
             return ()
         stored = self._footer.schema.column(leaf.index)
-        found = [self._chunks.statistics(i, leaf.index, stored.physical_type) for i in range(self.count)]
+        found = [self._statistics(group, leaf.index, stored.physical_type) for group in range(self.count)]
         bounds = [_bounds(leaf, type_, stored, statistics) for statistics in found]
         may_be_null = np.array([s is None or s.nulls is None or s.nulls > 0 for s in found], np.bool_)
         may_have_value = np.array([s is None or s.nulls is None or s.nulls < s.values for s in found], np.bool_)
@@ -89,6 +89,12 @@ class RowGroupStatistics:
                 presence=Presence(null=may_be_null, value=may_have_value, nan=may_have_value),
             ),
         )
+
+    def _statistics(self, row_group: int, leaf: int, physical_type: str) -> ChunkStatistics | None:
+        """Those of a leaf outside of lists; None where they count other values than the row group has rows."""
+        found = self._chunks.statistics(row_group, leaf, physical_type)
+        rows = self._footer.row_group(row_group).num_rows
+        return found if found is not None and found.values == rows else None
 
     def _constant(self, type_: PrimitiveType, value: Value | None) -> ColumnBounds:
         is_nan = isinstance(value, float) and value != value  # noqa: PLR0124 - NaN

@@ -83,7 +83,7 @@ class ParquetSource(Source):
         self._field_ids = None if field_ids is None else frozenset(field_ids)
         self._name_mapping = name_mapping
         self._whole_footer: bytes | None = None
-        self.in_memory = in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
+        in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
         with explaining_missing_file(location, needed_by):
             if in_memory:
                 data = store.read(location, 0, _WHOLE_FILE_BYTES + 1)
@@ -91,6 +91,7 @@ class ParquetSource(Source):
                 self._input = pa.BufferReader(data)
             if not in_memory:
                 self._input = native_file(store.open_input(location))
+        self.in_memory = in_memory
         try:
             self.size_bytes = size = self._input.size()
             tail = footer_bytes(self._input, size)
