@@ -1,8 +1,8 @@
-"""How planning grows with files and columns."""
+"""How planning grows with files, columns and manifests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from icebench.bench.execution.run_file import Run
 from icebench.bench.experiment import parse_values
@@ -18,6 +18,7 @@ from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.metadata_files import NARROW, MetadataFiles
 
 METRIC = "latency_cold"
+_FROM_DISK, _WARM = "latency_disk", "latency_warm"
 ALL, MONTH = "all", "partition"
 
 Tables = Mapping[str, MetadataFiles]
@@ -25,28 +26,37 @@ Tables = Mapping[str, MetadataFiles]
 
 
 def answer(run: Run) -> Page:
-    """What a cold plan takes by files, by columns, and by the order of manifests."""
+    """What a cold plan takes by files, by columns, by manifests, and by their order."""
     described = _described(run)
-    by_files = _clustered(described, lambda files: files.columns == NARROW, lambda files: files.files)
+    planned = Records(run.records).where(measurement="planning")
+    records = planned.where(metric=METRIC).competing
+    engine = records.engines[0]
+    own = records.where(engine=engine)
+    by_files = _clustered(
+        described, lambda files: files.columns == NARROW and not files.manifests, lambda files: files.files
+    )
     scattered = next(name for name, files in described.items() if not files.clustered)
     ordered = next(name for name in by_files if described[name].files == described[scattered].files)
     wide = max(described, key=lambda name: described[name].columns)
     by_columns = _clustered(described, lambda files: files.files == described[wide].files, lambda files: files.columns)
-    records = Records(run.records).where(measurement="planning", metric=METRIC).competing
-    engine = records.engines[0]
-    own = records.where(engine=engine)
+    listed = {name: _manifests(own, name) for name, files in described.items() if files.manifests or name == ordered}
+    by_manifests = sorted(listed, key=listed.__getitem__)
+    most, one = by_manifests[-1], by_manifests[0]
     grown = effect([_pair(own, by_files[0], by_files[-1], ALL)])
     widened = effect([_pair(own, by_columns[0], wide, ALL)])
+    many, single = _pair(own, ordered, most, ALL), _pair(own, ordered, one, MONTH)
     order = _pair(own, ordered, scattered, MONTH)
     largest = only(own, workload=by_files[-1], case=ALL)
     return Page(
         answer=f"{engine} plans {by_files[-1]} in {_median(largest)}, {within(grown)} the time of {by_files[0]}; with "
         f"{count(described[wide].columns, 'column')} in place of {described[by_columns[0]].columns} a plan of "
-        f"{count(described[wide].files, 'file')} takes {within(widened)} as long; a filter on the month takes "
-        f"{within(effect([order]))} as long where months are scattered over the manifests of {ordered}.",
+        f"{count(described[wide].files, 'file')} takes {within(widened)} as long. {ordered} in "
+        f"{count(listed[most], 'manifest')} take {within(effect([many]))} as long as in {listed[ordered]}; a filter on "
+        f"the month takes {within(effect([single]))} as long where they are in one, and {within(effect([order]))} "
+        "where months are scattered over manifests.",
         chart=LineChart(
             caption=_caption(records, by_files[-1]),
-            x_axis="files, or columns",
+            x_axis="files, columns, or manifests",
             y_axis="milliseconds of a cold plan",
             series=records.engines,
             panels=(
@@ -56,15 +66,22 @@ def answer(run: Run) -> Page:
                     records,
                     {name: described[name].columns for name in by_columns},
                 ),
+                _panel(f"By manifests, of {ordered}", records, {name: listed[name] for name in by_manifests}),
             ),
         ),
-        tables=(_times(records),),
+        tables=(_times(records), _again(planned, by_files)),
         choices=(
             choice(
                 "manifests in the order of what is filtered (rewrite_manifests)",
                 "months scattered over manifests",
                 f"a cold plan of a month, of {ordered} ({engine})",
                 [order],
+            ),
+            choice(
+                f"{listed[ordered]} manifests (rewrite_manifests)",
+                f"{listed[most]:,} manifests",
+                f"a cold plan of {ordered} ({engine})",
+                [many],
             ),
         ),
     )
@@ -82,6 +99,10 @@ def _clustered(
     return sorted(found, key=lambda name: by(described[name]))
 
 
+def _manifests(records: Records, workload: str) -> int:
+    return int(only(records, workload=workload, case=ALL).counters["manifests_in_list"])
+
+
 def _pair(records: Records, base: str, head: str, case: str) -> tuple[Record, Record]:
     return only(records, workload=base, case=case), only(records, workload=head, case=case)
 
@@ -89,6 +110,10 @@ def _pair(records: Records, base: str, head: str, case: str) -> tuple[Record, Re
 def _median(record: Record) -> str:
     value, ends = median(record), bounds(record)
     return quantity(value, "s") + ("" if ends is None else f" {interval(*ends, 's', like=value)}")
+
+
+def _cell(record: Record | None) -> Cell:
+    return NOT_MEASURED if record is None else Cell(text=_median(record))
 
 
 def _caption(records: Records, largest: str) -> str:
@@ -113,14 +138,11 @@ def _panel(title: str, records: Records, places: Mapping[str, int]) -> LinePanel
 
 
 def _times(records: Records) -> Table:
-    def cell(record: Record | None) -> Cell:
-        return NOT_MEASURED if record is None else Cell(text=_median(record))
-
     rows = [
         (
             plain(workload),
             plain("no filter" if case == ALL else "one month" if case == MONTH else "one item"),
-            *(cell(records.one(workload=workload, case=case, engine=engine)) for engine in records.engines),
+            *(_cell(records.one(workload=workload, case=case, engine=engine)) for engine in records.engines),
         )
         for workload in records.names("workload")
         for case in records.where(workload=workload).names("case")
@@ -130,4 +152,23 @@ def _times(records: Records) -> Table:
         columns=("Files", "Filter", *records.engines),
         rows=tuple(rows),
         note="Median and its interval.",
+    )
+
+
+def _again(planned: Records, workloads: Sequence[str]) -> Table:
+    """Plans of engines that kept something of an earlier one."""
+    everything = planned.where(case=ALL)
+    states = ((_FROM_DISK, "from the disk cache"), (_WARM, "warm"))
+    columns = [
+        (everything.where(metric=metric, engine=engine), f"{engine}, {state}")
+        for metric, state in states
+        for engine in everything.where(metric=metric).competing.engines
+    ]
+
+    return Table(
+        title="Time of another plan",
+        columns=("Files", *(title for _, title in columns)),
+        rows=tuple((plain(name), *(_cell(own.one(workload=name)) for own, _ in columns)) for name in workloads),
+        note="No filter. From the disk cache: the first plan of a table that another process planned before, where "
+        "decoded manifests are kept on a local disk. Warm: another plan of the same handle.",
     )
