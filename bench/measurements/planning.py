@@ -65,6 +65,7 @@ class _Kind(MeasurementKind):
             return asked.planners * 2 * (1 + asked.filters)
         described = cast("DescribedWorkload", workload)
         engines = len(described.engines or asked.engines)
+        # Engines are not created for an estimate; this one is known to keep manifests on disk.
         from_disk = described.disk_cache and "icebench" in (described.engines or asked.engines)
         return (engines * 2 + from_disk) * (1 + len(described.files.filters())) * len(described.writers)
 

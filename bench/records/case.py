@@ -19,7 +19,8 @@ class Case:
         workload: Whose rows, or files; cases are interleaved and compared within it.
         layout: How they are arranged, varied knobs included, or the name of an existing table.
         configuration: What else varies, such as deletes; empty where nothing does.
-        cache: ``cold``, ``warm``, ``fresh`` (a new process), or ``none`` where nothing is cached.
+        cache: ``cold``, ``warm``, ``disk`` (with what an earlier plan left there), ``fresh`` (a new process), or
+            ``none`` where nothing is cached.
         filter: Its name.
         engine: The engine that is measured.
         measurement: One of `icebench.bench.execution.measurement.MEASUREMENTS`.

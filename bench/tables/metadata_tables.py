@@ -69,7 +69,10 @@ def find_or_build(files: MetadataFiles, cache: DatasetCache, *, report: Callable
         catalog = icebench.load_catalog(str(folder))
         properties = {"format-version": "3" if files.deletes == "vectors" else "2"}
         if files.manifests:
-            properties["commit.manifest-merge.enabled"] = "false"
+            properties |= {
+                "commit.manifest-merge.enabled": "false",
+                "commit.manifest.target-size-bytes": str((1 << 31) - 1),
+            }
         table = catalog.create_table(
             TABLE, files.schema(), partition_spec=files.partition_fields(), properties=properties
         )

@@ -1,5 +1,5 @@
-"""Planning latency: from an opened table to the list of files, cold and warm (see `icebench.bench.engines.engine`), and
-in fresh processes. Every plan is looked at before it is timed.
+"""Planning latency: from an opened table to the list of files, cold and warm (see `icebench.bench.engines.engine`),
+from a disk cache, and in fresh processes. Every plan is looked at before it is timed.
 """
 
 from __future__ import annotations

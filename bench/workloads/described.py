@@ -12,6 +12,8 @@ from icebench.bench.workloads.metadata_files import DELETES, NARROW, Deletes, Me
 from icebench.bench.workloads.workload import DEFAULT_SEED, Workload
 
 WRITERS = ("icebench", "iceberg-java")
+_MOST_IN_MANIFEST = 5_000_000
+"""Columns times files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +45,18 @@ class DescribedWorkload(Workload):
     def parse(cls, values: Definition) -> DescribedWorkload:
         files = values.whole("files", least=1)
         manifests = values.whole("manifests", 0, least=0)
+        columns = values.whole("columns", NARROW, least=NARROW)
         if manifests > files:
             raise ConfigError(f"{manifests} manifests of {files} files", path=values.at("manifests"))
+        if manifests and columns * files // manifests > _MOST_IN_MANIFEST:
+            reason = f"{files // manifests:,} files of {columns:,} columns in a manifest take too much memory to write"
+            raise ConfigError(reason, path=values.at("manifests"))
         named = [str(value) for _, value in values.items("engines", [])]
         return cls(
             name=values.text("name"),
             files=MetadataFiles(
                 files=files,
-                columns=values.whole("columns", NARROW, least=NARROW),
+                columns=columns,
                 partitioned=values.flag("partitioned", default=True),
                 manifests=manifests,
                 clustered=values.flag("clustered", default=True),

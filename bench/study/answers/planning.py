@@ -52,8 +52,8 @@ def answer(run: Run) -> Page:
         f"{count(described[wide].columns, 'column')} in place of {described[by_columns[0]].columns} a plan of "
         f"{count(described[wide].files, 'file')} takes {within(widened)} as long. {ordered} in "
         f"{count(listed[most], 'manifest')} take {within(effect([many]))} as long as in {listed[ordered]}; a filter on "
-        f"the month takes {within(effect([single]))} as long where they are in one, and {within(effect([order]))} "
-        "where months are scattered over manifests.",
+        f"the month takes {within(effect([single]))} as long where all files are in {count(listed[one], 'manifest')}, "
+        f"and {within(effect([order]))} where months are scattered over manifests.",
         chart=LineChart(
             caption=_caption(records, by_files[-1]),
             x_axis="files, columns, or manifests",
@@ -169,6 +169,6 @@ def _again(planned: Records, workloads: Sequence[str]) -> Table:
         title="Time of another plan",
         columns=("Files", *(title for _, title in columns)),
         rows=tuple((plain(name), *(_cell(own.one(workload=name)) for own, _ in columns)) for name in workloads),
-        note="No filter. From the disk cache: the first plan of a table that another process planned before, where "
-        "decoded manifests are kept on a local disk. Warm: another plan of the same handle.",
+        note="No filter. From the disk cache: the first plan of a new handle, with nothing in memory, where an "
+        "earlier plan left decoded manifests on a local disk. Warm: another plan of the same handle.",
     )

@@ -79,7 +79,7 @@ def test_a_kept_run_is_of_the_definition_and_has_no_failure(name: str) -> None:
         ("planning", {"workload": "1,000 files, 5,000 columns", "filter": "all"}, r"1,000 files takes (\S+)x"),
         ("planning", {"workload": "10,000 files, 1,000 manifests", "filter": "all"}, r"manifests take (\S+)x"),
         ("planning", {"workload": "10,000 files, 1 manifest", "filter": "partition"}, r"month takes (\S+)x"),
-        ("planning", {"workload": "10,000 files, scattered", "filter": "partition"}, r"in one, and (\S+)x"),
+        ("planning", {"workload": "10,000 files, scattered", "filter": "partition"}, r"in 1 manifest, and (\S+)x"),
         ("decimals", {"label": "decimal(7,2) FIXED, plain, 0% null"}, r"fixed length take (\S+)x"),
         ("decimals", {"label": "decimal(38,2) FIXED, plain, 0% null"}, r"38 digits (\S+)x"),
         ("decimals", {"label": "decimal(7,2) INT32, dictionary, 0% null"}, r"a dictionary take (\S+)x"),

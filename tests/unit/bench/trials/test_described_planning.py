@@ -10,6 +10,7 @@ import icebench
 from icebench.bench.engines.engine import Ability, Plan
 from icebench.bench.engines.icebench import Icebench
 from icebench.bench.engines.inflate import Inflate
+from icebench.bench.errors import ConfigError
 from icebench.bench.execution.opened import Opened
 from icebench.bench.execution.pace import Pace
 from icebench.bench.execution.run_file import RunWriter
@@ -166,6 +167,17 @@ def test_a_table_has_as_many_manifests_as_asked(tmp_path: Path) -> None:
     manifests = icebench.load_table(location).inspect.manifests().to_pylist()
     assert sorted({m["added_data_files_count"] for m in manifests}) == [2, 3]
     assert (len(manifests), sum(m["added_data_files_count"] for m in manifests)) == (120, 250)
+
+
+def test_one_manifest_is_one_however_large(tmp_path: Path) -> None:
+    files = MetadataFiles(files=4_000, columns=400, manifests=1)
+    location = find_or_build(files, DatasetCache(tmp_path), report=lambda done: None)
+    (manifest,) = icebench.load_table(location).inspect.manifests().to_pylist()
+    assert manifest["length"] > 8 << 20
+    wide = {"kind": "described-files", "name": "x", "files": 10_000, "columns": 5_000, "manifests": 1}
+    values = {"name": "x", "engines": ["icebench"], "measurements": ["planning"], "workload": [wide]}
+    with pytest.raises(ConfigError, match="10,000 files of 5,000 columns in a manifest take too much memory"):
+        parse_values(values)
 
 
 def test_plans_from_the_disk_cache_are_measured_where_asked(tmp_path: Path) -> None:
