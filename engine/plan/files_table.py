@@ -16,7 +16,7 @@ from icebench.engine.plan.delete_index import DeletesOfFiles
 from icebench.engine.plan.delete_targets import find_delete_targets
 from icebench.engine.plan.manifests import LiveEntries, concatenated
 from icebench.engine.spec.partitioning import PlannedPartitions
-from icebench.engine.spec.transforms import UnknownTransform
+from icebench.engine.spec.transforms import UnknownTransform, Void
 from icebench.engine.spec.types import PrimitiveType, StructType
 
 _MOST_REFERENCES = (1 << 31) - 1
@@ -40,7 +40,19 @@ DELETE_FILE = pa.struct(
 
 
 _TOGETHER = 1 << 14
-"""Rows of small manifests that are taken together."""
+"""At most this many entries of consecutive manifests are converted together."""
+_OF_DATA = ("file_path", "file_format", "record_count", "file_size_in_bytes", "split_offsets", "sort_order_id")
+_OF_DELETES = (
+    "content",
+    "file_path",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "equality_ids",
+    "content_offset",
+    "content_size_in_bytes",
+)
+"""Columns of manifests that are converted, besides partition values of data files and targets of delete files."""
 _RESIDUAL = pa.field("residual", pa.dictionary(pa.int32(), pa.string()))
 """A dictionary, since many files have the same residual, and a filter may be long."""
 _DELETES = pa.field("deletes", pa.list_(pa.dictionary(pa.int32(), DELETE_FILE)), nullable=False)
@@ -112,7 +124,11 @@ def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOf
 
 def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     """The delete files of these entries, in order."""
-    parts = [_delete_files(concatenated(own) if len(own) > 1 else own[0]) for own in _runs(entries)]
+    parts = []
+    for own in _runs(entries):
+        targets = [find_delete_targets(each.columns).paths for each in own]
+        joined = own[0] if len(own) == 1 else concatenated(own, _OF_DELETES)
+        parts.append(_delete_files(joined, targets[0] if len(own) == 1 else pa.concat_arrays(targets)))
     return pa.concat_arrays(parts) if parts else pa.nulls(0, DELETE_FILE)
 
 
@@ -123,7 +139,8 @@ def _batches(
     for own in _runs(entries):
         if len(own) > 1:
             try:
-                joined = _batch(concatenated(own), partitions, schema)
+                names = [n for n in own[0].columns.batch.schema.names if n in _OF_DATA or n.startswith("partition/")]
+                joined = _batch(concatenated(own, names), partitions, schema)
             except CorruptTable:
                 pass  # its error names the manifest when each is taken alone
             else:
@@ -133,7 +150,7 @@ def _batches(
 
 
 def _runs(entries: Sequence[LiveEntries]) -> Iterator[Sequence[LiveEntries]]:
-    """Neighbours of one spec and one schema of columns, up to `_TOGETHER` rows; larger manifests alone."""
+    """Neighbours of one spec and one schema of columns, of up to `_TOGETHER` entries; a manifest of more is alone."""
     first = rows = 0
     for end, each in enumerate(entries):
         if end > first and (rows + each.columns.count > _TOGETHER or not _are_alike(entries[end - 1], each)):
@@ -167,7 +184,7 @@ def _batch(entries: LiveEntries, partitions: PlannedPartitions, schema: pa.Schem
     return pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
 
 
-def _delete_files(entries: LiveEntries) -> pa.StructArray:
+def _delete_files(entries: LiveEntries, targets: pa.Array) -> pa.StructArray:
     columns, rows = entries.columns, _selection(entries)
     found = {
         "content": selected(columns["content"], rows, pa.int8()),
@@ -177,7 +194,7 @@ def _delete_files(entries: LiveEntries) -> pa.StructArray:
         "file_size_in_bytes": selected(columns["file_size_in_bytes"], rows, pa.int64()),
         "sequence_number": number_array(entries.sequence_number),
         "equality_ids": selected(columns["equality_ids"], rows, pa.list_(pa.int32())),
-        "referenced_data_file": selected(find_delete_targets(columns).paths, rows, pa.string()),
+        "referenced_data_file": selected(targets, rows, pa.string()),
         "content_offset": selected(columns["content_offset"], rows, pa.int64()),
         "content_size_in_bytes": selected(columns["content_size_in_bytes"], rows, pa.int64()),
     }
@@ -203,7 +220,9 @@ def _partitions(entries: LiveEntries, partitions: PlannedPartitions) -> pa.Array
     for place, field in enumerate(partitions.type.fields):
         assert isinstance(field.type, PrimitiveType)
         source = own.get(place)
-        column = None if source is None else entries.columns.get("partition", field.field_id)
+        # Nulls of a field that became void are stored in the type of its source, whatever its values were.
+        is_void = source is None or isinstance(source.transform, Void)
+        column = None if is_void else entries.columns.get("partition", field.field_id)
         if source is not None and isinstance(source.transform, UnknownTransform):
             children.append(any_values(column, entries.rows))
             continue

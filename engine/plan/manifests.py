@@ -177,12 +177,14 @@ class LiveEntries:
         )
 
 
-def concatenated(entries: Sequence[LiveEntries]) -> LiveEntries:
-    """Entries of several manifests, whose columns have one schema, as if they were of the first."""
+def concatenated(entries: Sequence[LiveEntries], names: Sequence[str] | None = None) -> LiveEntries:
+    """Entries of several manifests, whose columns have one schema, as if they were of the first; with all columns, or
+    those of `names`."""
+    batches = [each.columns.batch if names is None else each.columns.batch.select(names) for each in entries]
     firsts = accumulate((each.columns.count for each in entries), initial=0)
     return LiveEntries(
         manifest=entries[0].manifest,
-        columns=ManifestColumns(pa.concat_batches([each.columns.batch for each in entries])),
+        columns=ManifestColumns(pa.concat_batches(batches)),
         rows=np.concatenate([each.rows + first for each, first in zip(entries, firsts, strict=False)]),
         snapshot_id=np.concatenate([each.snapshot_id for each in entries]),
         sequence_number=np.concatenate([each.sequence_number for each in entries]),

@@ -48,8 +48,8 @@ _FEW = 4
 """Up to this many manifests are decoded in parts by several threads each; more manifests keep threads busy without
 that."""
 _SMALL_BYTES, _TOGETHER, _TOGETHER_BYTES = 1 << 18, 64, 1 << 23
-"""Manifests of up to this length are decoded and filtered together, up to this many at a time, and as many bytes as one
-of the usual size has."""
+"""Manifests of up to this length are decoded and filtered together, up to this many at a time, and up to the usual size
+of one manifest (8 MiB) in total."""
 _PLANNING = (
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,

@@ -203,8 +203,8 @@ class PlannedPartitions:
     where fields of format version 1 share an id.
 
     Attributes:
-        type: The struct. A name that the newest specs give to several of its fields ends with the spec's number in all
-            but the first.
+        type: The struct. Where several of its fields have one name, all but the first get a suffix: the id of the
+            newest spec that has the field.
         places: Spec id -> the places in the struct of the spec's fields, in their order, and the fields.
     """
 
@@ -233,12 +233,14 @@ class PlannedPartitions:
                 fields[place : place + 1] = [replace(made, type=type_)]
                 named_by[place : place + 1] = [spec.spec_id]
                 own[place] = f
-        names = [f.name for f in fields]
-        unique = [
-            f if f.name not in names[:place] else replace(f, name=f"{f.name}_{named_by[place]}")
-            for place, f in enumerate(fields)
-        ]
-        return cls(StructType(tuple(unique)), places)
+        taken = {each.name for each in fields}
+        unique: dict[str, NestedField] = {}
+        for each, spec_id in zip(fields, named_by, strict=True):
+            name = each.name
+            while name in unique or (name != each.name and name in taken):
+                name = f"{name}_{spec_id}"
+            unique[name] = replace(each, name=name)
+        return cls(StructType(tuple(unique.values())), places)
 
 
 def common_field_ids(specs: Iterable[PartitionSpec]) -> list[int]:

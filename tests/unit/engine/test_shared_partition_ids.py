@@ -21,13 +21,13 @@ SPECS = {
 }
 
 
-def evolved(folder: Path, fields: list[tuple[str, str, int]]) -> icebench.Table:
-    """A table of `ROWS` twice: partitioned by ``s``, and by these names, transforms and column ids."""
+def evolved(folder: Path, fields: list[tuple[str, str, int]], given: pa.Table = ROWS) -> icebench.Table:
+    """A table of the rows twice: partitioned by ``s``, and by these names, transforms and column ids."""
     catalog = icebench.load_catalog(str(folder))
     table = catalog.create_table(
         "db.t", ROWS.schema, partition_spec=[("s", "identity")], properties={"format-version": "1"}
     )
-    table.append(ROWS)
+    table.append(given)
     file = Path(table.metadata_location)
     values = json.loads(file.read_bytes())
     del values["last-partition-id"], values["partition-specs"][0]["fields"][0]["field-id"]
@@ -35,7 +35,7 @@ def evolved(folder: Path, fields: list[tuple[str, str, int]]) -> icebench.Table:
     values |= {"partition-spec": second, "default-spec-id": 1}
     values["partition-specs"].append({"spec-id": 1, "fields": second})
     file.write_text(json.dumps(values))
-    catalog.load_table("db.t").append(ROWS)
+    catalog.load_table("db.t").append(given)
     return catalog.load_table("db.t")
 
 
@@ -81,6 +81,37 @@ def test_changes(table: icebench.Table, change: Callable[[icebench.Table], objec
     change(table)
     assert len(rows(table)) == left
     assert [row for row in rows(table) if row[0] == "c"] == before
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_deletes_of_one_spec_leave_the_other(tmp_path: Path, name: str) -> None:
+    more = pa.table({"s": ["a", "b", "c"], "n": [11, 12, 13], "m": [7, 7, 8]}).cast(ROWS.schema)
+    table = evolved(tmp_path, SPECS[name], pa.concat_tables([ROWS, more]))
+    before = rows(table)
+    table.upgrade_format(2)
+    table.set_properties({"write.delete.mode": "merge-on-read", "write.merge.mode": "merge-on-read"})
+    table.delete("n = 1")
+    table.upsert(pa.table({"s": ["b"], "n": [2], "m": [9]}), ["s", "n"], "merge-on-read")
+    assert table.scan().plan().counters["delete_files_planned"] > 0
+    left = sorted([row for row in before if row[1] not in {1, 2}] + [("b", 2, 9)])
+    assert rows(table) == left
+    table.maintenance.rewrite_data_files(rewrite_all=True)
+    assert rows(table) == left
+
+
+def test_a_dropped_bucket_of_text_is_void_in_version_1(tmp_path: Path) -> None:
+    """Its nulls are stored as text, where buckets are numbers."""
+    catalog = icebench.load_catalog(str(tmp_path))
+    table = catalog.create_table(
+        "db.t", ROWS.schema, partition_spec=[("s", "bucket[4]")], properties={"format-version": "1"}
+    )
+    table.append(ROWS)
+    table.update_spec(lambda spec: spec.drop_field("s_bucket"))
+    table.append(ROWS)
+    assert len(rows(table)) == 6
+    assert rows(table, "s = 'a'") == [("a", 1, 7)] * 2
+    partitions = [tuple(row.values()) for row in plan_column(table, "partition")]
+    assert (None,) in partitions
 
 
 def test_profiles(table: icebench.Table) -> None:

@@ -67,6 +67,16 @@ def test_fields_of_version_1_that_share_an_id() -> None:
         assert [f.type for f in make([spec_of(3, Void()), spec_of(1, Bucket(4), 1)], own).fields] == [INT]
 
 
+def test_fields_of_one_name_are_told_apart() -> None:
+    own = schema(n=LONG, m=LONG, s=STRING)
+    fields = [
+        PartitionField(source_ids=(n,), field_id=999 + n, name=p, transform=Identity())
+        for n, p in ((1, "p"), (2, "p_2"))
+    ]
+    planned = PlannedPartitions.of([PartitionSpec(tuple(fields), 0), spec_of(1, Bucket(4), 2)], own)
+    assert [f.name for f in planned.type.fields] == ["p", "p_2", "p_2_2"]
+
+
 def test_a_void_field_of_version_1_keeps_the_type_of_the_last_that_had_its_id() -> None:
     own = schema(n=LONG, m=LONG, s=STRING)
     planned = PlannedPartitions.of([spec_of(1, Identity(), 0), spec_of(1, Bucket(4), 1), spec_of(1, Void(), 2)], own)
