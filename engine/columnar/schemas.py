@@ -139,10 +139,15 @@ def child_fields(type_: pa.DataType) -> tuple[pa.Field, ...]:
     return ()
 
 
+def stored_type(type_: pa.DataType) -> pa.DataType:
+    """What an extension type stores; other types as they are."""
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
 def leaf_children(type_: pa.DataType) -> tuple[pa.Field, ...] | None:
     """The child fields of a type that Parquet stores as a group, of which a struct may have none; None for a leaf.
     Extension types are what they store."""
-    stored = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    stored = stored_type(type_)
     return child_fields(stored) if stored.num_fields or pat.is_struct(stored) else None
 
 
@@ -169,8 +174,7 @@ def with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
 
 def storage_field(field: pa.Field) -> pa.Field:
     """The field with extension types, such as uuid, as what they store, inside nested types, too."""
-    stored = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
-    return field.with_type(with_fields(stored, storage_field))
+    return field.with_type(with_fields(stored_type(field.type), storage_field))
 
 
 def pandas_field(field: pa.Field) -> pa.Field:
@@ -308,7 +312,7 @@ def leaves(schema: pa.Schema) -> tuple[Leaf, ...]:
         if inner is None:
             found.append(Leaf(len(found), field, path, repeated))
             return
-        repeats = repeated or pat.is_map(field.type) or is_list(field.type)
+        repeats = repeated or not pat.is_struct(stored_type(field.type))
         for child in inner:
             visit(child, f"{path}.", repeats)
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.types as pat
 
-from icebench.engine.columnar.schemas import Leaf, field_id_of, leaf_children, leaves
+from icebench.engine.columnar.schemas import Leaf, field_id_of, leaf_children, leaves, stored_type
 from icebench.engine.errors import Unsupported
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import VARIANT, ListType, MapType, NestedField, StructType
@@ -126,7 +126,7 @@ def _children_by_id(target: NestedField | None) -> dict[int, NestedField]:
 def _matching(source: pa.Field, child: pa.Field, place: int, by_id: Mapping[int, NestedField]) -> NestedField | None:
     """The wanted child that corresponds to a file's child. Elements, keys and values are matched by position: there is
     only one of each, and some writers give it no id."""
-    if not pat.is_struct(source.type):
+    if not pat.is_struct(stored_type(source.type)):
         return tuple(by_id.values())[place] if place < len(by_id) else None
     field_id = field_id_of(child)
     return None if field_id is None else by_id.get(field_id)

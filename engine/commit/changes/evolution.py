@@ -125,7 +125,10 @@ def _column_list_updates(base: TableMetadata, schema: Schema) -> tuple[TableUpda
                 changed[listing.name] = ",".join(left)
             else:
                 removed.add(listing.name)
-    return (RemoveProperties(frozenset(removed)), SetProperties(changed)) if removed or changed else ()
+    return (
+        *([RemoveProperties(frozenset(removed))] if removed else []),
+        *([SetProperties(changed)] if changed else []),
+    )
 
 
 @dataclass(frozen=True)

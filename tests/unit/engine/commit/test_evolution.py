@@ -23,6 +23,7 @@ from icebench.engine.spec.partitioning import UNPARTITIONED
 from icebench.engine.spec.sorting import UNSORTED, SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Identity
 from icebench.engine.spec.types import LONG, STRING, NestedField, StructType
+from icebench.engine.spec.updates import RemoveProperties, SetProperties
 from icebench.errors import Invalid, StorageFailed
 from tests.unit.engine.commit.tables import BY_DAY, SCHEMA, data_file, lost, metadata, world
 
@@ -132,7 +133,12 @@ def test_lists_of_columns_follow_renames_and_drops():
     w = world(metadata(properties={keys: "s.inner, id", bloom: "id,day,gone"}))
     inner = StructType((NestedField(field_id=1, name="inner", type=LONG),))
     commit(w, UpdateSchema(lambda s: s.add_column("s", inner)))
-    found = commit(w, UpdateSchema(lambda s: s.drop_column("day").rename_column("id", "day").rename_column("s", "t")))
+    change = UpdateSchema(lambda s: s.drop_column("day").rename_column("id", "day").rename_column("s", "t"))
+    staged = change.stage(w.metadata, w.staging())
+    assert [u for u in staged.updates if isinstance(u, RemoveProperties | SetProperties)] == [
+        SetProperties({keys: "t.inner,day", bloom: "day,gone"})
+    ]
+    found = commit(w, change)
     assert found.properties == {keys: "t.inner,day", bloom: "day,gone"}
     with pytest.raises(Invalid, match=r"column t\.inner is a key of the clustering: take it out of icebench"):
         commit(w, UpdateSchema(lambda s: s.drop_column("t")))
