@@ -194,6 +194,7 @@ class Planning:
         if self.workspace is not None and isinstance(engine, CachesOnDisk):
             directory = bench.resources.enter_context(workspace(self.workspace))
             prepare = partial(_from_disk, engine, opened, directory)
+            self._check_from_disk(bench, opened, prepare)
             # Not quoted: a query does not say where its table's manifests are kept.
             unquoted = replace(evidence, query="", table="")
             trials.append(replace(cold, case=replace(cold.case, cache="disk"), prepare=prepare, evidence=unquoted))
@@ -202,20 +203,32 @@ class Planning:
     def _check_cold(self, bench: Bench, opened: Opened) -> None:
         """Raise Disagreement where a fresh handle, of a table and filter that were planned before, plans by reading
         less than the manifest list."""
-        if bench.bytes_read(opened.engine.name) is None or scheme_of(self.location):
-            return
-        again = opened.afresh()
-        before = bench.bytes_read(again.engine.name) or 0
-        again.engine.plan(again.handle, again.filter)
-        read = (bench.bytes_read(again.engine.name) or 0) - before
-        snapshot = load_table_json(self.location).snapshot or {}
-        manifest_list = Path(normalised(snapshot.get("manifest-list", "")))
-        least = manifest_list.stat().st_size if manifest_list.is_file() else 0
-        if read < least:
+        read = self._bytes_read(bench, opened, partial(_cold, opened))
+        if read is not None and read < (least := self._manifest_list_bytes()):
             raise Disagreement(
                 f"claims a cold plan and reads {read} bytes, where the manifest list alone has {least}: "
                 "something of the table is cached"
             )
+
+    def _check_from_disk(self, bench: Bench, opened: Opened, prepare: Callable[[], Callable[[], object]]) -> None:
+        """Raise Disagreement where such a plan reads the manifest list: what the directory has is mapped, not read."""
+        read = self._bytes_read(bench, opened, prepare)
+        if read is not None and read >= self._manifest_list_bytes() > 0:
+            raise Disagreement(f"claims a plan from the disk cache and reads {read} bytes: it is not used")
+
+    def _bytes_read(self, bench: Bench, opened: Opened, prepare: Callable[[], Callable[[], object]]) -> int | None:
+        """How much the plan that is prepared reads; None where that is not known."""
+        if bench.bytes_read(opened.engine.name) is None or scheme_of(self.location):
+            return None
+        plan = prepare()
+        before = bench.bytes_read(opened.engine.name) or 0
+        plan()
+        return (bench.bytes_read(opened.engine.name) or 0) - before
+
+    def _manifest_list_bytes(self) -> int:
+        snapshot = load_table_json(self.location).snapshot or {}
+        manifest_list = Path(normalised(snapshot.get("manifest-list", "")))
+        return manifest_list.stat().st_size if manifest_list.is_file() else 0
 
     def _fresh(self, case: Case, text: str | None) -> Trial:
         """From starting a process to its finished plan."""

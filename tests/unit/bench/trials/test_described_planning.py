@@ -202,6 +202,23 @@ def test_plans_from_the_disk_cache_are_measured_where_asked(tmp_path: Path) -> N
     assert not list((tmp_path / "cache").glob("work-*"))
 
 
+def test_a_disk_cache_that_is_not_used_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as on a full disk, where the engine plans without it."""
+    monkeypatch.setattr(Icebench, "open_with_cache", lambda self, location, directory: self.open(location))
+    experiment = parse_values(
+        {
+            "name": "few",
+            "engines": ["icebench"],
+            "measurements": ["planning"],
+            "repetitions": 1,
+            "workload": [{"kind": "described-files", "name": "few", "files": 60, "manifests": 6, "disk_cache": True}],
+        }
+    )
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)
+    failures = run_experiment(experiment, where=where).run.failures
+    assert [each.message.partition(" and reads ")[0] for each in failures] == ["claims a plan from the disk cache"] * 3
+
+
 def test_a_plan_from_the_disk_cache_reads_no_manifest(tmp_path: Path) -> None:
     files = MetadataFiles(files=60, manifests=6)
     location = find_or_build(files, DatasetCache(tmp_path / "cache"), report=lambda done: None)
