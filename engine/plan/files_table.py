@@ -126,9 +126,8 @@ def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     """The delete files of these entries, in order."""
     parts = []
     for own in _runs(entries):
-        targets = [find_delete_targets(each.columns).paths for each in own]
-        joined = own[0] if len(own) == 1 else concatenated(own, _OF_DELETES)
-        parts.append(_delete_files(joined, targets[0] if len(own) == 1 else pa.concat_arrays(targets)))
+        targets = pa.concat_arrays([find_delete_targets(each.columns).paths for each in own])
+        parts.append(_delete_files(own[0] if len(own) == 1 else concatenated(own, _OF_DELETES), targets))
     return pa.concat_arrays(parts) if parts else pa.nulls(0, DELETE_FILE)
 
 
@@ -221,8 +220,8 @@ def _partitions(entries: LiveEntries, partitions: PlannedPartitions) -> pa.Array
         assert isinstance(field.type, PrimitiveType)
         source = own.get(place)
         # Nulls of a field that became void are stored in the type of its source, whatever its values were.
-        is_void = source is None or isinstance(source.transform, Void)
-        column = None if is_void else entries.columns.get("partition", field.field_id)
+        is_null = source is None or isinstance(source.transform, Void)
+        column = None if is_null else entries.columns.get("partition", field.field_id)
         if source is not None and isinstance(source.transform, UnknownTransform):
             children.append(any_values(column, entries.rows))
             continue

@@ -171,40 +171,14 @@ def check_promotions(specs: Iterable[PartitionSpec], old: Schema, new: Schema) -
                 )
 
 
-def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> StructType:
-    """One struct that holds the partition tuples of all these specs: a field for each id, in the order of first use.
-
-    The newest spec (highest id) names a field; a field that became void keeps the type it had before. `schema` and
-    `former` are those of `PartitionSpec.partition_type`.
-
-    Raises:
-        Unsupported: Fields that share an id, as they may in format version 1, have different columns or transforms, as
-            in Iceberg Java.
-    """
-    fields: dict[int, NestedField] = {}
-    not_void: dict[int, PartitionField] = {}
-    for spec in sorted(specs, key=lambda s: s.spec_id):
-        for made, f in zip(spec.partition_type(schema, former).fields, spec.fields, strict=True):
-            known = fields.get(f.field_id, made)
-            fields[f.field_id] = made
-            if isinstance(f.transform, Void):
-                fields[f.field_id] = replace(made, type=known.type)
-                continue
-            other = not_void.setdefault(f.field_id, f)
-            if _applied(f) != _applied(other):
-                both = f"{other.name!r} = {_applied(other)} and {f.name!r} = {_applied(f)}"
-                raise Unsupported(f"partition fields that share the id {f.field_id}: {both}")
-    return StructType(tuple(fields.values()))
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedPartitions:
-    """A struct that holds the partition tuples of all specs, as `common_partition_type`, but with a field for each type
-    where fields of format version 1 share an id.
+    """A struct that holds the partition tuples of all specs: a field for each id, and one for each type where fields of
+    format version 1 share an id, in the order of first use.
 
     Attributes:
-        type: The struct. Where several of its fields have one name, all but the first get a suffix: the id of the
-            newest spec that has the field.
+        type: The struct. The newest spec (highest id) names a field; a field that became void keeps the type it had
+            before. Where several fields have one name, all but the first get a suffix: the id of that spec.
         places: Spec id -> the places in the struct of the spec's fields, in their order, and the fields.
     """
 
@@ -213,7 +187,7 @@ class PlannedPartitions:
 
     @classmethod
     def of(cls, specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> PlannedPartitions:
-        """Arguments as for `common_partition_type`."""
+        """`schema` and `former` are those of `PartitionSpec.partition_type`."""
         fields: list[NestedField] = []
         named_by: list[int] = []
         only_void: set[int] = set()
@@ -241,6 +215,23 @@ class PlannedPartitions:
                 name = f"{name}_{spec_id}"
             unique[name] = replace(each, name=name)
         return cls(StructType(tuple(unique.values())), places)
+
+
+def common_partition_type(specs: Sequence[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> StructType:
+    """One struct that holds the partition tuples of all these specs, with one field for each id; see
+    `PlannedPartitions`.
+
+    Raises:
+        Unsupported: Fields that share an id, as they may in format version 1, have different columns or transforms, as
+            in Iceberg Java.
+    """
+    known: dict[int, PartitionField] = {}
+    for f in (f for spec in sorted(specs, key=lambda s: s.spec_id) for f in spec.fields):
+        other = known.setdefault(f.field_id, f) if not isinstance(f.transform, Void) else f
+        if _applied(f) != _applied(other):
+            both = f"{other.name!r} = {_applied(other)} and {f.name!r} = {_applied(f)}"
+            raise Unsupported(f"partition fields that share the id {f.field_id}: {both}")
+    return PlannedPartitions.of(specs, schema, former).type
 
 
 def common_field_ids(specs: Iterable[PartitionSpec]) -> list[int]:

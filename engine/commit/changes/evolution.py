@@ -16,12 +16,7 @@ from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, check_column_na
 from icebench.engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
 from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
 from icebench.engine.spec.partitioning import check_promotions
-from icebench.engine.spec.properties import (
-    CLUSTERING_KEYS,
-    COLUMN_PROPERTIES,
-    NAME_MAPPING,
-    ORC_BLOOM_COLUMNS,
-)
+from icebench.engine.spec.properties import CLUSTERING_KEYS, COLUMN_PROPERTIES, NAME_MAPPING, ORC_BLOOM_COLUMNS
 from icebench.engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -78,7 +73,6 @@ class UpdateSchema:
                 *updates_to_schema(base, schema, last_column_id),
                 *mapping_update(base, schema),
                 *_column_property_updates(base, schema),
-                *_column_list_updates(base, schema),
             ),
         )
 
@@ -94,11 +88,15 @@ def mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties, 
 
 
 def _column_property_updates(base: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
-    """Name the properties of renamed columns anew, and remove those of dropped ones.
+    """Name columns anew in the properties of single columns and in those that list columns, and remove dropped ones.
 
     Iceberg Java leaves those of fields in a renamed or dropped struct, and some of Bloom filters and dictionaries.
+
+    Raises:
+        Invalid: A key of the clustering is dropped.
     """
-    removed, changed = set(), {}
+    removed: set[str] = set()
+    changed: dict[str, str] = {}
     for name, text in base.properties.items():
         prefix = next((each.prefix for each in COLUMN_PROPERTIES if name.startswith(each.prefix)), "")
         field_id = base.schema.id_of.get(name.removeprefix(prefix)) if prefix else None
@@ -106,13 +104,6 @@ def _column_property_updates(base: TableMetadata, schema: Schema) -> tuple[Table
             removed.add(name)
             if field_id in schema.name_of:
                 changed[prefix + schema.name_of[field_id]] = text
-    return (RemoveProperties(frozenset(removed)), SetProperties(changed)) if removed else ()
-
-
-def _column_list_updates(base: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
-    """Name renamed columns anew in the properties that list columns; a key of the clustering cannot be dropped."""
-    removed: set[str] = set()
-    changed: dict[str, str] = {}
     for listing in (CLUSTERING_KEYS, ORC_BLOOM_COLUMNS):
         names = [name.strip() for name in base.properties.get(listing.name, "").split(",")]
         ids = [base.schema.id_of.get(name) for name in names]
@@ -120,15 +111,13 @@ def _column_list_updates(base: TableMetadata, schema: Schema) -> tuple[TableUpda
         if None in kept and listing is CLUSTERING_KEYS:
             dropped = names[kept.index(None)]
             raise Invalid(f"column {dropped} is a key of the clustering: take it out of {listing.name} first")
-        if (left := [name for name in kept if name is not None]) != names:
-            if left:
-                changed[listing.name] = ",".join(left)
-            else:
-                removed.add(listing.name)
-    return (
-        *([RemoveProperties(frozenset(removed))] if removed else []),
-        *([SetProperties(changed)] if changed else []),
-    )
+        left = [name for name in kept if name is not None]
+        if not left:
+            removed.add(listing.name)
+        elif left != names:
+            changed[listing.name] = ",".join(left)
+    updates = RemoveProperties(frozenset(removed)), SetProperties(changed)
+    return tuple(update for update, own in zip(updates, (removed, changed), strict=True) if own)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,12 @@ class RowGroupStatistics:
     def _statistics(self, row_group: int, leaf: int, physical_type: str) -> ChunkStatistics | None:
         """Those of a leaf outside of lists; None where they count other values than the row group has rows."""
         found = self._chunks.statistics(row_group, leaf, physical_type)
-        rows = self._footer.row_group(row_group).num_rows
-        return found if found is not None and found.values == rows else None
+        return found if found is not None and found.values == self._rows[row_group] else None
+
+    @cached_property
+    def _rows(self) -> list[int]:
+        """How many rows each row group has."""
+        return [self._footer.row_group(group).num_rows for group in range(self.count)]
 
     def _constant(self, type_: PrimitiveType, value: Value | None) -> ColumnBounds:
         is_nan = isinstance(value, float) and value != value  # noqa: PLR0124 - NaN

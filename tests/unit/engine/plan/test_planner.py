@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from icebench.bench.gate.cases.request_rounds import Rounds
-from icebench.engine.plan import planner
+from icebench.engine.plan import files_table, planner
 from icebench.engine.plan.filtering import Filtered
 from icebench.engine.plan.manifest_work import ManifestWork
 from icebench.engine.plan.scan import table_scan
 from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.manifest import ManifestFile
 from icebench.engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from icebench.engine.spec.schema import Schema
@@ -107,6 +109,22 @@ def test_no_more_is_decoded_together_than_a_manifest_of_the_usual_size(
     ]
     monkeypatch.setattr(planner, "_TOGETHER_BYTES", 1)
     assert table_scan(table.metadata(), table.store).plan().files.num_rows == 412
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_files_are_listed_as_each_manifest_alone(
+    table: TableBuilder, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        target = f"memory://t/{number}-0"
+        deletes = [replace(data_file(f"memory://t/d{number}"), content=FileContent.POSITION_DELETES)]
+        if number % 2:
+            deletes = [replace(each, referenced_data_file=target) for each in deletes]
+        table.add_manifest([added(each) for each in deletes], sequence_number=20)
+    together = table_scan(table.metadata(), table.store).plan().files
+    assert [len(each) for each in together.column("deletes").to_pylist()[:8]] == [3, 4, 3, 4, 3, 3, 3, 3]
+    monkeypatch.setattr(files_table, "_TOGETHER", most)
+    assert table_scan(table.metadata(), table.store).plan().files.equals(together)
 
 
 def test_a_manifest_with_wrong_partition_values_is_named_among_others() -> None:
