@@ -17,7 +17,7 @@ from icebench.engine.formats.parquet import footer as parquet_footer
 from icebench.engine.formats.parquet.footer import slim_footer
 from icebench.engine.formats.parquet.footer_chunks import listed_by_kernel
 from icebench.engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
-from icebench.engine.formats.parquet.thrift import BINARY, LIST, STRUCT, read_field, read_list, skip
+from icebench.engine.formats.parquet.thrift import BINARY, LIST, STRUCT, read_field, read_list, read_struct, skip
 from icebench.engine.formats.parquet.thrift_writing import varint
 from tests.fault.damage import BLIND
 from tests.fault.guarded_calls import GuardedCalls
@@ -44,15 +44,17 @@ def footer_of(random: Random) -> tuple[bytes, int, int]:
 
 
 def with_children(random: Random, footer: bytes) -> bytes:
-    """The root of the schema says its number of children again and again, or by something that is no number."""
+    """The root of the schema says its number of children again and again, the right one last, or says it by something
+    that is no number."""
     number, kind, at = read_field(footer, 0, 0)
     while number != 2:  # FileMetaData.schema
         number, kind, at = read_field(footer, skip(footer, at, kind), number)
     _, _, root = read_list(footer, at)
     end = skip(footer, root, STRUCT)
-    again = bytes([INT32, *varint(5 << 1), *varint(random.choice([2, 1 << 20]))])
+    numbers = random.choice([1, 1 << 10]), read_struct(footer, root)[0][5]
+    again, right = (bytes([INT32, *varint(5 << 1), *varint(number << 1)]) for number in numbers)
     other = bytes([random.choice([TRUE, DOUBLE, BINARY, LIST, STRUCT]), *varint(5 << 1), *varint(20), *b"\xff" * 20])
-    more = random.choice([again * random.choice([1, 40, 4_000]), other])
+    more = random.choice([again * random.choice([0, 40, 4_000]) + right, right * 4_000, other])
     return footer[: end - 1] + more + b"\0" + footer[end:]
 
 

@@ -105,8 +105,6 @@ class OrcSource(Source):
             self._footers.check_stripe(self._input.read_at(stripe.footer_bytes, footer_at), row_group)
             batch = orc.ORCFile(self._input).read_stripe(row_group, columns=chosen)
             table = pa.Table.from_batches([batch]).select(names)
-            if table.num_rows != rows:
-                raise pa.ArrowInvalid(f"{table.num_rows} rows, and the footer says {rows}")
             # ORC has no checksums, and pyarrow does not check for UTF-8.
             table.validate(full=True)
             return table.cast(pa.schema([self._schema.field(place) for place in places]))

@@ -27,7 +27,7 @@ from icebench.engine.spec.types import (
     list_type,
     map_type,
 )
-from icebench.errors import CorruptTable
+from icebench.errors import CorruptTable, Unsupported
 
 
 def field(field_id: int, name: str, type_: Type, *, required: bool = False, default: object = None) -> NestedField:
@@ -95,6 +95,34 @@ def test_everything_is_found_by_id_at_every_depth(start: int) -> None:
         {"a": "", "map": [], "st": {"list": [], "d": "def"}, "l": [], "b": 3, "added": 7},
     ]
     assert projected(file_table().slice(start), EVOLVED) == expected[start:]
+
+
+class Pair(pa.ExtensionType):  # type: ignore[misc]
+    """Shown as one column, and stored as two."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.struct([("x", pa.int64()), ("y", pa.int64())]), "icebench.tests.pair")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
+def test_leaves_are_counted_as_they_are_stored() -> None:
+    wanted = Schema((field(3, "n", LONG),))
+    last = to_arrow_field(field(3, "n", LONG))
+    columns = [pa.field("pair", Pair()), pa.field("empty", pa.struct([])), last]
+    as_many = pa.schema([columns[0], last, columns[1]])
+    assert FileColumns(as_many, 3).leaf_indices(wanted) == (2,)
+    for first, leaf in (([0], 2), ([1], 0), ([0, 0], 4), ([0, 1], 2), ([1, 0], 2)):
+        schema = pa.schema([*(columns[place] for place in first), last])
+        assert FileColumns(schema, leaf + 1).leaf_indices(wanted) == (leaf,)
+        assert [found.index for found in FileColumns(schema, leaf + 1).leaves][-1] == leaf
+        with pytest.raises(
+            Unsupported, match=rf"a file with {leaf + 5} columns of values, where Arrow shows {leaf + 1}"
+        ):
+            FileColumns(schema, leaf + 5).leaf_indices(wanted)
+        with pytest.raises(Unsupported, match=rf"where Arrow shows {leaf + 1}"):
+            FileColumns(schema, leaf + 5).leaves  # noqa: B018 - a property
 
 
 def test_decodes_only_the_leaves_that_are_wanted() -> None:

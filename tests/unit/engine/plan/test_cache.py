@@ -64,6 +64,19 @@ def test_the_least_recently_used_goes_first() -> None:
     assert cache.size_bytes <= 2 * size
 
 
+def test_a_large_one_takes_the_place_of_several() -> None:
+    cache = ManifestCache(limit_bytes=columns(100).size_bytes + columns().size_bytes)
+    small = Decoder()
+    for name in "abcde":
+        cache.get((name, 1), NONE, small)
+    cache.get(("large", 1), NONE, Decoder(100))
+    assert cache.size_bytes <= columns(100).size_bytes + columns().size_bytes
+    cache.get(("e", 1), NONE, small)
+    assert len(small.asked) == 5
+    cache.get(("d", 1), NONE, small)
+    assert len(small.asked) == 6
+
+
 @pytest.mark.parametrize("limit_bytes", [0, 10])
 def test_what_is_larger_than_the_limit_is_not_kept(limit_bytes: int) -> None:
     cache, decode = ManifestCache(limit_bytes), Decoder()
