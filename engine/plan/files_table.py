@@ -126,9 +126,14 @@ def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     """The delete files of these entries, in order."""
     parts = []
     for own in _runs(entries):
-        targets = pa.concat_arrays([find_delete_targets(each.columns).paths for each in own])
+        targets = _joined([find_delete_targets(each.columns).paths for each in own])
         parts.append(_delete_files(own[0] if len(own) == 1 else concatenated(own, _OF_DELETES), targets))
-    return pa.concat_arrays(parts) if parts else pa.nulls(0, DELETE_FILE)
+    return _joined(parts) if parts else pa.nulls(0, DELETE_FILE)
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    """One array of them all; Arrow copies a single one, too."""
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 def _batches(
