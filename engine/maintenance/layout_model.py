@@ -265,7 +265,8 @@ class _FileStatistics:
         upper = _bounds(column, np.where(has_values, most, -1), mode, upper=True)
         if column.type.name in MICROSECONDS:
             lower, upper = trusted_microseconds(lower, upper)
-        lower, upper = believed_bounds(column.type, lower, upper, self.count)
+        one_order = layout.record_counts <= layout.model.rows_per_row_group(layout.properties)
+        lower, upper = believed_bounds(column.type, lower, upper, self.count, one_order=one_order)
         return [ColumnBounds(self.count, lower, upper, presence)]
 
 

@@ -38,6 +38,7 @@ ORC (doris 65253); zeros for what Paimon did not know (paimon 8732).
 from __future__ import annotations
 
 from threading import Lock
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -120,7 +121,11 @@ def _bounds(
         lower, upper = (restricted(vector, ~doubtful) if doubtful.any() else vector for vector in (lower, upper))
     if type_.name in MICROSECONDS:
         lower, upper = trusted_microseconds(lower, upper)
-    return *believed_bounds(type_, lower, upper, columns.count), unreadable
+    # Iceberg Java compares values by their bytes, and row groups in another order.
+    one_order: BoolArray | Literal[True] = True
+    if type_.name == "uuid":
+        one_order = np.diff(offsets_of(columns["split_offsets"])) == 1
+    return *believed_bounds(type_, lower, upper, columns.count, one_order=one_order), unreadable
 
 
 def _usable(vector: NumberVector, type_: PrimitiveType) -> BoolArray:

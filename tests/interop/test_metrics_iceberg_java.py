@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -266,6 +267,29 @@ def test_bounds_that_java_has_wrong_hide_no_rows(twins_of: Callable[[str], Twins
         for who, table in twins.tables.items():
             found = table.scan(filter=f"uuid = '{value}'", columns=["id"]).to_arrow()
             assert found.num_rows == own.count(value), (who, value)
+
+
+def test_bounds_of_sorted_uuids_that_java_has_wrong_hide_no_rows(place: Place) -> None:
+    """Each row group's bounds are ordered by bytes, and Java puts those of the groups together as signed numbers: where
+    the second of two groups begins below 0x80, the file's upper bound is that of the first."""
+    schema = from_arrow_schema(pa.schema([pa.field("u", pa.uuid(), metadata={"PARQUET:field_id": "1"})]))
+    texts = json.dumps(schema_to_json(schema)), json.dumps(partition_spec_to_json(PartitionSpec()))
+    wrong = 0
+    for rows in (600, 800, 1_000):
+        name = f"db.uuids{rows}"
+        place.create("java", name, (schema, PartitionSpec()), texts, {"format-version": "2", **SMALL_GROUPS})
+        own = [uuid.UUID(int=(number << 128) // rows + 5) for number in range(rows)]
+        place.spark.createDataFrame([(str(each),) for each in own], "u string").coalesce(1).writeTo(
+            f"{place.spark_catalog}.{name}"
+        ).append()
+        table = place.ours.load_table(name)
+        (entry,) = Contents(table.metadata, table.store).snapshot_entries(table.current_snapshot)
+        wrong += entry.data_file.upper_bounds[1] < own[-1].bytes
+        for number in (0, rows // 3, rows // 2 + 1, rows * 2 // 3, rows - 1):
+            assert table.scan(f"u = '{own[number]}'").to_arrow().num_rows == 1, (rows, number)
+            assert table.scan(f"u > '{own[number]}'").to_arrow().num_rows == rows - 1 - number, (rows, number)
+            assert table.scan(f"u <= '{own[number]}'").to_arrow().num_rows == number + 1, (rows, number)
+    assert wrong
 
 
 def leaf_values(schema: Schema, rows: pa.Table) -> dict[str, list[Any]]:
