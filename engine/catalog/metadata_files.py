@@ -14,7 +14,7 @@ from icebench.engine.codec.metadata_json.table import decode_metadata, encode_me
 from icebench.engine.commit.staging_context import metadata_file_location
 from icebench.engine.errors import EngineError
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
+from icebench.engine.spec.properties import METADATA_COMPRESSION
 from icebench.engine.storage.canonical_paths import CanonicalPaths
 from icebench.engine.storage.store import Store
 
@@ -97,17 +97,16 @@ class MetadataFiles:
             self._store_at(location).delete(location)
 
     def delete_outdated(self, base: TableMetadata, committed: TableMetadata) -> None:
-        """Delete files that left the metadata log, if ``write.metadata.delete-after-commit.enabled`` is true.
+        """Delete files that left the metadata log (``write.metadata.delete-after-commit.enabled``).
 
         Files outside the table's own locations stay: whoever wrote the log may have named any file.
         """
-        if METADATA_DELETE_AFTER_COMMIT.of(committed.properties):
-            canonical = CanonicalPaths(committed.location)
-            kept = {entry.metadata_file for entry in committed.metadata_log}
-            for entry in base.metadata_log:
-                file = entry.metadata_file
-                if file not in kept and canonical.is_inside(file, committed.own_locations):
-                    self.delete(file)
+        canonical = CanonicalPaths(committed.location)
+        kept = {entry.metadata_file for entry in committed.metadata_log}
+        for entry in base.metadata_log:
+            file = entry.metadata_file
+            if file not in kept and canonical.is_inside(file, committed.own_locations):
+                self.delete(file)
 
     def _remember(self, location: str, metadata: TableMetadata) -> None:
         with self._lock:

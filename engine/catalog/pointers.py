@@ -10,6 +10,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from icebench.engine.catalog.catalog import not_as_loaded
@@ -27,6 +28,7 @@ from icebench.engine.errors import (
 )
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import METADATA_DELETE_AFTER_COMMIT
 from icebench.engine.storage.resolve import Stores
 from icebench.engine.storage.store import Store
 
@@ -140,6 +142,8 @@ class PointerCatalog(ABC):
             return Conflicted(str(conflict))
         if metadata is base.metadata:
             return Committed(base)
+        # Read before the swap: an error after it would be taken for a failed commit, and delete what was committed.
+        deletes_outdated = METADATA_DELETE_AFTER_COMMIT.of(metadata.properties)
         location = self._files.write_next(metadata, base.metadata_location)
         try:
             outcome = self._swap(identifier, base, TableState(metadata=metadata, metadata_location=location))
@@ -148,8 +152,9 @@ class PointerCatalog(ABC):
             raise
         if isinstance(outcome, Conflicted):
             self._files.delete(location)
-        elif isinstance(outcome, Committed):
-            self._files.delete_outdated(base.metadata, metadata)
+        elif isinstance(outcome, Committed) and deletes_outdated:
+            with suppress(EngineError):
+                self._files.delete_outdated(base.metadata, metadata)
         return outcome
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:

@@ -301,6 +301,20 @@ def test_outdated_metadata_files_are_deleted_when_asked(catalog: SqlCatalog, sto
     assert names == ["00004", "00005", "00006"]
 
 
+def test_a_property_that_is_no_value_fails_a_commit_before_it_is_visible(
+    catalog: SqlCatalog, store: MemoryStore
+) -> None:
+    """A commit that raises is taken for one that did not happen, and the files of its snapshot are deleted."""
+    name = "write.metadata.delete-after-commit.enabled"
+    state = catalog.create_table(NAME, replace(metadata(), properties={name: "yes"}))
+    with pytest.raises(Invalid, match="neither true nor false"):
+        catalog.commit(NAME, state, [], [SetProperties({"n": "1"})])
+    assert catalog.load_state(NAME) == state
+    assert [info.location for info in store.list("memory://wh")] == [state.metadata_location]
+    outcome = catalog.commit(NAME, state, [], [SetProperties({name: "false"})])
+    assert isinstance(outcome, Committed)
+
+
 def test_outdated_files_outside_the_table_are_left(catalog: SqlCatalog, store: MemoryStore) -> None:
     """Whoever wrote the metadata of a registered table may have named any file."""
     outside = ["memory://wh/other", "memory://wh/db/t/../other", "memory://wh/db/t2/other", "memory://wh2/db/t/other"]
