@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from icebench.engine.codec.manifests.reader import decode_entries
+from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
 from icebench.engine.commit.file_refs import FileRef
 from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.removal import may_list
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid, Unsupported, ValidationFailed
 from icebench.engine.expressions.binding import bind
@@ -46,6 +47,8 @@ class Validation:
             serializable. None leaves them alone (snapshot isolation).
         schema: The schema that `added_rows` was meant for: its columns must still be there, by the same names. None:
             that of the table as it is.
+        listed: Those of them of which it is not known that the branch had them when the change was prepared:
+            it must have them now.
         refuse_deletes: Whether another commit's new deletes on `referenced` are a conflict: all of them (updates,
             rewritten files), those by position (rewritten files that keep their data sequence number, so that equality
             deletes still apply; deletion vectors), or none (two position deletes of the same row agree).
@@ -56,6 +59,7 @@ class Validation:
     referenced: Sequence[FileRef] = ()
     added_rows: Predicate | None = None
     schema: Schema | None = None
+    listed: Sequence[FileRef] = ()
     refuse_deletes: Literal["all", "positions", "none"] = "none"
     own_snapshot_ids: frozenset[int] = frozenset()
 
@@ -70,6 +74,7 @@ class Validation:
         since = snapshots_since(base, head, self.starting_snapshot_id)
         newer = [snapshot for snapshot in since if snapshot.snapshot_id not in self.own_snapshot_ids]
         check_still_there(newer, self.referenced, staging.store)
+        check_listed(head, self.listed, base, staging.store)
         if self.added_rows is not None:
             bound = _bound_again(self.added_rows, self.schema, base.schema)
             check_nothing_added(newer, bound, base, staging)
@@ -116,6 +121,23 @@ def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], 
                     f"data file {file.file_path} was removed by snapshot {snapshot.snapshot_id} ({snapshot.operation}) "
                     "after the change was prepared; run the operation again"
                 )
+
+
+def check_listed(head: Snapshot | None, referenced: Sequence[FileRef], base: TableMetadata, store: Store) -> None:
+    """Raise ValidationFailed if the newest snapshot of the branch does not list one of the data files."""
+    if not referenced:
+        return
+    missing, places = {file.file_path for file in referenced}, _Places(referenced)
+    data = [each for each in load_manifests(head, store) if each.content is ManifestContent.DATA]
+    for manifest in may_list(data, referenced, base):
+        path = manifest.manifest_path
+        columns = decode_columns(store.read(path), location=path, listed=manifest, report=store.report)
+        live = columns.numbers("status") != EntryStatus.DELETED
+        for location, is_live in zip(columns["file_path"].to_pylist(), live.tolist(), strict=True):
+            if is_live:
+                missing.difference_update(places.at(str(location, "utf-8")))
+    if missing:
+        raise ValidationFailed(f"the table has no data file {min(missing)}, which position deletes refer to")
 
 
 def check_nothing_added(
@@ -207,7 +229,11 @@ class _Places:
             self._by_path.setdefault(parts(file.file_path)[2], []).append(file.file_path)
 
     def __contains__(self, location: str) -> bool:
-        return any(same_place(location, own) for own in self._by_path.get(parts(location)[2], ()))
+        return bool(self.at(location))
+
+    def at(self, location: str) -> list[str]:
+        """Those that are at a location, as they are spelled here."""
+        return [own for own in self._by_path.get(parts(location)[2], ()) if same_place(location, own)]
 
 
 def _only_data_file(deletes: DataFile) -> str | None:

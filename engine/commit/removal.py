@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress
+from itertools import compress
 
 from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
 from icebench.engine.commit.file_refs import FileRef, key_of
@@ -60,11 +60,8 @@ class Removal:
         self._content = content
         if_there = tuple(if_there)
         self._may_be_missing = {file.key for file in if_there}
-        self._keys: set[tuple[str, int | None]] = set()
-        self._partitions: dict[int, dict[PartitionKey | None, Partition | None]] = {}
-        for file in chain(files, if_there):
-            self._keys.add(file.key)
-            self._partitions.setdefault(file.spec_id, {})[file.scope] = file.partition
+        self._files = [*files, *if_there]
+        self._keys = {file.key for file in self._files}
         self._paths = frozenset(path.encode() for path, _ in self._keys)
         self._rewritten: AttemptCache[_Rewritten | None] = AttemptCache()
 
@@ -77,7 +74,7 @@ class Removal:
             ValidationFailed: One of the files is not in the base (any more).
         """
         own = [manifest for manifest in manifests if manifest.content is self._content]
-        candidates = self._candidates(own, base)
+        candidates = may_list(own, self._files, base)
 
         def rewrite(manifest: ManifestFile) -> _Rewritten | None:
             return self._rewritten.get(base, [manifest], lambda: self._rewrite(manifest, base, snapshot_id, staging))
@@ -127,18 +124,22 @@ class Removal:
         written = write_manifests(entries, base=base, content=self._content, snapshot_id=snapshot_id, staging=staging)
         return _Rewritten(tuple(written), tuple(removed))
 
-    def _candidates(self, manifests: Sequence[ManifestFile], base: TableMetadata) -> list[ManifestFile]:
-        """The manifests that may list one of the files, by their specs and their partition summaries."""
-        by_spec: dict[int, list[ManifestFile]] = {}
-        for manifest in manifests:
-            if manifest.added_files_count != 0 or manifest.existing_files_count != 0:
-                by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
-        found: set[str] = set()
-        for spec_id, scopes in self._partitions.items():
-            own = by_spec.get(spec_id, [])
-            spec = base.spec_by_id.get(spec_id)
-            partitions = [partition for partition in scopes.values() if partition is not None]
-            if own and spec is not None and len(scopes) == len(partitions) <= _MOST_PARTITIONS:
-                own = list(compress(own, may_list_partitions(own, partitions, spec, base)))
-            found.update(manifest.manifest_path for manifest in own)
-        return [manifest for manifest in manifests if manifest.manifest_path in found]
+
+def may_list(manifests: Sequence[ManifestFile], files: Iterable[FileRef], base: TableMetadata) -> list[ManifestFile]:
+    """The manifests that may list one of the files, by their specs and their partition summaries."""
+    partitions_of: dict[int, dict[PartitionKey | None, Partition | None]] = {}
+    for file in files:
+        partitions_of.setdefault(file.spec_id, {})[file.scope] = file.partition
+    by_spec: dict[int, list[ManifestFile]] = {}
+    for manifest in manifests:
+        if manifest.added_files_count != 0 or manifest.existing_files_count != 0:
+            by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+    found: set[str] = set()
+    for spec_id, scopes in partitions_of.items():
+        own = by_spec.get(spec_id, [])
+        spec = base.spec_by_id.get(spec_id)
+        partitions = [partition for partition in scopes.values() if partition is not None]
+        if own and spec is not None and len(scopes) == len(partitions) <= _MOST_PARTITIONS:
+            own = list(compress(own, may_list_partitions(own, partitions, spec, base)))
+        found.update(manifest.manifest_path for manifest in own)
+    return [manifest for manifest in manifests if manifest.manifest_path in found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -53,8 +53,8 @@ def add_files(
             in format version 3, which takes deletion vectors.
         AlreadyExists: The branch lists one of the files already.
         Unsupported: A position-delete file that does not name its one data file; delete files in a table or iterator.
-        ValidationFailed: A data file that position deletes point into was removed concurrently, or the table was
-            upgraded to format version 3.
+        ValidationFailed: A data file that position deletes point into is not in the branch, or the table was upgraded
+            to format version 3 concurrently.
         CommitFailed: See `Target.commit`.
     """
     change: SnapshotProducer
@@ -93,7 +93,7 @@ def _change(
         return Append(data_files=files, branch=branch, properties=properties, check_duplicates=check_duplicates)
     data = [file for file in files if file.content is FileContent.DATA]
     metadata = target.load().metadata
-    validation = _validation(deletes, metadata, branch)
+    validation = _validation(deletes, {file.file_path for file in data}, metadata, branch)
     return RowDelta(
         data_files=data,
         delete_files=deletes,
@@ -112,8 +112,11 @@ def _data_files(files: Iterator[DataFile]) -> Iterator[DataFile]:
         yield file
 
 
-def _validation(deletes: Sequence[DataFile], metadata: TableMetadata, branch: str) -> Validation | None:
-    """Data files that position deletes point into must stay; None for equality deletes, which are valid on any base."""
+def _validation(
+    deletes: Sequence[DataFile], own: Collection[str], metadata: TableMetadata, branch: str
+) -> Validation | None:
+    """Data files that position deletes point into must be in the branch, but for the `own` ones of the same commit;
+    None for equality deletes, which are valid on any base."""
     referenced = []
     for file in deletes:
         if file.content is FileContent.POSITION_DELETES:
@@ -126,4 +129,8 @@ def _validation(deletes: Sequence[DataFile], metadata: TableMetadata, branch: st
         return None
     ref = metadata.refs.get(branch)
     head = metadata.current_snapshot if ref is None else metadata.snapshot(ref.snapshot_id)
-    return Validation(starting_snapshot_id=None if head is None else head.snapshot_id, referenced=referenced)
+    return Validation(
+        starting_snapshot_id=None if head is None else head.snapshot_id,
+        referenced=referenced,
+        listed=[ref for ref in referenced if ref.file_path not in own],
+    )

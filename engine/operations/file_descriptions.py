@@ -16,7 +16,7 @@ from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.data_file import DataFile, FileFormat
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.name_mapping import mapping_of, misplaced_id, name_mapping_text, parse_name_mapping
-from icebench.engine.spec.partitioning import UNPARTITIONED, Partition
+from icebench.engine.spec.partitioning import UNPARTITIONED, Partition, PartitionKey, partition_key
 from icebench.engine.spec.properties import NAME_MAPPING
 from icebench.engine.storage.resolve import absolute_location
 
@@ -92,11 +92,13 @@ def _partition(file: FileRead, request: ReadRequest, metadata: TableMetadata, ta
     if not sources:
         return ()
     own = replace(request, projection=metadata.schema.select(sources))
-    found: set[Partition] = set()
+    found: dict[PartitionKey, Partition] = {}
     for batch in read_files([file], own, runner=LocalRunner(1), counters=target.counters):
-        found.update(group_rows(batch, metadata.spec, metadata.schema).partitions)
+        for partition in group_rows(batch, metadata.spec, metadata.schema).partitions:
+            found.setdefault(partition_key(metadata.spec.spec_id, partition), partition)
         if len(found) > 1:
-            raise Invalid(f"{file.file_path} has rows of several partitions, such as {' and '.join(map(str, found))}")
+            such = " and ".join(map(str, found.values()))
+            raise Invalid(f"{file.file_path} has rows of several partitions, such as {such}")
     if not found:
         raise Invalid(f"{file.file_path} has no rows, so its partition is unknown")
-    return found.pop()
+    return next(iter(found.values()))

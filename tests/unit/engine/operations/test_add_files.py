@@ -1,5 +1,6 @@
 """Adding files by description: what a plan then finds, and what is refused."""
 
+import math
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icebench
@@ -71,6 +73,37 @@ def test_position_delete_files_are_refused_after_an_upgrade_meanwhile(tmp_path: 
     with pytest.raises(ValidationFailed, match="upgraded from format version 2 to 3"):
         transaction.commit()
     assert paths(table) == ["/nowhere/a.parquet"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_a_file_that_the_table_does_not_have_are_refused(table: icebench.Table, version: int) -> None:
+    table.upgrade_format(version)
+    table.add_files([described("/nowhere/a.parquet")])
+    deletes = vectorless_delete("/nowhere/d", "/nowhere/b") if version == 2 else vector("/nowhere/d", "/nowhere/b")
+    with pytest.raises(ValidationFailed, match="the table has no data file /nowhere/b"):
+        table.add_files([deletes])
+    table.add_files([described("/nowhere/b")])
+    table.overwrite(table.scan().arrow_schema.empty_table())
+    assert table.scan().count() == 0
+    with pytest.raises(ValidationFailed, match="the table has no data file /nowhere/b"):
+        table.add_files([deletes])
+    table.add_files([described("/nowhere/b"), deletes])
+    (file,) = table.scan().plan().files.to_pylist()
+    assert [each["file_path"] for each in file["deletes"]] == ["/nowhere/d"]
+
+
+@pytest.mark.parametrize(("values", "is_one"), [([math.nan] * 4, True), ([0.0, 0.0, -0.0, -0.0], False)])
+def test_a_partition_of_floats_is_one_of_equal_bits(tmp_path: Path, values: list[float], is_one: bool) -> None:
+    catalog = icebench.load_catalog(str(tmp_path))
+    data = pa.table({"f": values})
+    table = catalog.create_table("db.t", data.schema, partition_spec=[("f", "identity")])
+    pq.write_table(data, tmp_path / "f.parquet", row_group_size=2)
+    if is_one:
+        table.add_files([f"{tmp_path}/f.parquet"])
+        assert table.scan().count() == 4
+    else:
+        with pytest.raises(Invalid, match="several partitions"):
+            table.add_files([f"{tmp_path}/f.parquet"])
 
 
 def test_vectors_are_added_while_another_commit_gives_ids_to_the_rows(tmp_path: Path, table: icebench.Table) -> None:
