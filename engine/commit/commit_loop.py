@@ -15,11 +15,12 @@ the answer to the second, a conflict that the first, successful one caused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.evolution import UpdateProperties
 from icebench.engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
 from icebench.engine.commit.lost_answers import LostAttempt
 from icebench.engine.commit.retry import Backoff, Waiting
@@ -28,7 +29,7 @@ from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import CommitConflict, CommitStateUnknown, EngineError
 from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import HOST_COMMIT_LOCK
+from icebench.engine.spec.properties import HOST_COMMIT_LOCK, valid_properties
 from icebench.engine.spec.requirements import TableRequirement
 from icebench.engine.spec.snapshots import MAIN, Snapshot, check_snapshot_ids
 from icebench.engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
@@ -71,10 +72,14 @@ class Transaction:
         """
         state = self._base()
         attempt, reason = 0, ""
-        backoff = self.waiting.for_commits(state.metadata.properties)
+        properties = state.metadata.properties
+        if all(isinstance(change, UpdateProperties) for change in changes):
+            # A value that is none must not keep the change from being made that replaces it.
+            properties = valid_properties(properties)
         try:
+            backoff = self.waiting.for_commits(properties)
             for attempt in backoff.attempts():
-                with self._host_lock(state, backoff) as waited:
+                with self._host_lock(state, properties, backoff) as waited:
                     if attempt > 1 or waited:
                         state = self.committer.load_state(self.identifier)
                         if self._happened(state):
@@ -105,8 +110,10 @@ class Transaction:
         """The snapshots of the last attempt that could be staged."""
         return self._attempts[-1].snapshots if self._attempts else ()
 
-    def _host_lock(self, state: TableState, backoff: Backoff) -> AbstractContextManager[bool]:
-        if not HOST_COMMIT_LOCK.of(state.metadata.properties):
+    def _host_lock(
+        self, state: TableState, properties: Mapping[str, str], backoff: Backoff
+    ) -> AbstractContextManager[bool]:
+        if not HOST_COMMIT_LOCK.of(properties):
             return nullcontext(False)
         table = state.metadata.table_uuid or state.metadata.location
         return host_commit_lock(table, limit_seconds=backoff.longest_lock_wait_seconds, sleep=self.waiting.sleep)

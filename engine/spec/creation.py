@@ -10,7 +10,7 @@ from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.spec.metadata import DEFAULT_FORMAT_VERSION, LATEST_FORMAT_VERSION, TableMetadata
 from icebench.engine.spec.metadata_columns import check_column_names
 from icebench.engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
-from icebench.engine.spec.properties import RESERVED
+from icebench.engine.spec.properties import RESERVED, check_properties
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.schema_evolution import assign_fresh_ids
 from icebench.engine.spec.sorting import UNSORTED, SortOrder
@@ -53,7 +53,7 @@ def new_table_metadata(
 
     Raises:
         Invalid: A source column is missing or of the wrong type, a type needs a later format version, a partition name
-            is also a column's, or a column or property has a reserved name.
+            is also a column's, a column or property has a reserved name, or a property no value of its kind.
         Unsupported: The format version, or an unknown transform.
     """
     check_definition(schema, spec, sort_order, properties or {}, format_version)
@@ -88,6 +88,7 @@ def check_definition(
     reserved = sorted(RESERVED & properties.keys())
     if reserved:
         raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
+    check_properties(properties)
     check_types(schema, format_version)
     check_column_names(f.name for f in schema.fields)
     _check_transforms(spec, order)

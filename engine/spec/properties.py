@@ -7,6 +7,7 @@ the property, where its text is not a number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -269,6 +270,28 @@ STREAM_MAX_AGE_MS = Property("icebench.streams.max-age-ms", 90 * _DAY, _not_nega
 """Expire what is kept of a stream's last batch when the stream has committed none for so long."""
 
 FORMAT_VERSION = Property("format-version", 2, _whole)
+
+_KNOWN: dict[str, Property[Any]] = {each.name: each for each in tuple(globals().values()) if isinstance(each, Property)}
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Raise Invalid for the first property that the engine reads and whose text is no such value."""
+    for name in properties:
+        if name in _KNOWN:
+            _KNOWN[name].of(properties)
+    for each in COLUMN_PROPERTIES:
+        each.by_column(properties)
+
+
+def valid_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties without those that `check_properties` refuses."""
+    valid = {}
+    for name, text in properties.items():
+        with suppress(Invalid):
+            check_properties({name: text})
+            valid[name] = text
+    return valid
+
 
 RESERVED = frozenset(
     {

@@ -16,7 +16,13 @@ from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, check_column_na
 from icebench.engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
 from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
 from icebench.engine.spec.partitioning import check_promotions
-from icebench.engine.spec.properties import CLUSTERING_KEYS, COLUMN_PROPERTIES, NAME_MAPPING, ORC_BLOOM_COLUMNS
+from icebench.engine.spec.properties import (
+    CLUSTERING_KEYS,
+    COLUMN_PROPERTIES,
+    NAME_MAPPING,
+    ORC_BLOOM_COLUMNS,
+    check_properties,
+)
 from icebench.engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -28,6 +34,7 @@ from icebench.engine.spec.requirements import (
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.schema_evolution import SchemaUpdate
 from icebench.engine.spec.sorting import SortOrder, sort_order_of
+from icebench.engine.spec.transforms import Void
 from icebench.engine.spec.updates import (
     RemoveProperties,
     SetProperties,
@@ -57,6 +64,7 @@ class UpdateSchema:
         if (schema, last_column_id) == (base.schema, base.last_column_id):
             return Staged(requirements=(AssertTableUuid(base.table_uuid),))
         # The default spec and sort order need their source columns.
+        _check_sources(base, schema)
         base.spec.check(schema)
         check_promotions(base.partition_specs, base.schema, schema)
         base.sort_order.check(schema)
@@ -75,6 +83,16 @@ class UpdateSchema:
                 *_column_property_updates(base, schema),
             ),
         )
+
+
+def _check_sources(base: TableMetadata, schema: Schema) -> None:
+    """Raise Invalid where the default spec or sort order needs a column that is dropped."""
+    fields = [f for f in base.spec.fields if not isinstance(f.transform, Void)]
+    needed = {source_id: f"partition field {f.name!r}" for f in fields for source_id in f.source_ids}
+    needed |= {source_id: "the sort order" for f in base.sort_order.fields for source_id in f.source_ids}
+    for source_id, use in needed.items():
+        if source_id in base.schema.by_id and source_id not in schema.by_id:
+            raise Invalid(f"column {base.schema.name_of[source_id]!r} is needed by {use}: change that first")
 
 
 def mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties, ...]:
@@ -174,6 +192,8 @@ class UpdateProperties:
     removed: frozenset[str] = frozenset()
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `icebench.engine.commit.changes.change.Change`; raises Invalid as `check_properties`."""
+        check_properties(self.changed)
         updates = (SetProperties(self.changed), RemoveProperties(self.removed))
         return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=updates)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -175,3 +176,21 @@ def test_a_date_becomes_a_timestamp_only_where_partitions_are_still_found(
     table.update_schema(lambda s: s.promote_column("day", becomes))
     assert ids(table, filter="day = '2024-01-02T00:00:00'") == [1]
     assert ids(table, filter="day > '2024-01-02T00:00:00'") == [2]
+
+
+@pytest.mark.parametrize("name", ["commit.retry.num-retries", "icebench.commit.host-lock.enabled"])
+def test_a_property_that_is_no_value_can_be_removed(catalog: icebench.Catalog, name: str) -> None:
+    properties = {name: "x"}
+    table = catalog.create_table("db.t", ROWS)
+    with pytest.raises(Invalid, match=name):
+        table.set_properties(properties)
+    with pytest.raises(Invalid, match=name):
+        catalog.create_table("db.u", ROWS, properties=properties)
+    with patch("icebench.engine.commit.changes.evolution.check_properties"):  # as other writers set it
+        table.set_properties(properties)
+    table = catalog.load_table("db.t")
+    with pytest.raises(Invalid, match=name):
+        table.append(rows(1))
+    table.remove_properties(name)
+    table.append(rows(1))
+    assert table.scan().count() == 1

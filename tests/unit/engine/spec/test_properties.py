@@ -64,3 +64,18 @@ def test_wrong_texts_name_the_property(known: Property[object], text: str, reaso
 def test_names_are_unique() -> None:
     known = [value for value in vars(properties).values() if isinstance(value, Property)]
     assert len({p.name for p in known}) == len(known) > 20
+
+
+def test_properties_are_checked() -> None:
+    good = {"commit.retry.num-retries": "0", "others": "x", "write.parquet.bloom-filter-fpp.column.a.b": "0.5"}
+    bad = {
+        "commit.retry.num-retries": "x",
+        "write.metadata.delete-after-commit.enabled": "yes",
+        "write.parquet.bloom-filter-fpp.column.a.b": "2",
+    }
+    properties.check_properties(good)
+    for name, text in bad.items():
+        with pytest.raises(Invalid, match=name):
+            properties.check_properties({**good, name: text})
+    assert properties.valid_properties({**good, **bad}) == {"others": "x"}
+    assert properties.valid_properties(good) == good
