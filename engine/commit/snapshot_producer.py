@@ -12,6 +12,7 @@ from icebench.engine.commit.removal import Removal
 from icebench.engine.commit.staged_snapshot import SnapshotChange, Staged, branch_head, stage_snapshot
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.commit.summary import FileCounts, summarize
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.errors import ValidationFailed
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.manifest import ManifestContent, ManifestFile
@@ -43,8 +44,7 @@ class SnapshotProducer(SnapshotChange):
         planned_version: The format version that files of rows which were there before were written for, and deletes of
             them. In version 3 rows have ids and position deletes are vectors: a table that was upgraded to it meanwhile
             does not take what was written for an earlier one. None for rows that are new in any version.
-        written_for: The table that the files were written for, where its schema or specs were not yet committed: they
-            may get other ids when they are, and then the files do not fit.
+        written_for: What new rows were written for; None where no other commit can make the files wrong.
         check_duplicates: Refuse added files that the branch lists already, which then were not written for this change.
     """
 
@@ -62,7 +62,7 @@ class SnapshotProducer(SnapshotChange):
     properties: Mapping[str, str] = field(default_factory=dict)
     is_visible: bool = True
     planned_version: int | None = None
-    written_for: TableMetadata | None = None
+    written_for: WrittenFor | None = None
     check_duplicates: bool = False
 
     def __post_init__(self) -> None:
@@ -83,8 +83,8 @@ class SnapshotProducer(SnapshotChange):
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         parent = branch_head(base, self.branch)
-        if self.written_for is not None:
-            self._check_written_for(self.written_for, base)
+        if self.written_for is not None and (self.data_files or self.data_stream is not None):
+            self.written_for.check(base)
         if self.planned_version is not None and self.planned_version < 3 <= base.format_version:
             raise ValidationFailed(
                 f"the table was upgraded from format version {self.planned_version} to {base.format_version} after the "
@@ -144,13 +144,6 @@ class SnapshotProducer(SnapshotChange):
     ) -> tuple[Sequence[WrittenManifest], Sequence[ManifestFile]]:
         """The manifests to list: those of this commit, and those of the base."""
         return written, kept
-
-    def _check_written_for(self, written: TableMetadata, base: TableMetadata) -> None:
-        if all(schema.fields != written.schema.fields for schema in base.schemas):
-            raise ValidationFailed(
-                "another commit changed the schema while this transaction changed it too and wrote files; run the "
-                "operation again"
-            )
 
     def _operation(self) -> Operation:
         if not self.delete_files and not self.removed_data:

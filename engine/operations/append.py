@@ -10,6 +10,7 @@ from icebench.engine.commit.changes.stream_batch import BatchExists, SetLastBatc
 from icebench.engine.commit.committed_batches import check_batch_id, has_batch, is_unknown
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.errors import Invalid
 from icebench.engine.operations.staged_table import StagedTarget
 from icebench.engine.spec.data_file import DataFile
@@ -37,7 +38,7 @@ def append(
 
     Args:
         target: The table.
-        prepare: Writes the rows, once, for the current table; concurrent commits do not matter.
+        prepare: Writes the rows, once, for the current table.
         branch: The branch to change, created if it does not exist.
         properties: Entries for the snapshot summary.
         is_visible: False leaves the branch unchanged: the snapshot waits for publication.
@@ -47,12 +48,19 @@ def append(
 
     Raises:
         Invalid: The rows do not fit the table, or `branch` is a tag.
+        ValidationFailed: Another commit replaced the table, or a column, by what the rows do not fit.
         CommitFailed: See `Target.commit`; except for `CommitStateUnknown`, the written files are deleted.
         StorageFailed: The storage refused.
     """
     state = target.load()
     files = prepare(state.metadata)
-    change = MergeAppend(data_files=files, branch=branch, properties=properties or {}, is_visible=is_visible)
+    change = MergeAppend(
+        data_files=files,
+        branch=branch,
+        properties=properties or {},
+        is_visible=is_visible,
+        written_for=WrittenFor(schema=state.metadata.schema),
+    )
     committed = target.commit([change], files)
     return committed, change.snapshot_in(committed.metadata)
 
@@ -84,7 +92,7 @@ def append_batch(
 
     Raises:
         Invalid: The number is negative, or has more than 19 digits.
-        ValidationFailed: Whether the branch has the batch is unknown.
+        ValidationFailed: Whether the branch has the batch is unknown; or as `append`.
         CommitFailed: As `append`.
     """
     check_batch_id(batch_id)
@@ -95,7 +103,12 @@ def append_batch(
     if not files:
         return note_empty_batch(target, state, stream_id, batch_id, branch), None
     change = StreamBatch(
-        data_files=files, branch=branch, properties=dict(properties or {}), stream_id=stream_id, batch_id=batch_id
+        data_files=files,
+        branch=branch,
+        properties=dict(properties or {}),
+        stream_id=stream_id,
+        batch_id=batch_id,
+        written_for=WrittenFor(schema=state.metadata.schema),
     )
     try:
         committed = target.commit([change], files)

@@ -35,6 +35,7 @@ from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import ref_to
 from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.engine.commit.target import Target
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.errors import Invalid, Unsupported, ValidationFailed
 from icebench.engine.operations.append import note_empty_batch
 from icebench.engine.operations.upsert import key_columns
@@ -178,6 +179,7 @@ class KeyedStream:
                 referenced=[ref_to(file) for file in written],
             ),
             branch=self.branch,
+            written_for=WrittenFor(schema=metadata.schema),
             planned_version=metadata.format_version if by_position else None,
             stream_id=self.stream_id,
             batch_id=batch_id,

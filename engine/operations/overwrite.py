@@ -9,6 +9,7 @@ from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.engine.commit.target import Target
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.operations.append import Prepare
 from icebench.engine.operations.delete import ScanOf
 from icebench.engine.operations.executor_changes import ExecutorChanges
@@ -98,6 +99,7 @@ def overwrite_partitions(
     change = ReplacePartitions(
         data_files=files,
         validation=started if serializable else None,
+        written_for=WrittenFor(schema=state.metadata.schema),
         branch=branch,
         properties=dict(properties or {}),
     )

@@ -25,6 +25,7 @@ from icebench.engine.commit.conflicts import Validation
 from icebench.engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
 from icebench.engine.commit.snapshot_producer import SnapshotProducer
 from icebench.engine.commit.target import Target
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.deletes.files import FileRead
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions.predicate import Predicate
@@ -183,6 +184,7 @@ class RowChange:
             merged_deletes=[] if vectors else merged,
             validation=self.validation(refs, refused),
             planned_version=self.metadata.format_version if refs else None,
+            written_for=WrittenFor(schema=self.metadata.schema),
             branch=self.branch,
             properties=self.properties,
         )
@@ -196,6 +198,7 @@ class RowChange:
             removed_deletes=_superseded([*changed.gone, *changed.partial]),
             validation=self.validation(refs, "all"),
             planned_version=self.metadata.format_version if refs else None,
+            written_for=WrittenFor(schema=self.metadata.schema),
             branch=self.branch,
             properties=self.properties,
         )

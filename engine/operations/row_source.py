@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from icebench.engine.commit.one_table import check_same_table
 from icebench.engine.commit.target import Target
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.runtime.progress import Counted, OnStep
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.schema import Schema
 from icebench.engine.write.data_files import write_data_files
 
 if TYPE_CHECKING:
@@ -38,10 +40,12 @@ class WrittenRows:
     Args:
         files: The files.
         table_uuid: The table that they were written for; empty if it has no uuid, or if any table may have them.
+        schema: Its schema then; None if any fits.
     """
 
     files: tuple[DataFile, ...]
     table_uuid: str = ""
+    schema: Schema | None = None
 
 
 def rows_of(data: Rows, verb: str) -> Rows:
@@ -131,11 +135,13 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[
 
     Raises:
         Invalid: The rows do not fit the table.
-        ValidationFailed: `WrittenRows` that were written for another table.
+        ValidationFailed: `WrittenRows` that were written for another table, or another schema that they do not fit.
         StorageFailed: The storage refused.
     """
     if isinstance(data, WrittenRows):
         check_same_table(target.identifier, metadata, data.table_uuid)
+        if data.schema is not None:
+            WrittenFor(schema=data.schema).check(metadata)
         return list(data.files)
     if is_dataframe(data):
         return frame_writer.write_dataframe(data, metadata=metadata, store=target.store, counters=target.counters)

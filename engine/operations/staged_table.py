@@ -18,6 +18,7 @@ from icebench.engine.commit.snapshot_producer import SnapshotProducer
 from icebench.engine.commit.staged_snapshot import branch_head
 from icebench.engine.commit.staging_context import Staging, metadata_file_location
 from icebench.engine.commit.target import Target
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.errors import CommitStateUnknown, EngineError
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -96,24 +97,28 @@ class StagedTarget(Target):
         self.discard(self.prepared)
 
     def _adapt(self, change: SnapshotProducer | Read, draft: TableMetadata) -> None:
-        """Validate a change against commits since the transaction began, rather than against its own earlier
-        changes."""
+        """Validate a change against commits since the transaction began, rather than against its own earlier changes:
+        from where these found the branch, or to which existing snapshot they moved it."""
         is_replacement = self.changes and isinstance(self.changes[0], ReplaceTable)
         base = self.draft[0] if is_replacement else self.base.metadata
         if change.validation is not None:
-            head, seen = branch_head(base, change.branch), branch_head(draft, change.branch)
+            seen = branch_head(draft, change.branch)
             # Not those of other branches: if this one is removed meanwhile, it is made again of main, with rows that
             # the change has not seen.
-            line = draft.ancestors(None if seen is None else seen.snapshot_id)
+            line = list(draft.ancestors(None if seen is None else seen.snapshot_id))
             change.validation = replace(
                 change.validation,
-                starting_snapshot_id=None if head is None else head.snapshot_id,
+                starting_snapshot_id=next((each for each in line if each in base.snapshot_by_id), None),
                 own_snapshot_ids=frozenset(line) - base.snapshot_by_id.keys(),
             )
         if isinstance(change, Read):
             return
-        if draft.schemas != base.schemas or draft.partition_specs != base.partition_specs:
-            change.written_for = draft
+        own_field_ids = draft.schema.by_id.keys() - base.schema.by_id.keys()
+        own_orders = tuple(order for order in draft.sort_orders if order not in base.sort_orders)
+        if own_field_ids or own_orders or change.written_for is not None:
+            change.written_for = WrittenFor(
+                schema=draft.schema, own_field_ids=frozenset(own_field_ids), own_orders=own_orders
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,7 +137,7 @@ class SourceWrite:
         return True
 
     def _rows(self, files: Sequence[DataFile]) -> WrittenRows:
-        return WrittenRows(tuple(files), self.task.metadata.table_uuid)
+        return WrittenRows(tuple(files), self.task.metadata.table_uuid, self.task.schema)
 
     @contextmanager
     def _kept_if_unknown(self, files: Sequence[DataFile]) -> Iterator[None]:

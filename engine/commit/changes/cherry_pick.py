@@ -8,6 +8,7 @@ from icebench.engine.commit.changes.append import Append
 from icebench.engine.commit.conflicts import changed_files
 from icebench.engine.commit.staged_snapshot import Staged, branch_head, move_branch, requires_ref
 from icebench.engine.commit.staging_context import Staging
+from icebench.engine.commit.written_for import WrittenFor
 from icebench.engine.errors import Invalid, NotFound, Unsupported
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent
 from icebench.engine.spec.metadata import TableMetadata
@@ -70,7 +71,9 @@ class CherryPick:
             properties = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
             if WAP_ID in picked.summary:
                 properties[PUBLISHED_WAP_ID] = picked.summary[WAP_ID]
-            self._appends[picked.snapshot_id] = Append(data_files=files, properties=properties)
+            schema = next((each for each in base.schemas if each.schema_id == picked.schema_id), None)
+            written_for = None if schema is None else WrittenFor(schema=schema)
+            self._appends[picked.snapshot_id] = Append(data_files=files, properties=properties, written_for=written_for)
         staged = self._appends[picked.snapshot_id].stage(base, staging)
         # No requirement asserts that the picked snapshot still exists, and its files with it; putting a tag on it does.
         pin = f"cherry-pick-{picked.snapshot_id}-{self._appends[picked.snapshot_id].added_snapshot_id}"
@@ -90,9 +93,21 @@ class CherryPick:
 
 def _check_new(base: TableMetadata, head: Snapshot | None, picked: Snapshot) -> None:
     wap_id = picked.summary.get(WAP_ID)
+    oldest = None
     for snapshot_id in base.ancestors(None if head is None else head.snapshot_id):
-        summary = base.snapshot(snapshot_id).summary
+        oldest = base.snapshot(snapshot_id)
+        summary = oldest.summary
         if snapshot_id == picked.snapshot_id or summary.get(SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
             raise Invalid(f"snapshot {picked.snapshot_id} is in main already, as snapshot {snapshot_id}")
         if wap_id is not None and wap_id in (summary.get(WAP_ID), summary.get(PUBLISHED_WAP_ID)):
             raise Invalid(f"{WAP_ID} {wap_id!r} was published already, by snapshot {snapshot_id}")
+    if oldest is not None and oldest.parent_snapshot_id is not None and _age(picked) <= _age(oldest):
+        raise Invalid(
+            f"whether snapshot {picked.snapshot_id} is in main already is not known: it is older than snapshot "
+            f"{oldest.snapshot_id}, before which main's history was expired"
+        )
+
+
+def _age(snapshot: Snapshot) -> tuple[int, int]:
+    """Orders snapshots by when they were made; in format version 1 by the clock alone."""
+    return snapshot.sequence_number, snapshot.timestamp_ms

@@ -121,3 +121,17 @@ def test_what_is_not_there() -> None:
             w.transaction().commit([wrong])
     with pytest.raises(Invalid, match="one of them"):
         CherryPick()
+
+
+def test_a_snapshot_that_may_be_in_the_expired_part_of_the_history_is_refused() -> None:
+    w = world()
+    for file in (A, B, C):
+        w.transaction().commit([Append(data_files=[file])])
+    w.transaction().commit([Append(data_files=[data_file("late")], is_visible=False)])
+    first, second, _, late = (snapshot.snapshot_id for snapshot in w.metadata.snapshots)
+    w.transaction().commit([Append(data_files=[data_file("d")])])
+    w.committer.apply([], [RemoveSnapshots(frozenset({second}))])
+    with pytest.raises(Invalid, match="before which main's history was expired"):
+        w.transaction().commit([CherryPick(snapshot_id=first)])
+    w.transaction().commit([CherryPick(snapshot_id=late)])
+    assert "late" in w.files()

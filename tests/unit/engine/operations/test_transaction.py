@@ -349,7 +349,7 @@ def test_columns_that_another_writer_numbers_first(table: icebench.Table, catalo
     transaction.update_schema(lambda s: s.add_column("ours", LONG))
     transaction.append(pa.table({"id": [4], "ours": [1]}))
     theirs.update_schema(lambda s: s.add_column("theirs", STRING))
-    with pytest.raises(ValidationFailed, match="schema"):
+    with pytest.raises(ValidationFailed, match="'ours' another id"):
         transaction.commit()
     assert ids(table.refresh()) == [1, 2, 3]
 
@@ -362,3 +362,50 @@ def test_transactions_end_once(table: icebench.Table) -> None:
         with pytest.raises(Invalid, match="over"):
             again()
     assert ids(table) == [1, 2, 3, 9]
+
+
+def moved_back(transaction: RowOperations, first: int) -> str:
+    transaction.rollback(snapshot_id=first)  # type: ignore[attr-defined]
+    return "main"
+
+
+def made_at_an_older_snapshot(transaction: RowOperations, first: int) -> str:
+    transaction.create_branch("b", snapshot_id=first)  # type: ignore[attr-defined]
+    return "b"
+
+
+def moved_forward(transaction: RowOperations, first: int) -> str:
+    transaction.fast_forward("old", "main")  # type: ignore[attr-defined]
+    return "old"
+
+
+MOVES = [moved_back, made_at_an_older_snapshot, moved_forward]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_rows_are_changed_where_the_transaction_moved_a_branch(
+    table: icebench.Table, move: Callable[[RowOperations, int], str]
+) -> None:
+    first = table.metadata.current_snapshot_id
+    assert first is not None
+    table.create_branch("old", snapshot_id=first)
+    table.append(rows(4))
+    with table.transaction() as transaction:
+        branch = move(transaction, first)
+        transaction.delete("id = 1", "copy-on-write", branch=branch)
+    expected = [2, 3, 4] if move is moved_forward else [2, 3]
+    assert sorted(table.scan(ref=branch).to_arrow()["id"].to_pylist()) == expected
+
+
+def test_what_others_add_to_where_a_branch_was_moved_is_a_conflict(
+    table: icebench.Table, catalog: icebench.Catalog
+) -> None:
+    first = table.metadata.current_snapshot_id
+    table.create_branch("old", snapshot_id=first)
+    table.append(rows(4))
+    transaction = table.transaction()
+    transaction.fast_forward("old", "main")
+    transaction.delete("id >= 1", "copy-on-write", branch="old")
+    catalog.load_table("db.t").append(rows(5))
+    with pytest.raises(ValidationFailed, match="may hold rows"):
+        transaction.commit()
