@@ -43,7 +43,12 @@ from icebench.engine.errors import (
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
+from icebench.engine.spec.properties import (
+    GC_ENABLED,
+    METADATA_COMPRESSION,
+    METADATA_DELETE_AFTER_COMMIT,
+    METADATA_PATH,
+)
 from icebench.engine.storage.canonical_paths import CanonicalPaths
 from icebench.engine.storage.store import Store, WriteUncertain
 
@@ -61,7 +66,7 @@ _HEAD_BYTES = 4096
 
 class FileSystemCatalog:
     """Tables below a warehouse directory. Dropping a table deletes the files in its directory only, not those in
-    ``write.data.path`` or those of `add_files`.
+    ``write.data.path`` or those of `add_files`; it is refused where ``gc.enabled`` is false.
 
     Args:
         warehouse: A location without a slash at the end.
@@ -175,6 +180,8 @@ class FileSystemCatalog:
         state = self.load_state(identifier)
         if base not in (None, state):
             raise not_as_loaded(identifier)
+        if not GC_ENABLED.of(state.metadata.properties):
+            raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
         listed = list(self._store.list(self.default_location(identifier)))
         canonical = CanonicalPaths(self._warehouse)
         check_ownership(listed, state, state, canonical=canonical, store=self._store, runner=LocalRunner())

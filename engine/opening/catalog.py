@@ -221,9 +221,9 @@ class Catalog:
         ``CREATE OR REPLACE TABLE ... AS SELECT``. Arguments as for `create_table`; without ``format-version`` among the
         properties the format version stays, and `location` applies to new files.
 
-        Snapshots, branches, tags, location and other properties stay, so that former states remain readable with their
-        own schemas. Concurrent commits are replaced, too. For ids of columns and partition fields see
-        `icebench.engine.commit.changes.replace_table`.
+        Snapshots, branches, tags, location and other properties stay, so that former states remain readable: snapshots
+        and tags with their own schemas, branches with the new one. Concurrent commits are replaced, too. For ids of
+        columns and partition fields see `icebench.engine.commit.changes.replace_table`.
 
         Args:
             name: With a namespace.

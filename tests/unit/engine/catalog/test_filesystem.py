@@ -518,6 +518,16 @@ def test_properties_that_would_hide_commits_are_refused() -> None:
         catalog.commit(NAME, catalog.load_state(NAME), [], [SetLocation("memory://elsewhere")])
 
 
+def test_a_table_whose_files_others_may_need_is_not_dropped() -> None:
+    store = MemoryStore()
+    catalog = created(store)
+    catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"gc.enabled": "false"})])
+    before = list(store.list("memory://wh"))
+    with pytest.raises(Invalid, match=r"gc\.enabled is false"):
+        catalog.drop_table(NAME)
+    assert list(store.list("memory://wh")) == before
+
+
 def test_a_table_is_where_its_name_says() -> None:
     catalog = FileSystemCatalog("memory://wh", MemoryStore())
     with pytest.raises(Unsupported, match="other than memory://wh/db/t"):
