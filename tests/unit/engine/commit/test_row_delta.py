@@ -7,6 +7,7 @@ import pytest
 from icebench.engine.commit.changes.append import Append
 from icebench.engine.commit.changes.evolution import UpgradeFormat
 from icebench.engine.commit.changes.merge_append import MergeAppend
+from icebench.engine.commit.changes.overwrite import Overwrite
 from icebench.engine.commit.changes.rewrite_manifests import RewriteManifests
 from icebench.engine.commit.changes.row_delta import RowDelta
 from icebench.engine.commit.conflicts import Validation
@@ -318,3 +319,17 @@ class TestHistory:
         w = table_with(A)
         assert branch_head(w.metadata, "main") == w.metadata.current_snapshot
         w.transaction().commit([delete_from(A, added_rows=TRUE, refuse_deletes="all")])
+
+
+def test_a_data_file_that_was_removed_before_is_missed_where_the_change_does_not_know_it() -> None:
+    w = table_with(A, B)
+    w.transaction().commit([Overwrite(removed_data=[ref_to(A)])])
+    head = w.metadata.current_snapshot_id
+    for file, name in ((A, "a"), (B, "b")):
+        validation = Validation(starting_snapshot_id=head, referenced=[ref_to(file)], listed=[ref_to(file)])
+        change = RowDelta(delete_files=[deletes_of(file, name=name)], validation=validation)
+        if file is A:
+            with pytest.raises(ValidationFailed, match="the table has no data file"):
+                w.transaction().commit([change])
+        else:
+            w.transaction().commit([change])

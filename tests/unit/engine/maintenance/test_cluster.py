@@ -161,9 +161,8 @@ def test_descending_keys_of_the_tables_own_order(tmp_path: Path) -> None:
     ],
 )
 def test_declarations_that_are_none(tmp_path: Path, clustering: dict[str, str], message: str) -> None:
-    table = table_of(tmp_path, 1, (), **clustering)
     with pytest.raises(Invalid, match=message):
-        table.maintenance.cluster()
+        table_of(tmp_path, 1, (), **clustering).maintenance.cluster()
 
 
 def test_a_table_without_a_snapshot(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import uuid
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from icebench.engine.plan.scan import table_scan
 from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.spec import types
 from icebench.engine.spec.partitioning import partition_spec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Identity
@@ -157,3 +159,13 @@ def test_a_summary_without_nan_is_not_believed() -> None:
     builder.manifests[0] = replace(manifest, partitions=(replace(summary, contains_nan=False),))
     plan = table_scan(builder.metadata(), builder.store, filter="c is nan", runner=LocalRunner(1)).plan()
     assert plan.files.num_rows == 1
+
+
+@pytest.mark.parametrize("split_offsets", [(4,), (4, 99), None])
+def test_bounds_of_uuids_that_java_puts_together_of_row_groups(split_offsets: tuple[int, ...] | None) -> None:
+    """Of row groups from 0 to 5 and from 6 to f by their first digit, Java's upper bound is that of the first."""
+    low, high = (uuid.UUID(int=(digit << 124) + 5) for digit in (0, 5))
+    known = bounds(types.UUID, low, high, split_offsets=split_offsets)
+    above = "c > uuid '90000000-0000-0000-0000-000000000000'"
+    assert left(types.UUID, above, **known) == (None if split_offsets == (4,) else above)
+    assert left(types.UUID, "c < '00000000-0000-0000-0000-000000000000'", **known) is None
