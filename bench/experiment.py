@@ -13,7 +13,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,8 @@ class Experiment:
     another one. `options` are what each measurement has read from its own table.
     `processes` is how many run all rounds, one after the other: what favours a case for the life of a process differs
     between them. `seed` orders the runs; the rows have their own seed in their workload. `values` is what all of it was
-    parsed from.
+    parsed from, and `inputs` the content of what that names and does not contain: layouts, and files of queries and of
+    policies, as JSON values.
     """
 
     name: str
@@ -83,11 +84,17 @@ class Experiment:
     spark: SparkDefinition
     seed: int
     values: Mapping[str, Any]
+    inputs: Mapping[str, Any]
 
     @property
     def digest(self) -> str:
-        """A hash of everything that the definition says."""
+        """A hash of everything that the definition says; what it only names is in `inputs`."""
         return hashlib.sha256(json.dumps(self.values, sort_keys=True).encode()).hexdigest()[:16]
+
+    def is_of(self, environment: Mapping[str, Any]) -> bool:
+        """Whether a run was of this definition and of the same inputs, which early runs have not recorded."""
+        same_inputs = environment.get("inputs", self.inputs) == self.inputs
+        return same_inputs and environment.get("digest") == self.digest
 
     @property
     def scale(self) -> float | None:
@@ -277,7 +284,8 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         raise ConfigError(f"no {unable[0]} of {kinds}, which have: {', '.join(able)}", path="measurements")
     own = {name: root.table(name) for name in able}
     axes, rows = Axes.parse(root.table("axes")), [each.rows for each in workloads if isinstance(each, RowsWorkload)]
-    layouts = _layouts(root, rows, axes)
+    layouts, named = _layouts(root, rows, axes)
+    options = {name: MEASUREMENTS[name].parse(table) for name, table in own.items()}
     experiment = Experiment(
         name=name,
         description=description,
@@ -287,7 +295,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         costing=Costing.parse(root),
         engines=engines,
         measurements=measurements,
-        options={name: MEASUREMENTS[name].parse(table) for name, table in own.items()},
+        options=options,
         filters=_filters(root),
         measured_layouts=_measured_layouts(own, layouts),
         pace=_pace(root, own),
@@ -295,6 +303,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         spark=_spark(root.table("spark")),
         seed=root.whole("seed", DEFAULT_SEED, least=0),
         values=values,
+        inputs=_inputs(named, workloads, {name: options[name] for name in measurements}),
     )
     for table in (*own.values(), root):
         table.done()
@@ -337,9 +346,25 @@ def _workloads(root: Definition, engines: Sequence[str]) -> tuple[Workload, ...]
     return tuple(found)
 
 
-def _layouts(root: Definition, arranged: Sequence[Rows], axes: Axes) -> tuple[Layout, ...]:
+def _inputs(layouts: Sequence[Layout], workloads: Sequence[Workload], options: Mapping[str, Any]) -> dict[str, Any]:
+    """See `Experiment`; `options` are those of what is measured."""
+    found = {
+        # Without what they lack: a key that layouts are given later leaves them as they are.
+        "layouts": {
+            each.name: {key: value for key, value in asdict(replace(each, description="")).items() if value}
+            for each in layouts
+        },
+        "workloads": {each.name: given for each in workloads if (given := each.inputs)},
+        "measurements": {name: given for name, own in options.items() if (given := MEASUREMENTS[name].inputs(own))},
+    }
+    normal: dict[str, Any] = json.loads(json.dumps({key: value for key, value in found.items() if value}))
+    return normal
+
+
+def _layouts(root: Definition, arranged: Sequence[Rows], axes: Axes) -> tuple[tuple[Layout, ...], list[Layout]]:
     """The layouts that `layouts` names, of the definition's own and of those that come with the project, or else all of
-    its own; with what ``[table]`` says for all of them, and with every combination of the axes that vary them."""
+    its own; with what ``[table]`` says for all of them, and with every combination of the axes that vary them. Second,
+    those that it only names, as they are."""
     own, table = parse_layouts(root), root.table("table")
     known = {**known_layouts(), **own}
     default = list(own) if own or not arranged else None
@@ -360,7 +385,7 @@ def _layouts(root: Definition, arranged: Sequence[Rows], axes: Axes) -> tuple[La
         for layout in axes.varied(usual):
             _check_layout(layout, arranged, "axes", "axes.format_version")
             found.append(layout)
-    return tuple(found)
+    return tuple(found), [known[name] for name in names if name not in own]
 
 
 def _check_layout(layout: Layout, arranged: Sequence[Rows], path: str, path_of_version: str) -> None:

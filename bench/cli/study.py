@@ -86,7 +86,7 @@ def study(
 def _is_kept(context: Context, question: Question) -> bool:
     """Whether a run of the question's present definition is kept."""
     run = kept_run(context.places.results, question)
-    return run is not None and run.environment.get("digest") == question.experiment().digest
+    return run is not None and question.experiment().is_of(run.environment)
 
 
 def _is_measured(context: Context, question: Question, *, again: bool) -> bool:
@@ -131,13 +131,13 @@ def _has_ended_well(found: tuple[Path, Run] | None) -> bool:
 
 def _latest(context: Context, question: Question) -> tuple[Path, Run] | None:
     """The latest run of the question's present definition, ended or not."""
-    digest = question.experiment().digest
+    experiment = question.experiment()
     for path in reversed(context.places.all_runs()):
         try:
             run = read_run(path, interrupted=True)
         except CorruptRecords:
             continue
-        if run.environment.get("digest") == digest:
+        if experiment.is_of(run.environment):
             return path, run
     return None
 

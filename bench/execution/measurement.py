@@ -205,6 +205,10 @@ class MeasurementKind:
         """
         return None
 
+    def inputs(self, options: Any) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+        """The content of files that the options were read from, as JSON values: runs of other content are others."""
+        return {}
+
     def floors(self, workload: Workload) -> Mapping[str, AnyEngine]:
         """What is measured beside the engines without being one, by name."""
         return {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from icebench.bench.costs.object_store import GIGABYTE, PROFILES, Profile
 from icebench.bench.definition import Definition
@@ -100,6 +101,11 @@ class Policy:
         for each in (root, budget, costs, actions, statistics):
             each.done()
         return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that it says, as JSON values; a budget without its infinite parts."""
+        budget = {name: value for name, value in asdict(self.budget).items() if value < math.inf}
+        return {**asdict(self), "budget": budget, "actions": sorted(self.actions)}
 
     def seconds(self, work_bytes: float) -> float:
         """About how long so much is read and written."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from icebench.bench.definition import Definition, typed
 from icebench.bench.errors import ConfigError
@@ -32,6 +32,7 @@ class QueryOptions:
     Args:
         numbers: Queries of TPC-DS; none for all of them where no others are given.
         texts: Further queries by name, in DuckDB's SQL.
+        files: Those of them that are from files.
         seconds: An engine that has no answer by then skips a query.
         streams: How many ask all queries at once, besides; 0 for none.
     """
@@ -40,6 +41,7 @@ class QueryOptions:
     texts: Mapping[str, str]
     seconds: float
     streams: int
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Kind(MeasurementKind):
@@ -81,18 +83,22 @@ class _Kind(MeasurementKind):
     )
 
     def parse(self, values: Definition) -> QueryOptions:
-        texts = values.texts("sql")
+        texts, files = values.texts("sql"), dict[str, str]()
         for at, path in values.items("files", []):
             for name, text in _of_file(typed(path, str, "a file", at), at):
-                if name in texts:
+                if name in texts or name in files:
                     raise ConfigError(f"two queries are named {name!r}", path=at)
-                texts[name] = text
+                files[name] = text
         return QueryOptions(
             numbers=_numbers(values),
-            texts=texts,
+            texts={**texts, **files},
             seconds=values.number("seconds", _SECONDS, least=0, above=True),
             streams=values.whole("streams", 0, least=0),
+            files=files,
         )
+
+    def inputs(self, options: Any) -> Mapping[str, Any]:  # noqa: ANN401 - as the protocol has it
+        return cast("QueryOptions", options).files
 
     def cases(self, workload: Workload, asked: Asked) -> int:
         return sum(count for count, _ in self.executions(workload, asked))

@@ -24,6 +24,8 @@ _NAMES = ("name", "description")
 """Keys of a definition that decide nothing."""
 _OF_ROWS = ("workload", "table", "layouts", "layout")
 """Those that decide rows and files."""
+_INPUTS_OF_ROWS = ("workloads", "layouts")
+"""Parts of what a definition names that decide them."""
 _SHOWN = 3
 _ROWS = 8
 """Of the summary."""
@@ -53,7 +55,13 @@ class Difference:
 def differences(base: Run, head: Run) -> tuple[Difference, ...]:
     """Everything that keeps the runs from being compared. Versions of engines and the revision do not: they are what
     one compares. Neither does a Spark session that only one of the runs needed."""
-    return (*_of_definitions(base, head), *_of_rows(base, head), *_of_machines(base, head), *_of_outcomes(base, head))
+    return (
+        *_of_definitions(base, head),
+        *_of_inputs(base, head),
+        *_of_rows(base, head),
+        *_of_machines(base, head),
+        *_of_outcomes(base, head),
+    )
 
 
 def compare_runs(base: Run, head: Run) -> Comparison:
@@ -89,6 +97,19 @@ def _of_definitions(base: Run, head: Run) -> Iterator[Difference]:
         root = path.partition(".")[0]
         if root not in _NAMES:
             yield Difference("dataset" if root in _OF_ROWS else "definition", f"{path}: {was} -> {now}")
+
+
+def _of_inputs(base: Run, head: Run) -> Iterator[Difference]:
+    """Other content of what both definitions name; nothing is known of a run that has not recorded it."""
+    was, now = (run.environment.get("inputs") for run in (base, head))
+    if was is None or now is None:
+        return
+    layouts = [each.get("layouts", {}) for each in (was, now)]
+    shared = layouts[0].keys() & layouts[1].keys()  # of others the definitions differ
+    asked = [{**each, "layouts": {name: each["layouts"][name] for name in sorted(shared)}} for each in (was, now)]
+    for path, *_ in _changes(*map(_flat, asked)):
+        root = path.partition(".")[0]
+        yield Difference("dataset" if root in _INPUTS_OF_ROWS else "definition", f"{path}: other content")
 
 
 def _of_rows(base: Run, head: Run) -> Iterator[Difference]:

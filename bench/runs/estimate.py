@@ -70,7 +70,7 @@ def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
             run = read_run(path)
         except CorruptRecords:
             continue
-        if run.environment.get("digest") == experiment.digest and (seconds := _lasted(run, path)) is not None:
+        if experiment.is_of(run.environment) and (seconds := _lasted(run, path)) is not None:
             return Estimate(cases=len(run.measured), seconds=seconds, size=counted.size, basis=f"as {run.run_id} took")
     return counted
 

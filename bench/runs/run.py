@@ -293,6 +293,7 @@ class _Attempt:
             "started": self._where.now().isoformat(timespec="seconds"),
             "definition": experiment.values,
             "digest": experiment.digest,
+            "inputs": experiment.inputs,
             **asked,
         }
 
@@ -328,11 +329,17 @@ def is_on_s3(workload: Workload, access: TableAccess) -> bool:
 
 
 def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    """Raise ConfigError where machine or software changed."""
+    """Raise ConfigError where machine, software, or the files that the definition names changed."""
     for part in ("hardware", "software", "engines", "git"):
         was, is_now = facts_of(part, before, now)
         if was != is_now:
             raise ConfigError(f"cannot go on: {part} is not as it was when the run began; start anew", path=str(path))
+    if before.get("inputs", now.get("inputs")) != now.get("inputs"):
+        raise ConfigError(
+            "cannot go on: what the definition names (layouts, files of queries or of policies) is not as it was when "
+            "the run began; start anew",
+            path=str(path),
+        )
 
 
 def _make_engines(

@@ -32,14 +32,12 @@ from icebench.bench.trials.scanning import Scanning
 from icebench.bench.truth.manifests import DATA, live_files, manifest_list
 from icebench.bench.truth.metadata import load_table_json
 from icebench.bench.truth.oracle import Oracle
-from icebench.bench.workloads.definitions import EventsWorkload
+from icebench.bench.workloads.definitions import DEFAULT, EventsWorkload
 from icebench.bench.workloads.events import DELETE, INSERT, UPDATE, Events
 from icebench.bench.workloads.reading_files import DELETE_TITLES
 from icebench.bench.workloads.refreshes import Refreshes
 
 PHASE = "tables"
-DEFAULT = "default"
-"""The policy that comes with the project."""
 KEY = "key"
 _MOVED = ("added-files-size", "removed-files-size")
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from icebench.bench.definition import Definition, typed
 from icebench.bench.errors import ConfigError
 from icebench.bench.layouts.actions import Action
+from icebench.bench.maintenance.policy import Policy
 from icebench.bench.plugins import Registry
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.described import DescribedWorkload
@@ -30,6 +31,8 @@ from icebench.bench.workloads.workload import DEFAULT_SEED, TableWorkload, Workl
 
 TPCDS, TPCDS_TABLES = "tpcds", "tpcds-tables"
 EVENTS, REFRESHES = "events", "refreshes"
+DEFAULT = "default"
+"""The maintenance policy that comes with the project."""
 ACTIONS = get_args(Action)
 PARTS = ("integers", "decimals", "deletes", "small", "wide", "large")
 """What a reading workload has, each measured unless the definition leaves it out."""
@@ -321,6 +324,11 @@ class EventsWorkload(Workload):
     @property
     def generated(self) -> Events | Refreshes:
         return self.events
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        found = {name: Policy.load(None if name == DEFAULT else Path(name)).to_json() for name in self.policies}
+        return {"policies": found} if found else {}
 
     def tables_made(self, layouts: int) -> int:
         # Each history leaves behind what its compactions replaced, and each state has a compacted twin and raw rows.

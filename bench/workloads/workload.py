@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from icebench.bench.definition import Definition
 from icebench.bench.errors import ConfigError
@@ -52,6 +52,15 @@ class Workload:
     def existing(self) -> tuple[TableWorkload, ...]:
         """Those of its tables that exist already."""
         return ()
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The content of files that it names, as JSON values: runs of other content are others.
+
+        Raises:
+            ConfigError: One cannot be read.
+        """
+        return {}
 
     def subjects(self) -> Iterator[object]:
         """What measurements receive. For rows and for existing tables, the run creates the subjects, one per layout."""

@@ -41,7 +41,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "costs": ("definition",),
     "maintenance": ("costs",),
     "layouts": ("definition", "plugins", "statistics"),
-    "workloads": ("layouts",),
+    "workloads": ("layouts", "maintenance"),
     "engines": ("layouts", "spark_session"),
     "truth": ("engines",),
     "processes": ("records", "engines", "workloads"),

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from icebench.bench.experiment import (
     parse_experiment,
     parse_values,
 )
+from icebench.bench.layouts.registry import known_layouts
 from icebench.bench.runs.estimate import estimate
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import MaintenanceWorkload, ReadingWorkload, RowsWorkload
@@ -371,6 +373,42 @@ def test_only_keeps_actions_of_maintenance() -> None:
 def test_the_digest_follows_the_definition() -> None:
     one, same, other = (parse_values(described(seed=seed)) for seed in (1, 1, 2))
     assert one.digest == same.digest != other.digest
+
+
+def test_runs_are_of_a_definition_with_the_content_of_the_files_that_it_names(tmp_path: Path) -> None:
+    policy, queries = tmp_path / "ours.toml", tmp_path / "ours.sql"
+    events = {"kind": "events", "keys": 9, "batches": 1, "changes": 9, "policies": [str(policy)]}
+    tables = {"kind": "tables", "table": [{"name": "a", "path": "a"}]}
+
+    def made(reads: int, query: str) -> Experiment:
+        policy.write_text(f"reads = {reads}", encoding="utf-8")
+        queries.write_text(f"-- name: top\n{query}", encoding="utf-8")
+        given = {"files": [str(queries)], "sql": {"all": "select 1"}}
+        return parse_values(described(engines=["icebench"], workload=[events, tables], queries=given))
+
+    first, same, reads, asks = made(3, "select 2"), made(3, "select 2"), made(4, "select 2"), made(3, "select 3")
+    assert first.inputs["workloads"]["events"]["policies"][str(policy)]["reads"] == 3
+    assert first.inputs["measurements"] == {"queries": {"top": "-- name: top\nselect 2"}}
+    environment = {"digest": first.digest, "inputs": first.inputs}
+    assert [each.is_of(environment) for each in (first, same, reads, asks)] == [True, True, False, False]
+    assert asks.is_of({"digest": first.digest}), "early runs have not recorded it"
+    assert not asks.is_of({})
+    policy.unlink()
+    with pytest.raises(ConfigError, match=r"ours.toml: cannot be read"):
+        parse_values(first.values)
+
+
+def test_and_of_the_layouts_that_it_names_and_does_not_define(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = '[[layout]]\nname = "mine"\nfiles = 9\n[axes]\nfiles = [1, 2]'
+    asked = text(tables=own).replace('["monthly"]', '["monthly", "mine"]')
+    before = parse_experiment(asked)
+    assert before.inputs["layouts"].keys() == {"monthly"}
+    known = known_layouts()
+    monkeypatch.setattr("icebench.bench.experiment.known_layouts", lambda: {**known, "monthly": changed})
+    changed = replace(known["monthly"], description="for people")
+    assert parse_experiment(asked).inputs == before.inputs
+    changed = replace(known["monthly"], files=7)
+    assert not parse_experiment(asked).is_of({"digest": before.digest, "inputs": before.inputs})
 
 
 def generated(**workload: Any) -> dict[str, Any]:

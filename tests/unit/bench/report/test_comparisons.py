@@ -239,6 +239,21 @@ def test_what_keeps_runs_from_being_compared(head: Run, expected: list[str]) -> 
     assert [str(each) for each in found] == expected
 
 
+def test_other_content_of_what_definitions_name_keeps_runs_from_being_compared() -> None:
+    def run(asked: str, files: int, **more: dict[str, int]) -> Run:
+        layouts = {"sorted": {"files": files}, **more}
+        return with_environment(inputs={"layouts": layouts, "measurements": {"queries": {"top": asked}}})
+
+    first = run("select 1", 1, monthly={"files": 2})
+    assert differences(first, run("select 1", 1)) == (), "which layouts there are is said by definitions"
+    assert differences(first, sample_run()) == differences(sample_run(), first) == (), "not recorded: unknown"
+    found = [str(each) for each in differences(first, run("select 2", 7))]
+    assert found == [
+        "dataset (layouts.sorted.files: other content)",
+        "definition (measurements.queries.top: other content)",
+    ]
+
+
 def test_other_rows_are_another_dataset_and_other_names_of_files_are_not() -> None:
     (found,) = differences(filtered(), of(filtered(), changed_rows))
     assert str(found) == "dataset (other rows in 4 cases, such as a/filtered/one/icebench)"

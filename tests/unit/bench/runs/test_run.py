@@ -215,6 +215,18 @@ def test_a_run_goes_on_with_the_same_software_alone(engines: dict[str, ScriptedE
     assert path.read_bytes() == before
 
 
+def test_a_run_goes_on_with_the_same_layouts_and_queries_alone(
+    engines: dict[str, ScriptedEngine], where: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = interrupted(engines, where)
+    changed = replace(known_layouts()["monthly"], files=7)
+    with monkeypatch.context() as patch:
+        patch.setattr("icebench.bench.experiment.known_layouts", lambda: {"monthly": changed})
+        with pytest.raises(ConfigError, match="cannot go on: what the definition names"):
+            resume_run(path, where=where)
+    assert resume_run(path, where=where).run.complete
+
+
 @pytest.mark.parametrize(("was", "now", "goes_on"), [(None, "local[2]", True), ("local[2]", "local[16]", False)])
 def test_a_run_goes_on_with_the_same_spark_session(was: str | None, now: str | None, goes_on: bool) -> None:
     before, after = ({"software": {"os": "a", "spark": each and {"master": each}}} for each in (was, now))
