@@ -23,11 +23,12 @@ from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import MEASUREMENTS
 from icebench.bench.execution.pace import BUILD, FEWEST_REPETITIONS, Pace
-from icebench.bench.execution.spark_use import SparkDefinition
+from icebench.bench.execution.spark_use import SparkDefinition, is_secret
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
 from icebench.bench.layouts.registry import FILE as LAYOUTS
 from icebench.bench.layouts.registry import known_layouts, parse_layouts
+from icebench.bench.spark_session import CONF_VARIABLE
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import (
     TPCDS,
@@ -41,6 +42,7 @@ from icebench.bench.workloads.definitions import (
 from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.rows import Rows
 from icebench.bench.workloads.workload import DEFAULT_SEED, Workload
+from icebench.engine.errors import without_secrets
 
 _KEYS = frozenset({
     "name", "description", "engines", "measurements", "filters", "layouts", "layout", "table", "axes", "workload",
@@ -432,6 +434,10 @@ def _pace(root: Definition, own: Mapping[str, Definition]) -> Pace:
 def _spark(values: Definition) -> SparkDefinition:
     parsed = SparkDefinition(master=values.text("master", "local[2]"), conf=values.texts("conf"))
     values.done()
+    for name, value in parsed.conf.items():
+        if is_secret(name) or without_secrets(value) != value:
+            advice = f"put it into the variable {CONF_VARIABLE}"
+            raise ConfigError(f"is a secret, which a run's file would show; {advice}", path=f"spark.conf.{name}")
     return parsed
 
 

@@ -87,7 +87,7 @@ def run(
     options = {
         "--table": tables,
         "--catalog": catalog and without_secrets(catalog),
-        "--warehouse": warehouse,
+        "--warehouse": warehouse and without_secrets(warehouse),
         "--catalog-name": catalog_name(),
         "--filter": filters,
         "--queries": queries,

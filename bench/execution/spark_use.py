@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,14 @@ from icebench.bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_SECRET = re.compile(r"secret|passwo?r?d|token|(access|account|private)[.-]?key", re.IGNORECASE)
+"""In names of settings: what Spark itself masks (`spark.redaction.regex`), and the keys of Azure's accounts."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting of Spark is a secret."""
+    return _SECRET.search(name) is not None
 
 
 @dataclass(frozen=True, kw_only=True)

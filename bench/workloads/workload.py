@@ -100,17 +100,19 @@ class TableWorkload(Workload):
     @classmethod
     def parse(cls, values: Definition) -> TableWorkload:
         given, relocate = values.keys(), values.texts("relocate")
+        for pair in relocate.items():
+            for text in pair:
+                _refuse_secret(text, values.at("relocate"))
         if "catalog" not in given:
-            return cls(path=values.text("path"), relocate=relocate)
+            path = values.text("path")
+            _refuse_secret(path, values.at("path"))
+            return cls(path=path, relocate=relocate)
         catalog, table = values.text("catalog"), values.text("table")
         path, warehouse, name = (
             values.text(key) if key in given else None for key in ("path", "warehouse", "catalog_name")
         )
-        if without_secrets(catalog) != catalog:
-            advice = "put it into .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI, and give the name"
-            raise ConfigError(
-                f"the address has a secret, which a run's file would show; {advice}", path=values.at("catalog")
-            )
+        for key, text in (("catalog", catalog), ("path", path), ("warehouse", warehouse)):
+            _refuse_secret(text or "", values.at(key))
         return cls(
             path=path or "",
             relocate=relocate,
@@ -119,3 +121,10 @@ class TableWorkload(Workload):
             warehouse=warehouse,
             catalog_name=name,
         )
+
+
+def _refuse_secret(text: str, path: str) -> None:
+    """Raise ConfigError for an address with a password or key in it."""
+    if without_secrets(text) != text:
+        advice = "put it into .pyiceberg.yaml, or a variable such as PYICEBERG_CATALOG__NAME__URI, and give the name"
+        raise ConfigError(f"the address has a secret, which a run's file would show; {advice}", path=path)

@@ -411,6 +411,44 @@ def test_and_of_the_layouts_that_it_names_and_does_not_define(monkeypatch: pytes
     assert not parse_experiment(asked).is_of({"digest": before.digest, "inputs": before.inputs})
 
 
+SECRET_KEY = "spark.hadoop.fs.s3a.secret.key"
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"workload": {"kind": "table", "path": "s3://KEY:hidden@bucket/t"}}, "workload.path"),
+        ({"workload": {"kind": "table", "path": "t", "relocate": {"s3://K:hidden@b": "/t"}}}, "workload.relocate"),
+        ({"workload": {"kind": "table", "path": "t", "relocate": {"/t": "s3://K:hidden@b"}}}, "workload.relocate"),
+        ({"workload": {"kind": "table", "catalog": "a", "table": "t", "path": "s3://K:hidden@b/t"}}, "workload.path"),
+        (
+            {"workload": {"kind": "table", "catalog": "a", "table": "t", "warehouse": "s3://K:hidden@b/w"}},
+            "workload.warehouse",
+        ),
+        ({"spark": {"conf": {SECRET_KEY: "hidden"}}}, f"spark.conf.{SECRET_KEY}"),
+        (
+            {"spark": {"conf": {"spark.hadoop.fs.s3a.access.key": "hidden"}}},
+            "spark.conf.spark.hadoop.fs.s3a.access.key",
+        ),
+        ({"spark": {"conf": {"spark.x": "jdbc:x://me:hidden@host"}}}, "spark.conf.spark.x"),
+    ],
+)
+def test_secrets_are_refused_as_run_files_contain_the_definition(more: dict[str, Any], path: str) -> None:
+    with pytest.raises(ConfigError, match="which a run's file would show; put it into") as caught:
+        parse_values(described(**more))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "hidden" not in str(caught.value)
+
+
+def test_settings_of_spark_that_are_no_secrets_are_taken() -> None:
+    conf = {
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "a.b.Provider",
+        "spark.driver.memory": "1g",
+        "spark.sql.catalog.a.warehouse": "s3://bucket/w",
+    }
+    assert parse_values(described(spark={"conf": conf})).spark.conf == conf
+
+
 def generated(**workload: Any) -> dict[str, Any]:
     return {"name": "mine", "engines": ["icebench"], "layouts": ["unpartitioned"], "workload": workload}
 
