@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from icebench.bench.engines.engine import EngineMissing
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import same_handler
 from icebench.bench.setup_jars import JarMissing, is_cached
-from icebench.bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
+from icebench.bench.spark_session import CONF_VARIABLE, MASTER_VARIABLE, SparkSettings, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +103,17 @@ class SparkUse:
             return None
         names = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions")
         values = {name: self._started.conf.get(name, None) for name in names}
+        values[CONF_VARIABLE] = given_settings()
         return {"version": self._started.version, **{name: value for name, value in values.items() if value}}
+
+
+def given_settings(environment: Mapping[str, str] = os.environ) -> str:
+    """The settings that the environment adds: their names, and a hash of the values of those that are no secrets. Empty
+    without any."""
+    given = dict(SparkSettings.from_environment(environment).extra)
+    values = sorted((name, value) for name, value in given.items() if not is_secret(name))
+    digest = hashlib.sha256(repr(values).encode()).hexdigest()[:16]
+    return f"{', '.join(sorted(given))} (values {digest})" if given else ""
 
 
 def check_shared(spark: SparkSession, folder: Path) -> None:

@@ -1,5 +1,6 @@
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -38,6 +39,26 @@ def test_the_environment_wins(tmp_path: Path) -> None:
     assert settings.master == "spark://host:7077"
     assert (settings.conf()["spark.x"], settings.conf()["spark.y"]) == ("2", "3")
     assert settings.conf()["spark.driver.memory"] == "1g"
+
+
+def test_settings_of_the_environment_are_recorded_without_their_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = SimpleNamespace(get=lambda name, default: default)
+    session = cast("SparkSession", SimpleNamespace(conf=conf, version="4.1"))
+
+    def recorded(given: str) -> str | None:
+        monkeypatch.setenv("ICEBENCH_SPARK_CONF", given)
+        use = SparkUse(DEFINITION, tmp_path, lambda: session)
+        use()
+        return (use.facts() or {}).get("ICEBENCH_SPARK_CONF")
+
+    first = recorded("spark.y=one;spark.x=2;spark.a.secret.key=hidden")
+    assert first is not None
+    assert first.startswith("spark.a.secret.key, spark.x, spark.y (values ")
+    assert recorded("spark.x=2;spark.y=one;spark.a.secret.key=other") == first
+    assert recorded("spark.x=3;spark.y=one;spark.a.secret.key=hidden") not in (first, None)
+    assert recorded("") is None
 
 
 def test_spark_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:
