@@ -24,6 +24,11 @@ from icebench.bench.errors import DatasetFailed
 from icebench.bench.setup_jars import ICEBERG_RUNTIME
 
 MARKER = "complete.json"
+READERS = frozenset({"display.py", "frames", "inspect", "plan", "read", "scan.py", "spark", "spark_source"})
+"""Rooms of the engine that only find and read rows: tables that are kept do not change with them."""
+_SPARK_WRITERS = ("distribution.py", "frame_writer.py")
+"""What of ``spark`` writes."""
+_ENGINE = Path(__file__).resolve().parents[2] / "engine"
 
 
 class DatasetCache:
@@ -97,6 +102,16 @@ def source_digest(folders: Sequence[Path]) -> str:
         for path in files:
             digest.update(f"{path.relative_to(folder.parent)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def engine_writers(engine: Path = _ENGINE) -> tuple[Path, ...]:
+    """All programs of an engine but for what only reads, for keys of tables that it writes: a list of those that write
+    would lack the next one."""
+    rooms = [room for room in sorted(engine.glob("*")) if room.suffix == ".py" or (room / "__init__.py").is_file()]
+    return (
+        *(room for room in rooms if room.name not in READERS),
+        *(engine / "spark" / name for name in _SPARK_WRITERS),
+    )
 
 
 def _read_marker(entry: Path) -> dict[str, Any] | None:

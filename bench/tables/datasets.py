@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import icebench
 from icebench.bench.layouts.layout import DELETE_MODE, FORMAT_VERSION, Layout
 from icebench.bench.progress import Progress
-from icebench.bench.tables.cache import DatasetCache, source_digest
+from icebench.bench.tables.cache import DatasetCache, engine_writers, source_digest
 from icebench.bench.tables.delete_variants import DeleteDefinition, DeleteVariant, delete_variants
 from icebench.bench.tables.raw_files import RawFiles, find_or_write
 from icebench.bench.tables.table_builder import TABLE, BuildCost, build_table, drop_leftover_manifests
@@ -29,24 +29,10 @@ from icebench.bench.workloads.rows import Rows
 PHASE = "datasets"
 
 _ROOT = Path(__file__).resolve().parents[2]
-_DELETED_BY = (
-    *(
-        _ROOT / "engine" / room
-        for room in ("codec", "columnar", "commit", "deletes", "formats", "operations", "spec", "write")
-    ),
-    Path(__file__),
-    _ROOT / "bench/workloads/equality_deletes.py",
-)
+_DELETED_BY = (*engine_writers(), Path(__file__), _ROOT / "bench/workloads/equality_deletes.py")
 _MADE_BY = (
-    *(
-        _ROOT / "engine" / room
-        for room in ("codec", "columnar", "commit", "file_indexes", "formats", "maintenance", "spec", "write")
-    ),
-    *(
-        _ROOT / part
-        for part in ("engine/spark/frame_writer.py", "bench/layouts/layout.py", "bench/tables/table_builder.py")
-    ),
-    _ROOT / "bench/tables/table_shape.py",
+    *engine_writers(),
+    *(_ROOT / "bench" / part for part in ("layouts/layout.py", "tables/table_builder.py", "tables/table_shape.py")),
 )
 """Programs that decide what is in the files: when they change, cached tables are not used any more."""
 

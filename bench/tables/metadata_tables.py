@@ -13,23 +13,16 @@ from typing import Any
 
 import icebench
 from icebench.bench.engines.iceberg_java import IcebergJava
-from icebench.bench.tables.cache import DatasetCache, source_digest
+from icebench.bench.tables.cache import DatasetCache, engine_writers, source_digest
 from icebench.bench.workloads.metadata_files import MetadataFiles
 
 TABLE = "bench.sales"
 
 _ROOT = Path(__file__).resolve().parents[2]
-_MADE_BY = tuple(
-    _ROOT / part
-    for part in (
-        "bench/workloads/metadata_files.py",
-        "bench/workloads/draws.py",
-        "engine/codec/manifests/manifest_writer.py",
-        "engine/codec/manifests/rows.py",
-        "engine/codec/avro/writing/row_program.py",
-        "engine/codec/avro/compiled/write_kernels.py",
-        "engine/codec/block_codecs.py",
-    )
+_MADE_BY = (
+    *(_ROOT / "bench/workloads" / name for name in ("metadata_files.py", "draws.py")),
+    Path(__file__),
+    *engine_writers(),
 )
 """Programs that decide what is in the manifests."""
 

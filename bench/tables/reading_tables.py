@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import icebench
 from icebench.bench.errors import DatasetFailed
-from icebench.bench.tables.cache import DatasetCache, source_digest
+from icebench.bench.tables.cache import DatasetCache, engine_writers, source_digest
 from icebench.bench.workloads.equality_deletes import write_equality_deletes
 from icebench.bench.workloads.reading_files import (
     KEYS,
@@ -36,17 +36,9 @@ TABLE = "bench.reading"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = (_ROOT / "bench/workloads/reading_files.py", _ROOT / "bench/tables/reading_tables.py")
-_WIDE_MADE_BY = (
-    *_MADE_BY,
-    _ROOT / "bench/workloads/wide.py",
-    *(_ROOT / "engine" / room for room in ("formats", "spec", "write")),
-)
-_DELETED_BY = (
-    *_MADE_BY,
-    _ROOT / "bench/workloads/equality_deletes.py",
-    _ROOT / "engine/write/delete_files.py",
-    _ROOT / "engine/write/vectors.py",
-)
+_COMMITTED_BY = (*_MADE_BY, *engine_writers())
+_WIDE_MADE_BY = (*_COMMITTED_BY, _ROOT / "bench/workloads/wide.py")
+_DELETED_BY = (*_COMMITTED_BY, _ROOT / "bench/workloads/equality_deletes.py")
 
 Written = tuple[Path, int]
 """A data file and its rows."""
@@ -175,7 +167,7 @@ class ReadingTables:
             table.add_files([_described(path, rows) for path, rows in written])
             return {"metadata_location": table.metadata_location}
 
-        return self._found(name, {**key, "version": version, "made by": source_digest(_MADE_BY)}, build)
+        return self._found(name, {**key, "version": version, "made by": source_digest(_COMMITTED_BY)}, build)
 
     def _found(self, name: str, key: dict[str, Any], build: Callable[[Path], dict[str, Any]]) -> str:
         location: str = self._cache.find_or_build(f"reading-{name}", key, build)["metadata_location"]

@@ -28,8 +28,6 @@ _REFRESHED_BY = (
     *MADE_BY,
     _ROOT / "bench/tables/tpcds_refreshes.py",
     _ROOT / "bench/workloads/sales_calendar.py",
-    _ROOT / "engine/operations",
-    _ROOT / "engine/maintenance",
 )
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import icebench
 from icebench.bench.errors import DatasetFailed
 from icebench.bench.progress import Progress
-from icebench.bench.tables.cache import DatasetCache, source_digest
+from icebench.bench.tables.cache import DatasetCache, engine_writers, source_digest
 from icebench.bench.workloads.dsdgen import DSDGEN_TABLES
 
 NAMESPACE = "tpcds"
@@ -31,9 +31,7 @@ MADE_BY = (
     _ROOT / "bench/workloads/dsdgen.py",
     _ROOT / "bench/tables/tpcds_files.py",
     _ROOT / "bench/tables/tpcds_tables.py",
-    _ROOT / "engine/write",
-    _ROOT / "engine/formats/parquet",
-    _ROOT / "engine/spec",
+    *engine_writers(),
 )
 
 
