@@ -143,9 +143,7 @@ class Experiment:
                 if each["kind"] in (TPCDS, TPCDS_TABLES):
                     each["scale"] = scale
         if repetitions is not None:
-            values["repetitions"] = repetitions
-            for name in (*MEASUREMENTS, BUILD):
-                values.get(name, {}).pop("repetitions", None)
+            _repeat(values, repetitions)
         self._ask_in_streams(values, streams)
         found = self._sorted(only)
         for key, names in found.items():
@@ -439,6 +437,14 @@ def _spark(values: Definition) -> SparkDefinition:
             advice = f"put it into the variable {CONF_VARIABLE}"
             raise ConfigError(f"is a secret, which a run's file would show; {advice}", path=f"spark.conf.{name}")
     return parsed
+
+
+def _repeat(values: dict[str, Any], repetitions: int) -> None:
+    """Have everything that is timed run so often."""
+    values["repetitions"] = repetitions
+    for own in (values.get(name, {}) for name in (*MEASUREMENTS, BUILD)):
+        if own.get("repetitions") != 0:  # of builds that are not timed
+            own.pop("repetitions", None)
 
 
 def _workloads_of(engines: Sequence[str], workloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -340,6 +340,10 @@ def test_and_have_another_scale_and_other_repetitions() -> None:
     assert tpcds(changed).scale == changed.scale == 0.5
     assert {name: count for name, count in changed.pace.repetitions.items() if count != 9} == {"build": 3}
     assert load_experiment("default").scale == 0.2
+    untimed = {**load_experiment("quick").values, "build": {"repetitions": 0}, "planning": {"repetitions": 3}}
+    repeated = parse_values(untimed).adjusted(repetitions=9)
+    assert (repeated.pace.repetitions["build"], repeated.pace.repetitions["planning"]) == (0, 9)
+    assert not repeated.times_builds
     with pytest.raises(ConfigError, match="--scale: mine has tables of fixed sizes"):
         parse_values(described()).adjusted(scale=2)
 
