@@ -156,6 +156,7 @@ class Experiment:
             else:
                 values[key] = names
         self._drop_what_is_left_out(values)
+        self._drop_measurements(values, found)
         if "engines" in found:
             values["workload"] = _workloads_of(found["engines"], _listed(values["workload"]))
         return parse_values(values)
@@ -178,8 +179,24 @@ class Experiment:
                 del values["axes"]
         if layouts and values.get("baseline", layouts[0]) not in layouts:
             del values["baseline"]
-        for own in (values[name] for name in MEASUREMENTS if layouts and "layouts" in values.get(name, {})):
-            own["layouts"] = [name for name in own["layouts"] if name in layouts] or layouts
+
+    def _drop_measurements(self, values: dict[str, Any], found: Mapping[str, list[str]]) -> None:
+        """Those that are made on layouts alone that `found` leaves out; raises ConfigError if they are asked for."""
+        if "layouts" not in found:
+            return
+        layouts, measured = found["layouts"], list(values.get("measurements", self.measurements))
+        for name, only in self.measured_layouts.items():
+            kept = [each for each in only if each in layouts or each.startswith(tuple(f"{own} (" for own in layouts))]
+            if kept:
+                values[name]["layouts"] = kept
+                continue
+            del values[name]["layouts"]
+            if name in measured:
+                measured.remove(name)
+                values["measurements"] = measured
+                if not measured or name in found.get("measurements", ()):
+                    reason = f"{self.name} measures {name} on other layouts than {', '.join(layouts)}"
+                    raise ConfigError(reason, path="--only")
 
     def _sorted(self, names: Sequence[str]) -> Mapping[str, list[str]]:
         """The names by the key of the definition that they are of."""

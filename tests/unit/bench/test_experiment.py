@@ -331,8 +331,13 @@ def test_a_measurement_may_be_made_on_few_layouts() -> None:
     assert measured == [("unpartitioned", False, True), ("monthly", True, True), ("sorted", True, True)]
     assert not few.adjusted(only=["decimals"]).measures("deletes", "sorted")
     assert few.adjusted(only=["sorted", "unpartitioned"]).measured_layouts == {"deletes": ("sorted",)}
-    # Who asks for a layout alone asks for all that is measured, on it.
-    assert few.adjusted(only=["unpartitioned"]).measures("deletes", "unpartitioned")
+    # On a layout that the definition leaves out of a measurement, the others are made.
+    assert few.adjusted(only=["unpartitioned"]).measurements == ("decimals",)
+    with pytest.raises(ConfigError, match="--only: quick measures deletes on other layouts than unpartitioned"):
+        few.adjusted(only=["unpartitioned", "deletes"])
+    varied = {"axes": {"files": [3, 9]}, "deletes": {"layouts": ["sorted (files=9)"]}}
+    kept = parse_values({**few.values, **varied}).adjusted(only=["sorted"])
+    assert kept.measured_layouts == {"deletes": ("sorted (files=9)",)}
 
 
 def test_and_have_another_scale_and_other_repetitions() -> None:
