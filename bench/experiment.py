@@ -28,6 +28,7 @@ from icebench.bench.layouts.axes import Axes
 from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
 from icebench.bench.layouts.registry import FILE as LAYOUTS
 from icebench.bench.layouts.registry import known_layouts, parse_layouts
+from icebench.bench.records.case import EVERYTHING
 from icebench.bench.spark_session import CONF_VARIABLE
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import (
@@ -415,6 +416,8 @@ def _check_layout(layout: Layout, arranged: Sequence[Rows], path: str, path_of_v
 def _filters(root: Definition) -> dict[str, str]:
     filters = root.texts("filters")
     for name, text in filters.items():
+        if name == EVERYTHING:
+            raise ConfigError("is the name of what is measured without a filter; give another", path=f"filters.{name}")
         if not text.strip():
             raise ConfigError("must not be empty", path=f"filters.{name}")
     return filters

@@ -420,6 +420,11 @@ def test_and_of_the_layouts_that_it_names_and_does_not_define(monkeypatch: pytes
     assert not parse_experiment(asked).is_of({"digest": before.digest, "inputs": before.inputs})
 
 
+def test_a_filter_is_not_named_as_what_is_measured_without_one() -> None:
+    with pytest.raises(ConfigError, match=r"^filters\.all: is the name of what is measured without a filter"):
+        parse_values(described(filters={"some": "id = 1", "all": "id < 500"}))
+
+
 SECRET_KEY = "spark.hadoop.fs.s3a.secret.key"
 
 
