@@ -16,6 +16,7 @@ from icebench.bench.cli.naming import catalog_name, named_table, split_name, tab
 from icebench.bench.cli.progress import RunProgress
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.interruption import Interruption, say_on_terminal
+from icebench.bench.execution.pace import BUILD
 from icebench.bench.experiment import Experiment, load_experiment, parse_values
 from icebench.bench.report.wrapping import Hanging
 from icebench.bench.runs.check_filters import check_filters
@@ -80,7 +81,8 @@ def run(
     yes: bool,
     output: Path | None,
 ) -> int:
-    """Measure, print the verdict, and write the report; exit code 1 when engines fail or disagree.
+    """Measure, print the verdict, and write the report; exit code 1 when engines fail or disagree, or when nothing
+    could be measured.
 
     EXPERIMENT is a TOML file or the name of one that comes with the project ('icebench list' shows them).
     """
@@ -304,7 +306,7 @@ def _stoppable(context: Context, asked: tuple[str, ...]) -> Iterator[Surrounding
 
 
 def _conclude(context: Context, result: Finished, output: Path | None) -> int:
-    """Print the verdict, write the report, and say where both are."""
+    """Print the verdict, and of a run that measured nothing the reasons; write the report, and say where both are."""
     # local import: reports take a second of SciPy and matplotlib, which a wrong argument need not wait for
     from icebench.bench.cli.report import print_verdict, write_report
     from icebench.bench.report.build import build_report
@@ -313,7 +315,11 @@ def _conclude(context: Context, result: Finished, output: Path | None) -> int:
     run = with_spread(result.run, context.places.all_runs())
     made = build_report(run, results_file=str(result.path))
     print_verdict(context, made, lines=VERDICT_LINES)
+    # Building tables is no answer to what was asked.
+    is_measured = any(each.case.measurement != BUILD for each in run.measured)
+    for remark in () if is_measured else made.remarks:
+        context.terminal.out.print(Hanging("", remark.text), crop=False)
     page = write_report(context, made, result.path, output)
     for line in ("", f"results: {result.path}", f"report:  {page}", made.answer):
         context.terminal.out.print(Hanging("", line), crop=False)
-    return 1 if result.failed else 0
+    return 1 if result.failed or not is_measured else 0

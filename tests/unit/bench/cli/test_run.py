@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,9 +16,10 @@ from icebench.bench.cli.run import arguments, confirm, of_queries, of_tables, ow
 from icebench.bench.cli.terminal import Terminal
 from icebench.bench.errors import ConfigError, EngineFailed
 from icebench.bench.execution.interruption import Interruption
-from icebench.bench.execution.run_file import read_run
+from icebench.bench.execution.run_file import RunWriter, read_run
 from icebench.bench.execution.run_lock import run_lock
 from icebench.bench.experiment import Experiment
+from icebench.bench.records.record import Skipped
 from icebench.bench.report.build import build_report
 from icebench.bench.runs import run as runs
 from icebench.bench.runs.estimate import Estimate
@@ -131,6 +133,26 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     assert "- Cold planning is fastest with icebench" in streams.out
     assert ("error: " in streams.out) == failed
     assert page.is_file()
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_a_run_that_measures_nothing_fails_with_the_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_built: bool
+) -> None:
+    def measured(experiment: Experiment, *, where: Surroundings) -> Finished:
+        path = where.results / "empty.jsonl"
+        run = sample_run()
+        built = replace(run.measured[0], case=replace(run.measured[0].case, measurement="build"), samples=())
+        with RunWriter(path, run_id=run.run_id, environment=run.environment) as writer:
+            if is_built:
+                writer.case(built)
+            writer.add(Skipped(engine="polars", measurement="*", reason="polars is not installed"))
+            writer.close(failed=False)
+        return finished(path)
+
+    monkeypatch.setattr(runs, "run_experiment", measured)
+    assert exit_code("--results", tmp_path, "run", "quick") == 1
+    assert "polars was not measured at all: polars is not installed" in capsys.readouterr().out
 
 
 def test_tables_are_measured(
