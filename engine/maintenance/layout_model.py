@@ -70,13 +70,14 @@ class LayoutModel:
 
     Args:
         rows: A table's rows, or a sample: columns of its schema, with field ids, as `Table.scan` returns them.
-        metadata: The table. Its properties say which bounds are kept.
+        metadata: The table. Its properties and its sort order say which bounds are kept.
     """
 
     def __init__(self, rows: pa.Table, metadata: TableMetadata) -> None:
         self.rows = rows
         self.schema = metadata.schema
         self.properties: Mapping[str, str] = metadata.properties
+        self.sort_order = metadata.sort_order
         self._ranked: dict[int, RankedColumn] = {}
         self._groups: dict[tuple[Any, ...], tuple[Rows, tuple[Partition, ...]]] = {}
 
@@ -217,7 +218,7 @@ class _FileStatistics:
     def __init__(self, layout: ModelledLayout) -> None:
         self._layout = layout
         self._evidence: dict[int, list[Evidence]] = {}
-        self._modes = metrics_modes(layout.properties, layout.model.schema)
+        self._modes = metrics_modes(layout.properties, layout.model.schema, layout.model.sort_order)
 
     @property
     def count(self) -> int:

@@ -82,26 +82,32 @@ def _table(
 
 
 _MODES = st.sampled_from(["truncate(16)", "truncate(3)", "full", "counts", "none"])
+_TABLE_ORDERS = st.sampled_from([(), ("n",), ("s", "x")])
 
 
 @given(
     rows=st.lists(_ROW, min_size=1, max_size=40),
-    layout=st.tuples(_SPECS, _ORDERS, st.integers(6, 30)),
+    layout=st.tuples(_SPECS, _ORDERS, st.integers(6, 30), _TABLE_ORDERS),
     filters=st.lists(_FILTERS, min_size=1, max_size=6),
     mode=_MODES,
 )
-@example([(1, math.nan, None, None, None, None), (1, 0.0, None, None, None, None)], ([], {}, 9), ["x = 1.5"], "full")
-@example([(None, None, f"{_LONG}a", None, None, None)], ([], {}, 9), [f"s = '{_LONG}b'"], "truncate(16)")
+@example(
+    [(1, math.nan, None, None, None, None), (1, 0.0, None, None, None, None)], ([], {}, 9, ()), ["x = 1.5"], "full"
+)
+@example([(None, None, f"{_LONG}a", None, None, None)], ([], {}, 9, ()), [f"s = '{_LONG}b'"], "truncate(16)")
+@example([(n, None, None, None, None, None) for n in range(18)], ([], {}, 9, ("n",)), ["n = 3"], "counts")
 def test_what_is_planned_is_what_a_real_table_plans(
     rows: list[tuple[object, ...]],
-    layout: tuple[list[tuple[str, str]], dict[str, tuple[str, ...]], int],
+    layout: tuple[list[tuple[str, str]], dict[str, tuple[str, ...]], int, tuple[str, ...]],
     filters: list[str],
     mode: str,
 ) -> None:
     """Each modelled file is really written as one, so the plan must have exactly the files that were modelled."""
-    spec, order, size = layout
+    spec, order, size, table_order = layout
     with tempfile.TemporaryDirectory() as folder:
         table = _table(rows, folder, spec, **{"write.metadata.metrics.default": mode})
+        if table_order:
+            table.replace_sort_order(table_order)
         own = table.scan().to_arrow()
         model = icebench.LayoutModel(own, table.metadata)
         found = model.lay_out(size, spec=table.spec, **order)  # type: ignore[arg-type]
