@@ -221,7 +221,7 @@ def write_equality_deletes(
 
     Args:
         keys: Rows with exactly `columns`; null equals null.
-        columns: Full names of the primitive columns to compare.
+        columns: Names of the columns to compare: top-level columns of primitive types.
         metadata: The table.
         store: Its storage.
         spec: The partition spec of the deletes. By default the unpartitioned one, whose deletes are global; a
@@ -244,6 +244,9 @@ def write_equality_deletes(
     fields = tuple(metadata.schema.find(name) for name in columns)
     for f in fields:
         metadata.schema.key_type(f.field_id)
+        # A column of the file by itself would lack the struct that readers look for it in.
+        if f not in metadata.schema.fields:
+            raise Invalid(f"column {metadata.schema.name_of[f.field_id]!r} is nested; keys are top-level columns")
     key_schema = Schema(fields)
     target = WriteTarget.of(metadata, store, spec=own_spec, names=names, properties=properties, counters=counters)
     number = count(1)

@@ -164,3 +164,12 @@ def test_equality_deletes_are_checked() -> None:
     with pytest.raises(Invalid, match="unpartitioned spec"):
         write_equality_deletes(keys, columns=["id"], metadata=only_partitioned, store=store)
     assert list(store.list(LOCATION)) == []
+
+
+@pytest.mark.parametrize(("column", "key"), [("at.x", "x"), ("tags.element", "element")])
+def test_equality_deletes_of_nested_columns_are_refused(column: str, key: str) -> None:
+    nested = pa.schema([("id", pa.int64()), ("at", pa.struct([("x", pa.int64())])), ("tags", pa.list_(pa.int64()))])
+    store = MemoryStore()
+    with pytest.raises(Invalid, match=f"'{column}' is nested; keys are top-level columns"):
+        write_equality_deletes(pa.table({key: [5]}), columns=[column], metadata=metadata_of(nested), store=store)
+    assert list(store.list(LOCATION)) == []
