@@ -9,15 +9,16 @@ from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import Invalid, StorageFailed
 from icebench.engine.maintenance.expire_snapshots import delete_all
-from icebench.engine.maintenance.reachable_files import Reach
+from icebench.engine.maintenance.reachable_files import Reach, statistics_paths
 from icebench.engine.maintenance.remove_orphan_files import list_own_files
 from icebench.engine.spec.properties import DATA_PATH, GC_ENABLED, METADATA_PATH
 from icebench.engine.storage.canonical_paths import CanonicalPaths
 
 
 def purge(table: Target, drop: Callable[[TableState], None]) -> None:
-    """Drop a table by calling `drop`, then delete all files in its directories, and those of its snapshots that are
-    below ``write.data.path`` or ``write.metadata.path``. Files elsewhere, such as those of `add_files`, stay.
+    """Drop a table by calling `drop`, then delete all files in its directories, and those of its snapshots and
+    statistics that are below ``write.data.path`` or ``write.metadata.path``. Files elsewhere, such as those of
+    `add_files`, stay.
 
     `drop` drops the table only if it is still as it was loaded: by now its name may be another's.
 
@@ -38,6 +39,7 @@ def purge(table: Target, drop: Callable[[TableState], None]) -> None:
     elsewhere = [path for name in (DATA_PATH, METADATA_PATH) if (path := name.of(metadata.properties)) is not None]
     found = reach.only_of(metadata.snapshots, ())
     locations = {path: location for kind in found for path, location in kind.items()}
+    locations.update(statistics_paths(metadata, canonical))
     for location in (state.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)):
         locations[canonical.path(location)] = location
     kept = {path: location for path, location in locations.items() if canonical.is_inside(location, elsewhere)}

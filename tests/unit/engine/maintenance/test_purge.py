@@ -47,6 +47,23 @@ def test_nothing_of_the_table_is_left_and_all_of_others(catalog: icebench.Catalo
         catalog.drop_table("db.t", purge=True)
 
 
+def test_statistics_below_the_metadata_path_go(tmp_path: Path) -> None:
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+    table = catalog.create_table(
+        "db.t",
+        ROWS.schema,
+        partition_spec=[("id", "identity")],
+        properties={"write.metadata.path": str(tmp_path / "elsewhere")},
+    )
+    table.append(ROWS)
+    table.maintenance.compute_table_stats()
+    table.maintenance.compute_partition_stats()
+    elsewhere = tmp_path / "elsewhere"
+    assert {".stats", ".parquet"} < {path.suffix for path in elsewhere.rglob("*")}
+    catalog.purge_table("db.t")
+    assert [path for path in elsewhere.rglob("*") if path.is_file()] == []
+
+
 def test_files_that_others_may_need_stay_with_the_table(catalog: icebench.Catalog, tmp_path: Path) -> None:
     table = catalog.create_table("db.t", ROWS.schema, properties={"gc.enabled": "false"})
     table.append(ROWS)
