@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from icebench.engine.columnar.partitions import group_rows
+from icebench.engine.deletes.files import FileRead
 from icebench.engine.errors import EngineError
 from icebench.engine.maintenance.file_groups import FileGroup
 from icebench.engine.maintenance.row_order import Ordering, Sorter
@@ -16,14 +18,16 @@ from icebench.engine.read.reader import read_files
 from icebench.engine.read.request import ReadRequest
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.runtime.local import LocalRunner
+from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.partitioning import PartitionSpec
+from icebench.engine.spec.partitioning import PartitionKey, PartitionSpec, partition_key
 from icebench.engine.spec.properties import TARGET_FILE_SIZE_BYTES
-from icebench.engine.spec.sorting import SortOrder
+from icebench.engine.spec.sorting import UNSORTED, SortOrder
 from icebench.engine.storage.store import Store
 from icebench.engine.write.data_files import write_data_files
 from icebench.engine.write.locations import FileNames
+from icebench.engine.write.partitioned import MAX_OPEN_FILES
 
 _LEAST_WAITING_BYTES = 16 << 20
 """Row groups are not smaller, however little memory sorts get."""
@@ -50,7 +54,7 @@ class GroupRewrite:
         store: Its storage.
         request: How to read. Its projection is the schema of the new files, with row lineage in format version 3.
         spec: The partition spec of the new files.
-        ordering: How to sort; None keeps the order.
+        ordering: How to sort; None keeps the order of the rows of a partition.
         sort_order: The table's sort order that `ordering` is, recorded in the files' entries; None if it is not one.
         memory_bytes: Memory for sorting, and for rows that wait to be written.
         threads: Threads for reading.
@@ -97,11 +101,15 @@ class GroupRewrite:
     def _rows(self, group: FileGroup, counters: Counters) -> Generator[pa.RecordBatch, None, None]:
         files = [replace(file, residual=None) for file in group.files]
         runner = LocalRunner(self.threads)
-        if self.ordering is None:
+        ordering = self.ordering
+        if ordering is None and group.partition is None and self._exceed_fanout(files, runner, counters):
+            # Sorts by partition alone, and keeps the order of the rows of each.
+            ordering = Ordering(sort_order=UNSORTED)
+        if ordering is None:
             yield from read_files(files, self.request, runner=runner, counters=counters)
             return
         yield from Sorter(
-            ordering=self.ordering,
+            ordering=ordering,
             metadata=self.metadata,
             spec=self.spec,
             files=files,
@@ -111,3 +119,18 @@ class GroupRewrite:
             runner=runner,
             counters=counters,
         ).sorted_rows()
+
+    def _exceed_fanout(self, files: list[FileRead], runner: Runner, counters: Counters) -> bool:
+        """Whether the rows have more partitions than fanout keeps open: it would close files to open others, and leave
+        a file for each time that a partition recurs."""
+        if self.spec.is_unpartitioned:
+            return False
+        sources = self.metadata.schema.select([source_id for f in self.spec.fields for source_id in f.source_ids])
+        request = replace(self.request, projection=sources)
+        found: set[PartitionKey] = set()
+        for batch in read_files(files, request, runner=runner, counters=counters):
+            partitions = group_rows(batch, self.spec, sources).partitions
+            found.update(partition_key(self.spec.spec_id, partition) for partition in partitions)
+            if len(found) > MAX_OPEN_FILES:
+                return True
+        return False
