@@ -101,12 +101,12 @@ class TableWorkload(Workload):
     def parse(cls, values: Definition) -> TableWorkload:
         given, relocate = values.keys(), values.texts("relocate")
         for pair in relocate.items():
-            for text in pair:
-                _refuse_secret(text, values.at("relocate"))
+            for prefix in pair:
+                _refuse_secret(prefix, values.at("relocate"))
         if "catalog" not in given:
-            path = values.text("path")
-            _refuse_secret(path, values.at("path"))
-            return cls(path=path, relocate=relocate)
+            files = values.text("path")
+            _refuse_secret(files, values.at("path"))
+            return cls(path=files, relocate=relocate)
         catalog, table = values.text("catalog"), values.text("table")
         path, warehouse, name = (
             values.text(key) if key in given else None for key in ("path", "warehouse", "catalog_name")

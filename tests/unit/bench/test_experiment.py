@@ -412,11 +412,11 @@ def test_and_of_the_layouts_that_it_names_and_does_not_define(monkeypatch: pytes
     asked = text(tables=own).replace('["monthly"]', '["monthly", "mine"]')
     before = parse_experiment(asked)
     assert before.inputs["layouts"].keys() == {"monthly"}
-    known = known_layouts()
-    monkeypatch.setattr("icebench.bench.experiment.known_layouts", lambda: {**known, "monthly": changed})
-    changed = replace(known["monthly"], description="for people")
+    known = dict(known_layouts())
+    monkeypatch.setattr("icebench.bench.experiment.known_layouts", lambda: known)
+    known["monthly"] = replace(known["monthly"], description="for people")
     assert parse_experiment(asked).inputs == before.inputs
-    changed = replace(known["monthly"], files=7)
+    known["monthly"] = replace(known["monthly"], files=7)
     assert not parse_experiment(asked).is_of({"digest": before.digest, "inputs": before.inputs})
 
 
