@@ -27,11 +27,25 @@ class ColumnValue:
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LiteralNode:
-    """A literal of the text. Numbers with a point are decimals, those with an exponent doubles."""
+    """A literal of the text. Numbers with a point are decimals, those with an exponent doubles.
+
+    Equal nodes compute the same: ``1.0`` and ``1e0`` are not equal, nor ``1.0`` and ``1.00``, nor ``0e0`` and ``-0e0``.
+    """
 
     value: LiteralValue | None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LiteralNode) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[type, str]:
+        # Python's own equality ignores what decides the arithmetic: True == 1 == 1.0 == Decimal("1.00").
+        return type(self.value), repr(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,3 +172,21 @@ def test_types_are_reported_before_anything_is_read(tmp_path: Path, text: str, r
 def test_values_that_cannot_be_computed_are_reported(peers: tuple[icebench.Table, duckdb.DuckDBPyConnection]) -> None:
     with pytest.raises(Invalid, match=r"the filter `.*`: divide by zero"):
         peers[0].scan("l / i > 1").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("l + 1e0 = l", [1 << 53]),
+        ("l + 1.0 = l", []),
+        ("l + 1.0 = l or l + 1e0 = l", [1 << 53]),
+        ("l + 1e0 = l and l + 1.0 = l", []),
+        ("l + 1.0 = l or (l + 1.0 = l and true) or l + 1e0 = l", [1 << 53]),
+    ],
+)
+def test_tests_that_differ_only_in_the_kind_of_a_literal_are_both_kept(
+    tmp_path: Path, text: str, expected: list[int]
+) -> None:
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("l", pa.int64())]))
+    table.append(pa.table({"l": [1 << 53, 1]}))  # the first is the least whole number that a double cannot add 1 to
+    assert table.scan(text).to_arrow()["l"].to_pylist() == expected
