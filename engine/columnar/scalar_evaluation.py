@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,10 @@ def _evaluate(node: Node, rows: pa.RecordBatch) -> pa.Array:
 
 def _evaluated(arguments: Sequence[Node], rows: pa.RecordBatch) -> list[pa.Array]:
     """The two sides of a comparison; a text or moment is a literal of the other side's type."""
-    types = {index: _evaluate(each, rows) for index, each in enumerate(arguments) if not _is_moment(each)}
+    others = [index for index, each in enumerate(arguments) if not _is_moment(each)]
+    if not others:  # a text beside a moment
+        others = [index for index, each in enumerate(arguments) if not _is_moment(each, str)]
+    types = {index: _evaluate(arguments[index], rows) for index in others}
     found = []
     for index, each in enumerate(arguments):
         if index in types:
@@ -107,8 +111,8 @@ def _evaluated(arguments: Sequence[Node], rows: pa.RecordBatch) -> list[pa.Array
     return found
 
 
-def _is_moment(node: Node) -> bool:
-    return isinstance(node, LiteralNode) and isinstance(node.value, str | TemporalLiteral)
+def _is_moment(node: Node, kind: UnionType | type = str | TemporalLiteral) -> bool:
+    return isinstance(node, LiteralNode) and isinstance(node.value, kind)
 
 
 def _moment(node: Node, other: pa.DataType) -> pa.Scalar:
@@ -123,11 +127,19 @@ def _moment(node: Node, other: pa.DataType) -> pa.Scalar:
     kind = "date" if pat.is_date32(other) else "time" if pat.is_time64(other) else "timestamp"
     if moment.kind != kind + "tz" * zoned and not (moment.kind == "date" and kind == "timestamp" and not zoned):
         raise Invalid(f"a value of {other} cannot be compared with the {moment.kind} {moment}")
-    unit = NANOS_PER_DAY if kind == "date" else 1 if pat.is_timestamp(other) and other.unit == "ns" else 1000
+    return _moment_of_type(moment, other)
+
+
+def _moment_of_type(moment: TemporalLiteral, type_: pa.DataType) -> pa.Scalar:
+    """A literal as a value of a date, time or timestamp type; raises Invalid if it is none, as a fraction of its unit
+    or a far year."""
+    is_date = pat.is_date32(type_)
+    unit = NANOS_PER_DAY if is_date else 1 if pat.is_timestamp(type_) and type_.unit == "ns" else 1000
     count, rest = divmod(moment.nanoseconds, unit)
-    if rest:
-        raise Invalid(f"the {moment.kind} {moment} is no value of {other}")
-    return pa.scalar(count, pa.int32() if kind == "date" else pa.int64()).cast(other)
+    limit = 1 << (31 if is_date else 63)
+    if rest or not -limit <= count < limit:
+        raise Invalid(f"the {moment.kind} {moment} is no value of {type_}")
+    return pa.scalar(count, pa.int32() if is_date else pa.int64()).cast(type_)
 
 
 def _column(path: tuple[str, ...], rows: pa.RecordBatch) -> pa.Array:
@@ -146,11 +158,11 @@ def _column(path: tuple[str, ...], rows: pa.RecordBatch) -> pa.Array:
 def _scalar(value: Any) -> pa.Scalar:  # noqa: ANN401 - the value of a literal
     if isinstance(value, TemporalLiteral):
         if value.kind == "date":
-            return pa.scalar(value.nanoseconds // NANOS_PER_DAY, pa.int32()).cast(pa.date32())
+            return _moment_of_type(value, pa.date32())
         if value.kind == "time":
-            return pa.scalar(value.nanoseconds // 1000).cast(pa.time64("us"))
-        tz = "UTC" if value.kind == "timestamptz" else None
-        return pa.scalar(value.nanoseconds // 1000).cast(pa.timestamp("us", tz))
+            return _moment_of_type(value, pa.time64("us"))
+        unit = "ns" if value.nanoseconds % 1000 else "us"
+        return _moment_of_type(value, pa.timestamp(unit, "UTC" if value.kind == "timestamptz" else None))
     if isinstance(value, Decimal):
         number = value
     elif isinstance(value, bool) or not isinstance(value, int):
@@ -161,8 +173,10 @@ def _scalar(value: Any) -> pa.Scalar:  # noqa: ANN401 - the value of a literal
         number = Decimal(value)
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
+    if 0 < exponent < _MOST_DIGITS:
+        return _scalar(Decimal(f"{number:f}"))  # Arrow counts the digits as written
     scale = max(0, -exponent)
-    precision = max(len(digits), scale, 1)
+    precision = max(len(digits) + max(0, exponent), scale, 1)
     if precision > _MOST_DIGITS:
         raise Unsupported(f"{number}: a number of more than {_MOST_DIGITS} digits")
     return pa.scalar(number, pa.decimal256(precision, scale))

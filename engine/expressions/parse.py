@@ -32,7 +32,7 @@ from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions import parse_scalar
 from icebench.engine.expressions.dialect import FilterDialect
 from icebench.engine.expressions.like_patterns import like, like_pattern
-from icebench.engine.expressions.literals import place, uuid_literal
+from icebench.engine.expressions.literals import place
 from icebench.engine.expressions.predicate import (
     FALSE,
     MIRRORED,
@@ -54,7 +54,7 @@ from icebench.engine.expressions.predicate import (
 )
 from icebench.engine.expressions.scalar import LiteralValue
 from icebench.engine.expressions.sql import shorten
-from icebench.engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
+from icebench.engine.expressions.temporal_literals import TemporalLiteral
 from icebench.engine.spec.types import FLOAT
 
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
@@ -79,7 +79,6 @@ _MOST_DIGITS = 38
 _PLAIN = (exp.Column, exp.Dot, exp.Literal, exp.Boolean, exp.Null, exp.HexString)
 _MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 """What sqlglot says where an operand should be."""
-_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "TIMESTAMP_NS", "DATETIME")
 
 
 def parse(text: str) -> Predicate:
@@ -261,7 +260,7 @@ def _literal(node: exp.Expr) -> LiteralValue:
         case exp.Boolean():
             return bool(node.this)
         case exp.HexString():
-            return _binary(str(node.this))
+            return parse_scalar.binary(node)
         case exp.Null():
             raise Invalid("null is not comparable; use `is null`, `is not null` or `<=>`")
         case exp.Cast() if type(node) is exp.Cast:
@@ -278,13 +277,6 @@ def _number(text: str) -> int | Decimal:
         raise Invalid(f"{text[:40]!r} is not a number") from error
 
 
-def _binary(digits: str) -> bytes:
-    try:
-        return bytes.fromhex(digits)
-    except ValueError as error:
-        raise Invalid(f"X'{digits}' is not an even number of hexadecimal digits") from error
-
-
 def _cast(value: LiteralValue, node: exp.Cast) -> LiteralValue:
     """Evaluate a cast of a literal, if all engines agree on its value."""
     target = node.to.this.name if isinstance(node.to.this, exp.DType) else str(node.to.this)
@@ -294,14 +286,12 @@ def _cast(value: LiteralValue, node: exp.Cast) -> LiteralValue:
             made = _cast_number(value, target, node)
         case bool() if target == "BOOLEAN":
             made = value
-        case str() if target == "UUID":
-            made = uuid_literal(value) if re.fullmatch(r"[0-9a-fA-F-]{32,36}", value) else None
-        case str() if target in ("DATE", "TIME", *_TIMESTAMPS):
-            made = _cast_temporal(parse_temporal(value), target)
         case str() if target in ("VARCHAR", "TEXT", "CHAR") and not node.to.expressions:
             made = value
         case str() | bytes() if target in ("BINARY", "VARBINARY"):
             made = value.encode() if isinstance(value, str) else value
+        case str():
+            made = parse_scalar.text_as(value, target)
     if made is None:
         raise _unsupported(node)
     return made
@@ -337,21 +327,6 @@ def _has_scale(number: Decimal, scale: int) -> bool:
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
     return exponent >= -scale or number == number.quantize(Decimal(1).scaleb(-scale), context=Context(prec=MAX_PREC))
-
-
-def _cast_temporal(moment: TemporalLiteral, target: str) -> TemporalLiteral | None:
-    """Cast a temporal literal to its own type, or a date to a timestamp at midnight; None for lossy casts."""
-    if target == "DATE":
-        return moment if moment.kind == "date" else None
-    if target == "TIME":
-        return moment if moment.kind == "time" else None
-    return (
-        None
-        if moment.kind == "time"
-        else TemporalLiteral("timestamp", moment.nanoseconds)
-        if moment.kind == "date"
-        else moment
-    )
 
 
 _PREDICATES: dict[type[exp.Expr], Callable[[Any], Predicate]] = {

@@ -6,8 +6,9 @@
     sql("price * 1.1")
     sql("case when quantity > 100 then upper(name) || '!' else coalesce(name, 'none') end")
 
-Columns (nested ones with dots), numbers, ``'text'``, ``true``, ``false``, ``null``, ``DATE '...'``; ``+ - * / %``,
-``||``, ``= <> < <= > >=``, ``and``, ``or``, ``not``, ``is [not] null``, ``is [not] true``, ``[not] in (...)``,
+Columns (nested ones with dots), numbers, ``'text'``, ``true``, ``false``, ``null``, ``X'00ff'``, ``DATE '...'``,
+``TIME '...'``, ``TIMESTAMP '...'`` (with a zone it is a timestamptz), ``UUID '...'``; ``+ - * / %``, ``||``,
+``= <> < <= > >=``, ``and``, ``or``, ``not``, ``is [not] null``, ``is [not] true``, ``[not] in (...)``,
 ``[not] between``, ``is [not] distinct from``, ``[not] like`` with a text, ``starts_with``, ``isnan``, ``case``, ``if``,
 ``coalesce``, ``nullif``, ``cast``, ``concat``, ``upper``, ``lower``, ``trim``, ``length``, ``substr`` from a character
 on, ``abs``, ``round``, and of dates and timestamps (in UTC) ``year``, ``month``, ``day``, ``hour``.
@@ -15,6 +16,7 @@ on, ``abs``, ``round``, and of dates and timestamps (in UTC) ``year``, ``month``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 
@@ -25,8 +27,19 @@ from sqlglot.errors import SqlglotError
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions.dialect import FilterDialect
 from icebench.engine.expressions.like_patterns import like_pattern
-from icebench.engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
+from icebench.engine.expressions.literals import uuid_literal
+from icebench.engine.expressions.scalar import (
+    Call,
+    CaseNode,
+    CastNode,
+    ColumnValue,
+    LiteralNode,
+    LiteralValue,
+    Node,
+    SqlExpression,
+)
 from icebench.engine.expressions.sql import shorten
+from icebench.engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 from icebench.engine.spec.types import (
     BOOLEAN,
     DATE,
@@ -105,6 +118,9 @@ _TYPES: dict[str, PrimitiveType] = {
 }
 
 
+_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "TIMESTAMP_NS", "DATETIME")
+
+
 def to_tree(node: exp.Expr) -> Node:
     """The tree of parsed SQL; raises as `sql`."""
     kind = type(node)
@@ -148,6 +164,31 @@ def _literal(node: exp.Expr) -> LiteralNode:
         return LiteralNode(float(text) if "e" in text.lower() else Decimal(text))
     except (ValueError, InvalidOperation) as error:
         raise Invalid(f"{text[:40]!r} is not a number") from error
+
+
+def binary(node: exp.Expr) -> bytes:
+    """The bytes of ``X'...'``; raises Invalid."""
+    digits = str(node.this)
+    try:
+        return bytes.fromhex(digits)
+    except ValueError as error:
+        raise Invalid(f"X'{digits}' is not an even number of hexadecimal digits") from error
+
+
+def text_as(text: str, target: str) -> LiteralValue | None:
+    """A text as a literal of a type, such as ``DATE '...'``; None for other types, and where something would be lost.
+
+    Raises:
+        Invalid: The text is no such literal.
+    """
+    if target == "UUID":
+        return uuid_literal(text) if re.fullmatch(r"[0-9a-fA-F-]{32,36}", text) else None
+    if target not in ("DATE", "TIME", *_TIMESTAMPS):
+        return None
+    moment = parse_temporal(text)
+    if target in ("DATE", "TIME") or moment.kind == "time":
+        return moment if moment.kind == target.lower() else None
+    return TemporalLiteral("timestamp", moment.nanoseconds) if moment.kind == "date" else moment
 
 
 def _is(node: exp.Expr) -> Node:
@@ -202,9 +243,30 @@ def _cast(node: exp.Expr) -> Node:
         if len(numbers) != 2 or not 1 <= numbers[0] <= 38 or not 0 <= numbers[1] <= numbers[0]:
             raise Unsupported(f"`{node.sql(dialect=FilterDialect)}`: a decimal needs a precision and a scale")
         return CastNode(to_tree(node.this), DecimalType(*numbers))
+    literal = _typed_literal(node, name)
+    if literal is not None:
+        return literal
     if name not in _TYPES or to.expressions or node.args.get("format"):
         raise _unsupported(node)
     return CastNode(to_tree(node.this), _TYPES[name])
+
+
+def _typed_literal(node: exp.Expr, target: str) -> LiteralNode | None:
+    """A text with a type as a literal. None leaves the cast to the evaluation: it fails only for rows that need it."""
+    if not (isinstance(node.this, exp.Literal) and node.this.is_string) or node.args.get("format"):
+        return None
+    text = str(node.this.this)
+    if target == "DOUBLE" and text in ("Infinity", "-Infinity"):
+        return LiteralNode(float(text))
+    try:
+        found = text_as(text, target)
+    except Invalid:
+        if target in _TYPES:
+            return None
+        raise
+    zone = {"TIMESTAMPTZ": "timestamptz", "TIMESTAMPNTZ": "timestamp"}.get(target)
+    is_other = zone is not None and isinstance(found, TemporalLiteral) and found.kind != zone
+    return None if found is None or is_other else LiteralNode(found)
 
 
 def _several(name: str) -> Callable[[exp.Expr], Node]:
@@ -262,6 +324,7 @@ _OTHERS: dict[type[exp.Expr], Callable[[exp.Expr], Node]] = {
     exp.Literal: _literal,
     exp.Boolean: lambda node: LiteralNode(bool(node.this)),
     exp.Null: lambda _: LiteralNode(None),
+    exp.HexString: lambda node: LiteralNode(binary(node)),
     exp.Is: _is,
     exp.In: _in,
     exp.Between: _between,

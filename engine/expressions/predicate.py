@@ -283,4 +283,6 @@ def literal(value: Argument) -> LiteralValue:
         raise Invalid("NaN is not a literal; use `is nan` or `is not nan`")
     if not isinstance(value, (bool, int, float, Decimal, str, bytes, uuid.UUID, TemporalLiteral)):
         raise Invalid(f"{value!r} is not a literal")
+    if isinstance(value, float) or (isinstance(value, Decimal) and value.is_infinite()):
+        return float(value)  # NumPy's are written differently, and infinity is no decimal
     return value

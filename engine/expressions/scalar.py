@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class LiteralNode:
     @property
     def _key(self) -> tuple[type, str]:
         # Python's own equality ignores what decides the arithmetic: True == 1 == 1.0 == Decimal("1.00").
-        return type(self.value), repr(self.value)
+        return type(self.value), _kept_kind(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def text_of(node: Node) -> str:
         case ColumnValue(path):
             return name_text(".".join(path))
         case LiteralNode(value):
-            return "null" if value is None else literal_text(value)
+            return _kept_kind(value)
         case CastNode(value, type_):
             name = {LONG: "bigint", STRING: "varchar"}.get(type_, str(type_))
             return f"cast({text_of(value)} as {name})"
@@ -161,11 +162,26 @@ def text_of(node: Node) -> str:
             return f"{_operand(left)} {_INFIX[name]} {_operand(right)}"
         case Call(name, (value,)) if name in _AFTER:
             return f"{_operand(value)} {_AFTER[name]}"
+        case Call("negate", (LiteralNode(value),)):
+            return f"-({_kept_kind(value)})"  # without brackets it would be a negative literal
         case Call(name, (value,)) if name in _BEFORE:
             return f"{_BEFORE[name]}{_operand(value)}"
+        case Call("trim", (value,)):
+            return f"trim({_operand(value)})"  # SQL's own syntax takes no test there: `trim(from a)`
         case Call(name, arguments):
             return f"{_NAMES.get(name, name)}({', '.join(map(text_of, arguments))})"
     raise TypeError(f"{node!r} is not an expression")
+
+
+def _kept_kind(value: LiteralValue | None) -> str:
+    """The text of a literal that says by its form what kind of number it is."""
+    text = "null" if value is None else literal_text(value)
+    match value:
+        case float() if math.isfinite(value) and "e" not in text:
+            return f"{text}e0"
+        case Decimal() if text.lstrip("-").isdecimal():
+            return f"{text}."
+    return text
 
 
 def _operand(node: Node) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -190,3 +191,20 @@ def test_tests_that_differ_only_in_the_kind_of_a_literal_are_both_kept(
     table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("l", pa.int64())]))
     table.append(pa.table({"l": [1 << 53, 1]}))  # the first is the least whole number that a double cannot add 1 to
     assert table.scan(text).to_arrow()["l"].to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        icebench.col("l") + 1e0 == icebench.col("l"),
+        icebench.col("l") + np.float64(1) == icebench.col("l"),
+        icebench.col("l") + Decimal("1E+3") == 1001,
+        icebench.col("l") * math.inf < Decimal("Infinity"),
+    ],
+)
+def test_the_text_of_a_filter_keeps_its_rows(tmp_path: Path, made: Any) -> None:
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("l", pa.int64())]))
+    table.append(pa.table({"l": [1 << 53, 1, -1]}))
+    rows = table.scan(made).to_arrow()["l"].to_pylist()
+    assert len(rows) == 1
+    assert table.scan(str(made)).to_arrow()["l"].to_pylist() == rows

@@ -24,6 +24,8 @@ ROWS = pa.RecordBatch.from_pydict(
         "d": pa.array([Decimal("1.00"), Decimal("-2.00"), None], pa.decimal128(7, 2)),
         "b": pa.array([True, False, None]),
         "s": pa.array(["ab", "", None]),
+        "z": pa.array([0, 1, None], pa.timestamp("us", "UTC")),
+        "ns": pa.array([1, 2, None], pa.timestamp("ns")),
     }
 )
 
@@ -52,11 +54,35 @@ ROWS = pa.RecordBatch.from_pydict(
         ("s || 'c'", pa.string(), ["abc", "c", None]),
         ("1.10", pa.decimal128(7, 2), [Decimal("1.10")] * 3),
         ("1e1", pa.float64(), [10.0] * 3),
+        ("X'6162'", pa.binary(), [b"ab"] * 3),
+        (
+            "coalesce(z, timestamp '1970-01-01T00:00:00Z') = timestamp '1970-01-01T02:00:00+02:00'",
+            pa.bool_(),
+            [True, False, True],
+        ),
+        ("nullif(ns, timestamp '1970-01-01T00:00:00.000000001') is null", pa.bool_(), [True, False, True]),
+        ("date '2020-01-01' = '2020-01-01'", pa.bool_(), [True] * 3),
+        ("case when n = 0 then cast('no date' as date) end is null", pa.bool_(), [True] * 3),
         ("round(d / 8, 1)", pa.decimal128(7, 1), [Decimal("0.1"), Decimal("-0.3"), None]),
     ],
 )
 def test_values_are_those_of_sql(text: str, type_: pa.DataType, expected: list[Any]) -> None:
     assert evaluate(sql(text), ROWS, pa.field("x", type_)).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "coalesce(n, date '9999999-01-01')",
+        "timestamp '999999-01-01T00:00:00' is null",
+        "time '00:00:00.000000001' is null",
+        "time 'noon' is null",
+        "X'6' is null",
+    ],
+)
+def test_literals_that_are_no_value_of_their_type_are_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        evaluate(sql(text), ROWS, pa.field("x", pa.bool_()))
 
 
 @pytest.mark.parametrize("text", ["m + 1", "-m - 2", "m * 2", "n / 0.0 * 0 + 1 / 0", "n % 0"])

@@ -177,7 +177,11 @@ def test_sql_that_a_filter_cannot_be(text: str) -> None:
         "substr(a, 2, 3) = 'x'", "not (a < b or year(c) = 2020)", "hour(a) % 2 = 0", "a || 'x' != b",
         "starts_with(upper(a), 'X')", "cast(a as bigint) = 1 and cast(b as varchar) = 'x'",
         "a = date '2024-02-29' or a < b",
-        "extract(month from a) = dayofmonth(b)",
+        "extract(month from a) = dayofmonth(b)", "a + 1e0 = 1.0", "-(9223372036854775808) + a = 1",
+        "coalesce(a, X'00ff') = b", "coalesce(a, time '10:00:00') < b",
+        "coalesce(a, timestamp '2020-01-01T00:00:00Z') < b",
+        "coalesce(a, uuid 'f79c3e09-677c-4bbd-a479-3f349cb785e7') = b",
+        "a * cast('-Infinity' as double) > b", "coalesce(a, cast('no date' as date)) = b",
     ],
 )  # fmt: skip
 def test_the_text_of_what_rows_must_decide_is_read_back(text: str) -> None:
