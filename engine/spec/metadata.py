@@ -80,6 +80,17 @@ class TableMetadata:
         return _existing({s.order_id: s for s in self.sort_orders}, self.default_sort_order_id, "default-sort-order-id")
 
     @property
+    def highest_column_id(self) -> int:
+        """The highest column id ever assigned, after which new columns are numbered. Some writers leave
+        ``last-column-id`` too low: a new column would have the values of one that is, or was, in the schema."""
+        return max([self.last_column_id, *(schema.highest_field_id for schema in self.schemas)])
+
+    @property
+    def highest_partition_id(self) -> int:
+        """The highest partition field id ever assigned, as `highest_column_id`."""
+        return max([self.last_partition_id, *(f.field_id for spec in self.partition_specs for f in spec.fields)])
+
+    @property
     def own_locations(self) -> tuple[str, ...]:
         """Directories whose files the table may delete: its location, and those that properties name."""
         named = (

@@ -98,7 +98,7 @@ class AddSchema(TableUpdate):
         check_types(self.schema, metadata.format_version)
         last = self.last_column_id
         if last is None:
-            last = max(metadata.last_column_id, self.schema.highest_field_id)
+            last = max(metadata.highest_column_id, self.schema.highest_field_id)
         if last < metadata.last_column_id:
             raise Invalid(f"last column id {last} is below the table's, {metadata.last_column_id}")
         known = _equal_schema(metadata, self.schema)
@@ -133,7 +133,7 @@ class AddPartitionSpec(TableUpdate):
             return replace(draft, last_spec_id=known.spec_id)
         self.spec.check(metadata.schema)
         new_id = _new_spec_id(metadata)
-        last = max([metadata.last_partition_id, *(f.field_id for f in self.spec.fields)])
+        last = max([metadata.highest_partition_id, *(f.field_id for f in self.spec.fields)])
         specs = (*metadata.partition_specs, replace(self.spec, spec_id=new_id))
         return replace(draft.with_metadata(partition_specs=specs, last_partition_id=last), last_spec_id=new_id)
 
@@ -362,7 +362,7 @@ class RemovePartitionSpecs(TableUpdate):
         if draft.metadata.default_spec_id in self.spec_ids:
             raise Invalid("cannot remove the default partition spec")
         kept = tuple(s for s in draft.metadata.partition_specs if s.spec_id not in self.spec_ids)
-        return draft.with_metadata(partition_specs=kept)
+        return draft.with_metadata(partition_specs=kept, last_partition_id=draft.metadata.highest_partition_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +375,7 @@ class RemoveSchemas(TableUpdate):
         if draft.metadata.current_schema_id in self.schema_ids:
             raise Invalid("cannot remove the current schema")
         kept = tuple(s for s in draft.metadata.schemas if s.schema_id not in self.schema_ids)
-        return draft.with_metadata(schemas=kept)
+        return draft.with_metadata(schemas=kept, last_column_id=draft.metadata.highest_column_id)
 
 
 def updates_to_format(base: TableMetadata, version: int, new_uuid: str) -> tuple[TableUpdate, ...]:

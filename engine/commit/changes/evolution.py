@@ -58,10 +58,10 @@ class UpdateSchema:
     edit: Callable[[SchemaUpdate], object]
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        update = SchemaUpdate(base.schema, base.last_column_id, base.format_version)
+        update = SchemaUpdate(base.schema, base.highest_column_id, base.format_version)
         self.edit(update)
         schema, last_column_id = update.apply()
-        if (schema, last_column_id) == (base.schema, base.last_column_id):
+        if (schema, last_column_id) == (base.schema, base.highest_column_id):
             return Staged(requirements=(AssertTableUuid(base.table_uuid),))
         # The default spec and sort order need their source columns.
         _check_sources(base, schema)
@@ -150,7 +150,7 @@ class UpdateSpec:
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         update = PartitionSpecUpdate(
-            base.schema, base.spec, base.partition_specs, base.last_partition_id, base.format_version
+            base.schema, base.spec, base.partition_specs, base.highest_partition_id, base.format_version
         )
         self.edit(update)
         spec, _ = update.apply()

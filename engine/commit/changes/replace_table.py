@@ -68,14 +68,14 @@ class ReplaceTable:
         """See `icebench.engine.commit.changes.change.Change`; raises Invalid for an earlier format version."""
         version = base.format_version if self.format_version is None else self.format_version
         check_definition(self.schema, self.spec, self.order, self.properties, version)
-        schema, new_ids = assign_replacement_ids(self.schema, base.schema, base.last_column_id)
+        schema, new_ids = assign_replacement_ids(self.schema, base.schema, base.highest_column_id)
         spec = replacement_spec(renumbered_spec(self.spec, new_ids), base)
         order = renumbered_order(self.order, new_ids)
         self._check_written_for(schema, spec, order)
         updates: list[TableUpdate] = [
             *updates_to_format(base, version, str(staging.commit_id)),
             *([RemoveSnapshotRef(MAIN)] if MAIN in base.refs else []),
-            *updates_to_schema(base, schema, max(base.last_column_id, schema.highest_field_id)),
+            *updates_to_schema(base, schema, max(base.highest_column_id, schema.highest_field_id)),
             *updates_to_spec(base, spec),
             *updates_to_order(base, order),
             SetProperties(self.properties),
@@ -109,7 +109,7 @@ class ReplaceTable:
 
 def replacement_spec(wanted: PartitionSpec, base: TableMetadata) -> PartitionSpec:
     """The partition spec with its field ids in a table that it is new to."""
-    numbers = count(base.last_partition_id + 1)
+    numbers = count(base.highest_partition_id + 1)
     if base.format_version > 1:
         known = _by_source(each for spec in base.partition_specs for each in spec.fields)
         return PartitionSpec(

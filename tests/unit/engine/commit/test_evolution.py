@@ -19,11 +19,18 @@ from icebench.engine.commit.changes.evolution import (
 from icebench.engine.commit.changes.replace_table import ReplaceTable
 from icebench.engine.commit.committer import Unknown
 from icebench.engine.spec.name_mapping import parse_name_mapping
-from icebench.engine.spec.partitioning import UNPARTITIONED
+from icebench.engine.spec.partitioning import UNPARTITIONED, partition_spec
+from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import UNSORTED, SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Identity
 from icebench.engine.spec.types import LONG, STRING, NestedField, StructType
-from icebench.engine.spec.updates import RemoveProperties, SetProperties
+from icebench.engine.spec.updates import (
+    RemovePartitionSpecs,
+    RemoveProperties,
+    RemoveSchemas,
+    SetProperties,
+    apply_updates,
+)
 from icebench.errors import Invalid, StorageFailed
 from tests.unit.engine.commit.tables import BY_DAY, SCHEMA, data_file, lost, metadata, world
 
@@ -96,6 +103,60 @@ def test_sort_orders_get_ids_and_are_used_again():
     assert commit(w, ReplaceSortOrder(order)).default_sort_order_id == 1
     with pytest.raises(Invalid, match="field id 9"):
         commit(w, ReplaceSortOrder(SortOrder((SortField(source_ids=(9,), transform=Identity()),))))
+
+
+def lowered(w, **ids):
+    """As some writers leave the ids that were assigned last."""
+    w.committer.state = replace(w.committer.state, metadata=replace(w.metadata, **ids))
+
+
+def reread(found):
+    assert decode_metadata(encode_metadata(found)) == found
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        UpdateSchema(lambda s: s.add_column("new", LONG)),
+        ReplaceTable(Schema((*SCHEMA.fields, NestedField(field_id=3, name="new", type=LONG))), UNPARTITIONED, UNSORTED),
+    ],
+    ids=["update", "replacement"],
+)
+def test_a_new_column_is_numbered_after_all_that_were_ever_there(change):
+    w = world()
+    commit(w, UpdateSchema(lambda s: s.add_column("old", LONG)))
+    commit(w, UpdateSchema(lambda s: s.drop_column("old")))
+    lowered(w, last_column_id=1)
+    assert commit(w, UpdateSchema(lambda s: s)) is w.metadata
+    found = reread(commit(w, change))  # although the catalog compares with the number that it has stored
+    assert (found.schema.id_of, found.last_column_id) == ({"id": 1, "day": 2, "new": 4}, 4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        UpdateSpec(lambda s: s.add_field("id", Bucket(8))),
+        ReplaceTable(SCHEMA, partition_spec(SCHEMA, [("day", Identity()), ("id", Bucket(8))]), UNSORTED),
+    ],
+    ids=["update", "replacement"],
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_new_partition_field_is_numbered_after_all_that_were_ever_there(change, version):
+    w = world(metadata(version, spec=BY_DAY))
+    lowered(w, last_partition_id=999)
+    found = reread(commit(w, change))
+    assert ([f.field_id for f in found.spec.fields], found.last_partition_id) == ([1000, 1001], 1001)
+
+
+def test_numbers_of_removed_schemas_and_specs_stay_taken():
+    w = world(metadata(spec=BY_DAY))
+    commit(w, UpdateSchema(lambda s: s.add_column("old", LONG)), UpdateSpec(lambda s: s.drop_field("day")))
+    commit(w, UpdateSchema(lambda s: s.drop_column("old")))
+    lowered(w, last_column_id=1, last_partition_id=999)
+    removals = RemoveSchemas(frozenset({1})), RemovePartitionSpecs(frozenset({0}))
+    found = apply_updates(w.metadata, removals, now_ms=1)
+    assert (found.last_column_id, found.last_partition_id) == (3, 1000)
 
 
 def test_properties_are_set_and_removed():
