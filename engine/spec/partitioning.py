@@ -85,12 +85,17 @@ class PartitionSpec:
         )
 
     def check(self, schema: Schema) -> None:
-        """Raise Invalid where a source is missing, inside a list or map, or of a type that the transform does not take.
+        """Raise Invalid where two fields have one id or name, or a source is missing, inside a list or map, or of a
+        type that the transform does not take.
 
         Void fields, such as those that were dropped in format version 1, need no source.
         """
         names: set[str] = set()
+        ids: set[int] = set()
         for f in self.fields:
+            if f.field_id in ids:
+                raise Invalid(f"partition field id {f.field_id} is used twice")
+            ids.add(f.field_id)
             if f.name in names:
                 raise Invalid(f"partition name {f.name!r} is used twice")
             names.add(f.name)

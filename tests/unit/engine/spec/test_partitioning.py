@@ -100,3 +100,12 @@ def test_a_date_becomes_a_timestamp_where_partition_values_stay_the_same(
             check_promotions([spec_of(1, transform)], old, new)
     else:
         check_promotions([spec_of(1, transform)], old, new)
+
+
+def test_two_fields_of_one_id_are_refused() -> None:
+    fields = [
+        PartitionField(source_ids=(1,), field_id=1000, name=name, transform=transform)
+        for name, transform in (("a", Identity()), ("b", Void()))
+    ]
+    with pytest.raises(Invalid, match="partition field id 1000 is used twice"):
+        PartitionSpec(tuple(fields)).check(Schema((NestedField(field_id=1, name="a", type=LONG),)))
