@@ -33,7 +33,7 @@ def transform_array(source: PrimitiveType, transform: Transform, array: pa.Array
 
     Raises:
         Unsupported: A transform that this engine does not know.
-        Invalid: A truncated integer or decimal leaves the range of its type.
+        Invalid: A truncated integer or decimal leaves the range of its type, or an hour that of int.
     """
     match transform:
         case Identity():
@@ -52,7 +52,10 @@ def transform_array(source: PrimitiveType, transform: Transform, array: pa.Array
             unit = "datetime64[Y]" if isinstance(transform, Year) else "datetime64[M]"
             return _with_nulls_of(array, days.view("datetime64[D]").astype(unit).astype(np.int32), pa.int32())
         case Hour():
-            return _with_nulls_of(array, _integers(array) // (3600 * UNITS_PER_SECOND[source.name]), pa.int32())
+            hours = _integers(array) // (3600 * UNITS_PER_SECOND[source.name])
+            if bool(np.any(hours != hours.astype(np.int32))):  # other periods of 64-bit timestamps fit
+                raise Invalid(f"a value of {source} is too far from 1970: its hour is no int")
+            return _with_nulls_of(array, hours, pa.int32())
     raise Unsupported(f"the partition transform {transform} is not known here")
 
 

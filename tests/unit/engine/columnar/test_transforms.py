@@ -21,7 +21,18 @@ from icebench.engine.spec.transforms import (
     Year,
     parse_transform,
 )
-from icebench.engine.spec.types import BINARY, DATE, INT, LONG, STRING, DecimalType, FixedType, PrimitiveType
+from icebench.engine.spec.types import (
+    BINARY,
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    DecimalType,
+    FixedType,
+    PrimitiveType,
+)
 from icebench.engine.spec.values import Value, decimal_of
 from icebench.errors import Invalid, Unsupported
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, same, values
@@ -153,6 +164,25 @@ def test_refuses_a_truncation_that_leaves_the_type(source: PrimitiveType, value:
     array = pa.array([value]).cast(to_arrow_type(source))
     with pytest.raises(Invalid, match="least multiple of 7"):
         transform_array(source, Truncate(7), array)
+
+
+@pytest.mark.parametrize("source", [TIMESTAMP, TIMESTAMPTZ], ids=str)
+def test_refuses_an_hour_that_is_no_int(source: PrimitiveType) -> None:
+    hour = 3_600_000_000
+    column: list[Value | None] = [None, -(2**31) * hour, (2**31 - 1) * hour + hour - 1]
+    assert transform_array(source, Hour(), to_arrow_array(source, column)).to_pylist() == [None, -(2**31), 2**31 - 1]
+    for beyond in (-(2**31) * hour - 1, 2**31 * hour):
+        with pytest.raises(Invalid, match="its hour is no int"):
+            transform_array(source, Hour(), to_arrow_array(source, [*column, beyond]))
+
+
+@pytest.mark.parametrize("source", [PrimitiveType(name) for name in SECONDS], ids=str)
+@pytest.mark.parametrize("transform", [Day(), Month(), Year()], ids=str)
+def test_other_periods_of_all_timestamps_are_ints(source: PrimitiveType, transform: Transform) -> None:
+    column: list[Value | None] = [-(2**63), 2**63 - 1]
+    expected = [transform.apply(source, value) for value in column]
+    made = transform_array(source, transform, to_arrow_array(source, column))
+    assert from_arrow_array(transform.result_type(source), made) == expected
 
 
 def test_names_an_unknown_transform() -> None:
