@@ -115,6 +115,8 @@ class SchemaUpdate:
             raise Invalid(f"cannot drop column {name!r}: this update changes it")
         if self._holds_identifier(found.field_id):
             raise Invalid(f"cannot drop column {name!r}: it is or holds an identifier field")
+        if any(m.sibling_id is not None and found.field_id in self._path(m.sibling_id) for m in self._moves):
+            raise Invalid(f"cannot drop column {name!r}: this update moves another column beside it or inside it")
         self._dropped.add(found.field_id)
         return self
 

@@ -95,6 +95,22 @@ def test_moves_apply_in_order_and_reach_new_columns():
 
 
 @pytest.mark.parametrize(
+    ("moved", "sibling", "dropped"),
+    [
+        ("id", "name", "name"),
+        ("points.element.y", "points.element.x", "points.element.x"),
+        ("points.element.y", "points.element.x", "points"),
+    ],
+)
+def test_what_a_move_names_as_sibling_cannot_be_dropped(moved: str, sibling: str, dropped: str) -> None:
+    for changed in (update().move_after(moved, sibling), update().move_before(moved, sibling)):
+        with pytest.raises(Invalid, match=f"cannot drop column '{dropped}': this update moves another column beside"):
+            changed.drop_column(dropped)
+    with pytest.raises(Invalid, match="this update drops it"):
+        update().drop_column(dropped).move_after(moved, sibling)
+
+
+@pytest.mark.parametrize(
     ("name", "new", "version", "legal"),
     [
         ("id", LONG, 2, True),
