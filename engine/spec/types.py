@@ -129,11 +129,12 @@ INCOMPARABLE = frozenset({"variant", "geometry", "geography"})
 """Names of the types whose values have neither an order nor an equality here: not in filters, sort orders, keys."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NestedField:
     """A named, numbered child of a struct, or the element, key or value of a list or map.
 
-    Defaults (v3) are in the internal representation of `icebench.engine.spec.values`; None means null or absent.
+    Defaults (v3) are in the internal representation of `icebench.engine.spec.values`; None means null or absent. Fields
+    with the defaults 0.0 and -0.0 are not equal.
     """
 
     field_id: int
@@ -143,6 +144,21 @@ class NestedField:
     doc: str | None = None
     initial_default: Any = None
     write_default: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, NestedField) and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        # Python takes 0.0 and -0.0 for equal, and NaN for unequal to itself: a change from one default to the other
+        # would be taken for none. Their texts differ exactly where rows do.
+        defaults = (
+            float.__repr__(v) if isinstance(v, float) else v for v in (self.initial_default, self.write_default)
+        )
+        return self.field_id, self.name, self.type, self.required, self.doc, *defaults
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from icebench.engine.spec.partitioning import UNPARTITIONED, partition_spec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import UNSORTED, SortField, SortOrder
 from icebench.engine.spec.transforms import Bucket, Identity
-from icebench.engine.spec.types import LONG, STRING, NestedField, StructType
+from icebench.engine.spec.types import DOUBLE, LONG, STRING, NestedField, StructType
 from icebench.engine.spec.updates import (
     RemovePartitionSpecs,
     RemoveProperties,
@@ -75,6 +75,19 @@ def test_nothing_to_change_commits_nothing():
     w = world()
     assert commit(w, UpdateSchema(lambda s: s)) is w.metadata
     assert len(w.metadata.schemas) == 1
+
+
+def test_a_default_of_the_other_zero_is_a_change():
+    w = world(metadata(3))
+    commit(w, UpdateSchema(lambda s: s.add_column("x", DOUBLE, default=0.0)))
+    for change, zero in [
+        (UpdateSchema(lambda s: s.set_write_default("x", -0.0)), "-0.0"),
+        (UpdateSchema(lambda s: s.set_write_default("x", 0.0)), "0.0"),
+    ]:
+        changed = reread(commit(w, change)).schema.find("x")
+        assert (str(changed.initial_default), str(changed.write_default)) == ("0.0", zero)
+    assert commit(w, UpdateSchema(lambda s: s.set_write_default("x", 0.0))) is w.metadata
+    assert len(w.metadata.schemas) == 3  # of the base, and of both zeros
 
 
 def test_the_default_spec_keeps_its_source():

@@ -1,9 +1,23 @@
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from icebench.engine.spec import types
-from icebench.engine.spec.types import DecimalType, FixedType, GeospatialType, Type, can_promote, list_type, map_type
+from icebench.engine.spec.types import (
+    DOUBLE,
+    DecimalType,
+    FixedType,
+    GeospatialType,
+    NestedField,
+    StructType,
+    Type,
+    can_promote,
+    list_type,
+    map_type,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +65,14 @@ def test_text(type_: Type, text: str) -> None:
 def test_impossible_decimals(precision: int, scale: int) -> None:
     with pytest.raises(ValueError, match="decimal"):
         DecimalType(precision, scale)
+
+
+def test_fields_are_equal_where_their_defaults_are_the_same_value() -> None:
+    defaults = [None, 0.0, -0.0, 1.0, math.nan, float("nan")]
+    fields = [NestedField(field_id=1, name="a", type=DOUBLE, write_default=each) for each in defaults]
+    assert len({str(f.write_default) for f in fields}) == len(set(fields)) == 5
+    assert fields[-1] == fields[-2]
+    assert fields[1] != fields[2]
+    assert StructType((fields[1],)) != StructType((fields[2],))
+    assert fields[0] != replace(fields[0], doc="x")
+    assert fields[0] != "a"
