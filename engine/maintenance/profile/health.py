@@ -27,7 +27,7 @@ from icebench.engine.spec.properties import (
     SPLIT_OPEN_FILE_COST,
     TARGET_FILE_SIZE_BYTES,
 )
-from icebench.engine.spec.transforms import Identity
+from icebench.engine.spec.transforms import Identity, Void
 
 _LEAST_SHARE = 0.01
 _GOOD_DEPTH = 2
@@ -105,8 +105,10 @@ def _small_partitions(examined: Examined) -> Iterator[Reason]:
     needed = max(1, -(-examined.files.size_bytes // target))
     if 2 * partitions.small_partitions <= partitions.partitions or needed >= partitions.partitions:
         return
-    name = max(examined.manifests.clustering, key=lambda each: each.values, default=None)
-    field = next((f for f in spec.fields if name is not None and f.name == name.name), spec.fields[-1])
+    # Files of former specs have values of fields that there is nothing to drop of.
+    values = {each.name: each.values for each in examined.manifests.clustering}
+    present = [f for f in reversed(spec.fields) if not isinstance(f.transform, Void)]
+    field = max(present, key=lambda f: values.get(f.name, 0))
     yield Reason(
         key="small-partitions",
         statement=f"{partitions.small_partitions:,} of {partitions.partitions:,} partitions hold less than "

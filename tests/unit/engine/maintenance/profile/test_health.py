@@ -153,6 +153,18 @@ def test_small_partitions(catalog: icebench.Catalog) -> None:
     assert reasons(table)["small-partitions"].arguments == {"field": "id"}
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_small_partitions_name_a_field_of_the_current_spec(catalog: icebench.Catalog, version: str) -> None:
+    """Version 1 keeps a void field for one that was dropped."""
+    table = made(catalog, {**NEVER_WORTH_WAITING, "format-version": version}, partition_spec=[("id", "identity")])
+    table.append(rows(0, 10))
+    table.update_spec(lambda spec: spec.add_field("day", "identity").add_field("text", "truncate[3]").drop_field("id"))
+    table.append(rows(0, 20))
+    assert reasons(table)["small-partitions"].arguments == {"field": "day"}
+    table.update_spec(lambda spec: spec.drop_field("text_trunc_3"))
+    assert reasons(table)["small-partitions"].arguments == {"field": "day"}
+
+
 def test_forgotten_metadata(tmp_path: Path) -> None:
     with closing(icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))) as catalog:
         catalog.create_namespace("db")
