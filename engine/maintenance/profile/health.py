@@ -7,10 +7,12 @@ hundredth of a read of the whole table are left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from icebench.engine.display import size_text
+from icebench.engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES
 from icebench.engine.maintenance.profile.figures import (
     ColumnFigures,
     DeleteFigures,
@@ -31,8 +33,7 @@ from icebench.engine.spec.transforms import Identity, Void
 
 _LEAST_SHARE = 0.01
 _GOOD_DEPTH = 2
-"""Files that one value may be in, in a table whose files are sorted one after the other: runs of equal values cross a
-file's end."""
+"""Files that one value may be in, of files that were sorted together: runs of equal values cross a file's end."""
 _USELESS_SHARE = 0.9
 """Bounds of a column exclude next to nothing if a value is in this share of the files on average."""
 _MOST_NAMED = 8
@@ -40,7 +41,12 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Examined:
-    """The figures that reasons are derived from."""
+    """The figures that reasons are derived from.
+
+    Args:
+        sorted_groups: Groups into which a sort with default options divides a partition, each sorted by itself: the
+            mean over partitions, weighted by their bytes; at least 1.
+    """
 
     metadata: TableMetadata
     files: FileFigures
@@ -49,6 +55,7 @@ class Examined:
     manifests: ManifestFigures
     columns: tuple[ColumnFigures, ...]
     history: HistoryFigures
+    sorted_groups: float
 
     @property
     def open_cost(self) -> int:
@@ -198,11 +205,12 @@ def _order(examined: Examined) -> Iterator[Reason]:
         return
     first = next((c for c in examined.columns if c.field_id == order.fields[0].source_id), None)
     overlap = None if first is None else first.within_partitions or first.table
-    if first is None or overlap is None or overlap.average_depth <= _GOOD_DEPTH:
+    reachable = _GOOD_DEPTH * examined.sorted_groups
+    if first is None or overlap is None or overlap.average_depth <= reachable:
         return
     mean = examined.files.size_bytes // max(1, examined.files.files)
     partitions = 1 if examined.partitions is None else examined.partitions.partitions
-    excess = (overlap.average_depth - _GOOD_DEPTH) * partitions
+    excess = (overlap.average_depth - reachable) * partitions
     yield Reason(
         key="order",
         statement=f"the table is to be sorted by {first.name}, yet {overlap.average_depth:.1f} files of a partition "
@@ -211,9 +219,11 @@ def _order(examined: Examined) -> Iterator[Reason]:
         opens=round(excess),
         action="rewrite_data_files",
         arguments={"strategy": "sort", "rewrite_all": True},
-        gain=f"a filter {first.name} = value reads at most {_GOOD_DEPTH} files of a partition instead of "
-        f"{overlap.average_depth:.1f}",
-        estimate="average depth within partitions, less two, in files of mean size in every partition",
+        gain=f"a filter {first.name} = value reads at most {math.ceil(reachable):,} files of a partition instead "
+        f"of {overlap.average_depth:.1f}",
+        estimate="average depth within partitions, less two for each group of up to "
+        f"{size_text(DEFAULT_SORTED_GROUP_SIZE_BYTES)} that is sorted by itself (max_file_group_size_bytes), in files "
+        "of mean size in every partition",
     )
 
 

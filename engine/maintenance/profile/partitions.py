@@ -11,6 +11,7 @@ from icebench.engine.codec.array_views import Int64Array
 from icebench.engine.columnar.scalars import from_arrow_array
 from icebench.engine.expressions.bounds import ColumnBounds
 from icebench.engine.expressions.vectors import Vector
+from icebench.engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES
 from icebench.engine.maintenance.profile.commits import Commits, mean
 from icebench.engine.maintenance.profile.figures import (
     ManifestClustering,
@@ -109,6 +110,15 @@ def partition_figures(files: LiveFiles, paths: PartitionPaths, smallest_bytes: i
             for i in largest
         ),
     )
+
+
+def sorted_groups(files: LiveFiles) -> float:
+    """`icebench.engine.maintenance.profile.health.Examined.sorted_groups`."""
+    sizes = sum_by(files.partition, files.size_bytes, files.partitions)
+    if not sizes.any():
+        return 1.0
+    groups = np.maximum(1, -(-sizes // DEFAULT_SORTED_GROUP_SIZE_BYTES))
+    return float(np.average(groups, weights=sizes))
 
 
 def manifest_figures(files: LiveFiles, metadata: TableMetadata, commits: Commits) -> ManifestFigures:

@@ -35,7 +35,12 @@ from icebench.engine.maintenance.profile.footers import footer_figures
 from icebench.engine.maintenance.profile.health import Examined, find_reasons
 from icebench.engine.maintenance.profile.live_files import load_live_files
 from icebench.engine.maintenance.profile.order_check import order_figures
-from icebench.engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
+from icebench.engine.maintenance.profile.partitions import (
+    PartitionPaths,
+    manifest_figures,
+    partition_figures,
+    sorted_groups,
+)
 from icebench.engine.maintenance.profile.snapshot_figures import history_figures
 from icebench.engine.maintenance.profile.statistics import distinct_values, partition_statistics, table_statistics
 from icebench.engine.plan.cache import ManifestCache
@@ -193,6 +198,7 @@ def profile_table(
         manifests=manifest_figures(files, metadata, commits),
         columns=(),
         history=history_figures(metadata, subject.metadata_location, subject.store, now_ms),
+        sorted_groups=sorted_groups(files),
     )
     row_groups = row_group_figures(files)
     ages = age_figures(files, metadata, now_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 import icebench
 from icebench.engine.maintenance.profile.figures import Reason
+from icebench.engine.spec.data_file import DataFile, FileContent
 
 ROWS = pa.schema([("id", pa.int64()), ("day", pa.int32()), ("text", pa.string())])
 NEVER_WORTH_WAITING = {"read.split.open-file-cost": str(1 << 20)}
@@ -113,6 +115,56 @@ def test_order(catalog: icebench.Catalog) -> None:
     overlap = table.maintenance.profile().columns[0].table
     assert overlap is not None
     assert overlap.average_depth == 1
+
+
+def test_order_of_partitions_that_are_sorted_in_several_groups(catalog: icebench.Catalog) -> None:
+    """Each group of up to 4 GiB is sorted by itself, so that a value is in files of each."""
+    table = made(catalog)
+    table.replace_sort_order(["id"])
+    table.add_files(wide_files(table, "a", count=100, size_bytes=512 << 20))  # 50 GiB: 13 groups
+    reason = reasons(table)["order"]
+    assert "reads at most 26 files of a partition instead of 100.0" in reason.gain
+    assert reason.opens == 100 - 26
+    table.delete("true", mode="copy-on-write")
+    table.add_files(wide_files(table, "b", count=13, size_bytes=4 << 30))
+    assert "order" not in reasons(table)  # as such a sort leaves them
+    table.add_files(wide_files(table, "c", count=20, size_bytes=1))
+    assert "reads at most 28 files" in reasons(table)["order"].gain
+
+
+def test_order_of_one_large_partition_beside_small_ones(catalog: icebench.Catalog) -> None:
+    table = made(catalog, partition_spec=[("day", "identity")])
+    table.replace_sort_order(["id"])
+    large = wide_files(table, "large", count=13, size_bytes=4 << 30, partition=(0,))
+    small = [wide_files(table, f"small{day}-", count=1, size_bytes=1, partition=(day,)) for day in range(1, 101)]
+    table.add_files([*large, *chain(*small)])
+    overlap = table.maintenance.profile().columns[0].within_partitions
+    assert overlap is not None
+    assert overlap.average_depth > 2
+    assert "order" not in reasons(table)
+
+
+def wide_files(
+    table: icebench.Table, name: str, *, count: int, size_bytes: int, partition: tuple[int, ...] = ()
+) -> list[DataFile]:
+    """Files whose values of `id` are all in one range."""
+    low, high = (number.to_bytes(8, "little") for number in (0, 1000))
+    return [
+        DataFile(
+            content=FileContent.DATA,
+            file_path=f"{table.location}/data/{name}{number}.parquet",
+            file_format="parquet",
+            spec_id=table.spec.spec_id,
+            partition=partition,
+            record_count=1000,
+            file_size_in_bytes=size_bytes,
+            value_counts={1: 1000},
+            null_value_counts={1: 0},
+            lower_bounds={1: low},
+            upper_bounds={1: high},
+        )
+        for number in range(count)
+    ]
 
 
 def test_snapshots(catalog: icebench.Catalog) -> None:
