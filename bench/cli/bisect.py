@@ -32,7 +32,10 @@ class BisectFailed(BenchError):
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
 @pass_context
 def bisect(context: Context, good: str, bad: str, budget: str, patterns: tuple[str, ...]) -> int:
-    """Find the first commit between GOOD and BAD that `icebench gate --base GOOD` says is a regression."""
+    """Find the first commit between GOOD and BAD that `icebench gate --base GOOD` says is a regression.
+
+    BAD is measured first; exit code 4 if it is no regression.
+    """
     root = Path.cwd()
     try:
         first, last = commit_of(good, root), commit_of(bad, root)
@@ -42,8 +45,12 @@ def bisect(context: Context, good: str, bad: str, budget: str, patterns: tuple[s
         return ExitCode.CONFIGURATION
     chosen = [word for pattern in patterns for word in ("--case", pattern)]
     results = str((context.places.results / "bisect").absolute())
-    gate = [sys.executable, "-m", "icebench", "--results", results, "gate", "--base", first, "--budget", budget]
-    found = first_bad(root, first, last, [*gate, *chosen])
+    program = [sys.executable, "-m", "icebench", "--results", results]
+    gate = [*program, "gate", "--base", first, "--budget", budget, *chosen]
+    # git takes it as given that BAD is bad, and would name it if all before it passes.
+    if (ended := gate_of(root, last, gate)) != ExitCode.REGRESSION:
+        return _not_bad(context, bad, good, ended)
+    found = first_bad(root, first, last, gate)
     if found is None:
         context.terminal.out.print("inconclusive: the commits that are left could not be measured")
         return ExitCode.INCONCLUSIVE
@@ -51,6 +58,21 @@ def bisect(context: Context, good: str, bad: str, budget: str, patterns: tuple[s
     subject = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.strip()
     context.terminal.out.print(f"the first regression: {subject}", markup=False, soft_wrap=True)
     return ExitCode.PASS
+
+
+def gate_of(root: Path, commit: str, gate: Sequence[str]) -> int:
+    """The exit code of the gate for one commit; arguments as for `first_bad`."""
+    command = [*gate, "--head", commit]
+    return subprocess.run(command, cwd=root, stdout=subprocess.DEVNULL, check=False).returncode
+
+
+def _not_bad(context: Context, bad: str, good: str, ended: int) -> int:
+    out = context.terminal.out
+    if ended == ExitCode.PASS:
+        out.print(f"{bad} is no regression against {good}: nothing to look for", markup=False, soft_wrap=True)
+        return ExitCode.CONFIGURATION
+    out.print(f"inconclusive: the gate of {bad} ended with exit code {ended}", markup=False, soft_wrap=True)
+    return ended
 
 
 def first_bad(root: Path, good: str, bad: str, gate: Sequence[str]) -> str | None:

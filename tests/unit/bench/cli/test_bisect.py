@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icebench.bench.cli.bisect import BisectFailed, first_bad
+from icebench.bench.cli.bisect import BisectFailed, first_bad, gate_of
 from icebench.bench.gate.decisions.counter_verdict import ExitCode
 from tests.unit.bench.cli.test_main import exit_code
 
@@ -89,9 +89,35 @@ def test_what_the_gate_refuses_is_refused_at_once(
 
 
 @pytest.mark.usefixtures("inside")
-def test_the_gate_is_run_as_a_module(commits: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program `icebench` need not stand beside the interpreter."""
-    asked: list[Sequence[str]] = []
-    monkeypatch.setattr("icebench.bench.cli.bisect.first_bad", lambda *given: asked.append(given[3]))
-    assert exit_code("bisect", commits[0]) == ExitCode.INCONCLUSIVE
-    assert asked[0][:3] == [sys.executable, "-m", "icebench"]
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        (ExitCode.PASS, ExitCode.CONFIGURATION),
+        (ExitCode.ERROR, ExitCode.ERROR),
+        (ExitCode.INCONCLUSIVE, ExitCode.INCONCLUSIVE),
+        (ExitCode.REGRESSION, ExitCode.PASS),
+    ],
+)
+def test_a_bad_commit_is_measured_before_it_is_named(
+    commits: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    gate: ExitCode,
+    code: ExitCode,
+) -> None:
+    """git names BAD where all between it and GOOD passes."""
+
+    def run(root: Path, commit: str, asked: Sequence[str]) -> int:
+        assert (commit, asked[:3]) == (commits[-1], [sys.executable, "-m", "icebench"])  # no program `icebench`
+        return gate
+
+    monkeypatch.setattr("icebench.bench.cli.bisect.gate_of", run)
+    monkeypatch.setattr("icebench.bench.cli.bisect.first_bad", lambda *given: commits[-1])
+    assert exit_code("bisect", commits[0]) == code
+    said = {ExitCode.PASS: "HEAD is no regression", ExitCode.REGRESSION: "the first regression"}
+    assert said.get(gate, "inconclusive") in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_the_gate_of_one_commit(tmp_path: Path, commits: list[str], code: int) -> None:
+    assert gate_of(tmp_path, commits[5], gate_that(f"{code} if number == 5 else 2")) == code
