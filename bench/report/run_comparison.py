@@ -160,7 +160,8 @@ def _counted(pairs: Sequence[tuple[Record, Record]]) -> Iterator[Finding]:
     seen = set()
     tables = table_names(head for _, head in pairs)
     for base, head in pairs:
-        where = (f"{head.case} on {tables[head.workload, head.layout]}", head.measurement)
+        how = head.measurement if head.cache == "none" else f"{head.measurement}, {head.cache}"
+        where = (f"{head.case} on {tables[head.workload, head.layout]}", how)
         for name in base.counters.keys() | head.counters.keys():
             seen.add((head.engine, name, where))
             was, now = (record.counters.get(name, 0) for record in (base, head))
@@ -259,6 +260,7 @@ def _rows(timed: Sequence[tuple[Record, Record]]) -> Iterator[Row]:
             "engine": head.engine,
             "measurement": head.measurement,
             "case": head.case,
+            "cache": head.cache,
             "metric": head.metric,
             "unit": head.unit,
             "first": median(base),

@@ -97,7 +97,7 @@ def test_runs_of_several_workloads_are_compared_case_by_case() -> None:
     run = of_two_workloads()
     assert statements(compare_runs(run, run))[0] == "All 32 exact counters are equal."
     made = compare_runs(run, of(run, more))
-    assert "2 to 9 in one on w, a, filtered; " in statements(made)[0]
+    assert "2 to 9 in one on w, a, filtered, cold; " in statements(made)[0]
     assert statements(made)[0].endswith(", and 5 more cases.")
     assert set(column(made.tables[-1], "Layout")) == {"w, a", "w, b", "v, a", "v, b"}
 
@@ -284,8 +284,23 @@ def test_counters_that_changed_are_named_with_where() -> None:
         return replace(one, evidence=replace(one.evidence, counters=counters))
 
     assert statements(compare_runs(filtered(), of(filtered(), more)))[0] == (
-        "icebench: files_planned went from 2 to 9 in one on b, filtered; 2 to 9 in two on b, filtered."
+        "icebench: files_planned went from 2 to 9 in one on b, filtered, cold; 2 to 9 in two on b, filtered, cold."
     )
+
+
+def test_counters_of_cold_and_warm_scans_are_compared_each_with_its_own() -> None:
+    def more(factor: int, one: Measured) -> Measured:
+        counters = {**one.evidence.counters, "files_planned": 2 * factor}
+        return replace(one, evidence=replace(one.evidence, counters=counters))
+
+    base = sample_run(measured=(*filtered().measured, *filtered(cache="warm").measured))
+    cold = of(filtered(cache="cold"), partial(more, 5)).measured
+    warm = of(filtered(cache="warm"), partial(more, 3)).measured
+    assert statements(compare_runs(base, base))[0] == "All 32 exact counters are equal."
+    made = compare_runs(base, sample_run(measured=(*cold, *warm)))
+    assert "2 to 10 in one on a, filtered, cold; " in statements(made)[0]
+    assert statements(made)[0].endswith(", and 5 more cases.")
+    assert {row["cache"] for row in made.rows} == {"cold", "warm"}
 
 
 @pytest.mark.parametrize("name", ["files_planned", "delete_files_loaded"])
@@ -298,7 +313,7 @@ def test_a_counter_that_appears_or_vanishes_is_a_change_from_or_to_nothing(name:
     absent, none, some = (of(filtered(), partial(with_counter, number)) for number in (None, 0, 7))
     for base, head, said in ((absent, some, "0 to 7"), (some, absent, "7 to 0"), (none, some, "0 to 7")):
         first, *_ = statements(compare_runs(base, head))
-        assert first.startswith(f"icebench: {name} went from {said} in one on a, filtered; ")
+        assert first.startswith(f"icebench: {name} went from {said} in one on a, filtered, cold; ")
     assert statements(compare_runs(absent, none))[0].endswith(" exact counters are equal.")
 
 
