@@ -121,7 +121,7 @@ def _title(run: Run, measured: Measured) -> str:
     (words,) = _words(run, [measured])
     said = f"icebench case {' '.join(words)} --of {run.run_id}"
     metric = kind_of(case.measurement).names(case)[0]
-    wanted = (case.workload, case.layout, case.engine, case.measurement, case.label, metric)
+    wanted = (case.workload, case.layout, case.engine, case.measurement, case.label, case.cache, metric)
     record = next((r for r in run.records if r.key == wanted), None)
     if record is None:
         return said

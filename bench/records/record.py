@@ -48,9 +48,9 @@ class Record:
             object.__setattr__(self, "summary", summarize(self.samples).as_dict())
 
     @property
-    def key(self) -> tuple[str, str, str, str, str, str]:
-        """What makes a record unique in its run: workload, layout, engine, measurement, case, metric."""
-        return (self.workload, self.layout, self.engine, self.measurement, self.case, self.metric)
+    def key(self) -> tuple[str, str, str, str, str, str, str]:
+        """What makes a record unique in its run: workload, layout, engine, measurement, case, cache, metric."""
+        return (self.workload, self.layout, self.engine, self.measurement, self.case, self.cache, self.metric)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -119,7 +120,7 @@ class Records:
             yield (name if len(names) > 1 else ""), self.where(workload=name)
 
     def one(self, **wanted: str) -> Record | None:
-        """The only record of these values, out of one workload; None when there is none."""
+        """The only record of these values, out of one workload and cache; None when there is none."""
         return next(iter(self.where(**wanted).all), None)
 
     def names(self, field: str) -> tuple[str, ...]:
@@ -132,13 +133,15 @@ class Records:
         return ordered(self.names("engine"), self.engine_order)
 
     def cases(self) -> Iterator[tuple[str, str, Records]]:
-        """Case, layout and their records: cases as they come, layouts in their order."""
+        """Case, layout and their records: cases as they come, layouts in their order. What a case gave with several
+        caches are several cases, whose names say which."""
         layouts = ordered(self.names("layout"), self.layout_order)
         for case in self.names("case"):
-            for layout in layouts:
-                found = self.where(case=case, layout=layout)
-                if found:
-                    yield case, layout, found
+            own = self.where(case=case)
+            caches = own.names("cache")
+            for cache, layout in product(caches, layouts):
+                if found := own.where(cache=cache, layout=layout):
+                    yield (f"{case}, {cache}" if len(caches) > 1 else case), layout, found
 
     def __bool__(self) -> bool:
         return bool(self.all)

@@ -275,7 +275,7 @@ def _added(scans: Records, what: str) -> Iterator[_Added]:
                 pairs = [
                     (base, head)
                     for head in own.where(case=case).all
-                    if (base := own.one(case=NONE, layout=head.layout))
+                    if (base := own.one(case=NONE, layout=head.layout, cache=head.cache))
                 ]
                 if effect := pooled(pairs):
                     found[NONE, engine] = effect

@@ -123,8 +123,8 @@ def is_noisy(record: Record) -> bool:
 def _of_samples(records: Iterable[Record]) -> Iterator[Remark]:
     """Timings that scatter too much, and too few samples for an interval of 95 %."""
     timed = [r for r in records if is_timed(r) and median(r) > 0]
-    # A case is named once, whichever of its metrics scatters most.
-    worst = {r.key[:-1]: r for r in sorted((r for r in timed if is_noisy(r)), key=spread)}
+    # A case is named once, whichever of its caches and metrics scatters most.
+    worst = {r.key[:-2]: r for r in sorted((r for r in timed if is_noisy(r)), key=spread)}
     noisy = sorted(worst.values(), key=lambda r: -spread(r))
     if noisy:
         tables = table_names(timed)

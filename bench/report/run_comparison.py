@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -227,9 +228,10 @@ def _pooled(
 
 def _each(timed: Sequence[tuple[Record, Record]]) -> Table:
     tables = table_names(head for _, head in timed)
+    caches = Counter((*head.key[:-2], head.metric) for _, head in timed)
     rows = tuple(
         (
-            plain(head.case),
+            plain(f"{head.case}, {head.cache}" if caches[*head.key[:-2], head.metric] > 1 else head.case),
             plain(tables[head.workload, head.layout]),
             plain(head.engine),
             plain(head.metric),

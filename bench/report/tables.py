@@ -137,7 +137,7 @@ def added_costs(costs: Records, scans: Records, *, title: str, case_name: str, b
     rows = []
     for case, layout, found in costs.cases():
         winner = best(found.all)
-        with_deletes = scans.where(case=case, layout=layout)
+        with_deletes = scans.where(case=found.all[0].case, cache=found.all[0].cache, layout=layout)
         cells = (_cost(found.one(engine=e), with_deletes.one(engine=e), winner) for e in engines)
         rows.append((plain(case), plain(layout), *cells))
     return Table(

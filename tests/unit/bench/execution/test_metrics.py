@@ -58,7 +58,7 @@ def test_the_summary_comes_from_the_samples() -> None:
     (record, *_) = records_of([measured(CASE, {(0, 0): 0.3, (0, 1): 0.1, (0, 2): 0.2})])
     assert record.summary["median"] == 0.2
     assert record.summary["count"] == 3
-    assert record.key == ("w", "l", "e", "deletes", "1%", "scan_time_cold")
+    assert record.key == ("w", "l", "e", "deletes", "1%", "cold", "scan_time_cold")
 
 
 def test_a_failure_says_where() -> None:

@@ -19,10 +19,12 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.build import build_report
+from icebench.bench.report.compare import Records
 from icebench.bench.report.exports import comparison_of, exported, markdown_table
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Cell, Comparison, Finding, Table, Tone, plain
 from icebench.bench.report.run_comparison import compare_runs, differences
+from icebench.bench.report.sections import sections_of
 from tests.unit.bench.report.sample_run import DRIFT, FAILED, measured, sample_run
 from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
 
@@ -301,6 +303,24 @@ def test_counters_of_cold_and_warm_scans_are_compared_each_with_its_own() -> Non
     assert "2 to 10 in one on a, filtered, cold; " in statements(made)[0]
     assert statements(made)[0].endswith(", and 5 more cases.")
     assert {row["cache"] for row in made.rows} == {"cold", "warm"}
+
+
+def test_caches_are_apart_where_the_metric_does_not_say_which() -> None:
+    """As of a measurement of another package that declares no series."""
+
+    def run(cold: float, warm: float) -> Run:
+        case = Case(workload="w", layout="l", engine="icebench", measurement="theirs")
+        times = {"cold": cold, "warm": warm}
+        cases = [measured(replace(case, cache=c), [s * drift for drift in DRIFT]) for c, s in times.items()]
+        return sample_run(measured=tuple(cases))
+
+    made = compare_runs(run(10.0, 1.0), run(10.0, 2.0)).tables[-1]
+    wall = [place for place, name in enumerate(column(made, "Metric")) if name == "time"]
+    shown = [[column(made, name)[place] for place in wall] for name in ("Case", "Ratio of medians")]
+    assert shown == [["all, cold", "all, warm"], ["1.00x", "2x"]]
+    (section,) = sections_of(Records(run(10.0, 1.0).records))
+    table = next(table for table in section.tables if table.title == "Time")
+    assert (column(table, "Case"), column(table, "icebench")) == (["all, cold", "all, warm"], ["10.1 s", "1.01 s"])
 
 
 @pytest.mark.parametrize("name", ["files_planned", "delete_files_loaded"])
