@@ -8,6 +8,7 @@ round is a set of pairs and no case always follows the same other.
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,10 +90,12 @@ class Work:
     Args:
         pace: How often and how long.
         least: The least seconds of a run of each case; None for those that have not run, which take the usual time.
+        recorded: The least seconds of a recorded run of the cases that have one.
     """
 
     pace: Pace
     least: dict[Case, float | None]
+    recorded: dict[Case, float] = field(default_factory=dict)
     done: float = 0.0
     warm: dict[Case, float] = field(default_factory=dict)
     rounds: dict[Case, int] = field(default_factory=dict)
@@ -103,9 +106,18 @@ class Work:
         self.done += seconds
         if recorded:
             self.rounds[case] = self.rounds.get(case, 0) + 1
+            self.recorded[case] = min(cost.wall, self.recorded.get(case, cost.wall))
         else:
             self.warm[case] = self.warm.get(case, 0.0) + seconds
+        if known is None or not recorded:
             self.least[case] = cost.wall if known is None else min(known, cost.wall)
+
+    def wanted(self, case: Case) -> int:
+        """How many rounds a case is to have in all, which may change with each; before the first, that one.
+
+        What is not recorded does not count: an attempt that goes on would not have it, and stop at another round.
+        """
+        return self.pace.rounds(case.measurement, self.recorded.get(case, math.inf))
 
     def share(self, alive: Collection[Case], warming: Collection[Case]) -> float:
         """Of all the work of the cases that are left, those that are not warm among them."""
@@ -115,8 +127,8 @@ class Work:
         for case in alive:
             seconds = self.least[case]
             seconds = usual if seconds is None else seconds
-            rounds = self.pace.rounds(case.measurement, seconds) - self.rounds.get(case, 0)
-            left += max(0, rounds) * (seconds + AROUND_SECONDS)
+            rounds = self.wanted(case) if case in self.recorded else self.pace.rounds(case.measurement, seconds)
+            left += max(0, rounds - self.rounds.get(case, 0)) * (seconds + AROUND_SECONDS)
         for case in warming:
             seconds = self.least[case]
             windows = 2 * max(usual if seconds is None else seconds, WINDOW_SECONDS)
@@ -169,6 +181,7 @@ class Runner:
         there = {case: {s.round for s in samples} for case, samples in earlier.items()}
         work = Work(pace=self.pace, least={case: _least_seconds(trial, earlier[case]) for case, trial in alive.items()})
         work.rounds = {case: len(known) for case, known in there.items()}
+        work.recorded = {case: min(s.cost.wall for s in samples) for case, samples in earlier.items() if samples}
         # With the open tables of all trials, and what passes before left: to walk them before each run took longer than
         # most runs.
         with out_of_collection():
@@ -184,10 +197,8 @@ class Runner:
         work: Work,
     ) -> None:
         """Run all in rounds, each in another order."""
-        rounds = {case: self.pace.rounds(case.measurement, work.least[case] or 0.0) for case in alive}
-        total = max(rounds.values(), default=0)
-        for ordinal in range(total):
-            order = [case for case in alive if ordinal < rounds[case] and ordinal not in there[case]]
+        for ordinal in range(max((self.pace.repetitions[case.measurement] for case in alive), default=0)):
+            order = [case for case in alive if ordinal < work.wanted(case) and ordinal not in there[case]]
             if not order:
                 continue
             random.shuffle(order)
@@ -198,6 +209,7 @@ class Runner:
                     self.recorder.sample(case, Sample(process=self.process, round=ordinal, cost=cost))
                     work.ran(case, cost, recorded=True)
             self.recorder.round(workload, self.process, ordinal, conditions.since())
+            total = max(map(work.wanted, alive), default=ordinal + 1)
             detail = f"round {ordinal + 1} of {total}, {len(order)} cases"
             self.progress(workload, detail, ordinal + 1, total, work.share(alive, ()))
 
@@ -209,10 +221,8 @@ class Runner:
         random: Random,
         work: Work,
     ) -> None:
-        """Run each until its processor time falls no more."""
-        runs: dict[Case, list[Cost]] = {
-            case: [] for case in alive if not self._is_over(case, there[case], work.least[case])
-        }
+        """Run each whose rounds were not all run by an earlier attempt until its processor time falls no more."""
+        runs: dict[Case, list[Cost]] = {case: [] for case in alive if len(there[case]) < work.wanted(case)}
         waiting = [case for case in runs if not self._is_warm(alive[case], runs[case])]
         shown = -1
         while waiting:
@@ -229,10 +239,6 @@ class Runner:
                     work.ran(case, cost, recorded=False)
                 self.recorder.check()
             waiting = [case for case in waiting if case in alive and not self._is_warm(alive[case], runs[case])]
-
-    def _is_over(self, case: Case, there: Collection[int], seconds: float | None) -> bool:
-        """Whether all rounds of a case, of which one takes so long, were run by an earlier attempt."""
-        return len(there) >= self.pace.rounds(case.measurement, seconds or 0.0)
 
     def _is_warm(self, trial: Trial, runs: Sequence[Cost]) -> bool:
         least = self.pace.warmups[trial.case.measurement]

@@ -249,6 +249,32 @@ def test_a_case_with_fewer_rounds_than_asked_is_over_too(writer: RunWriter) -> N
     assert [s.place for s in found["3"]] == [(1, 2)]
 
 
+def test_a_case_that_never_warms_up_has_as_many_rounds_as_its_budget_allows(writer: RunWriter) -> None:
+    found = Made(writer, Listening(), pace(6, case_seconds=7)).run(trial("3", cache="fresh"), trial("2"))
+    assert {name: len(taken) for name, taken in found.items()} == {"3": 2, "2": 3}
+
+
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize("cache", ["fresh", "warm"])
+def test_an_attempt_that_goes_on_ends_at_the_same_round(writer: RunWriter, cache: str, before: int) -> None:
+    """Of samples of 5, 3, 4 and 5 seconds, 13 are time for four: the first alone, or runs before it, are not."""
+    walls = [5.0, 3.0, 4.0, 5.0, 6.0, 6.0]
+
+    class Recalling(Listening):
+        def run(self, trial: Trial) -> Cost:
+            self.order.append(trial.case.engine)
+            warming = cache == "warm" and len(self.order) == 1
+            return Cost(wall=1.0 if warming else next(left), cpu=1.0)
+
+    left = iter(walls[before:])
+    taken = {
+        case("1", cache=cache): [Sample(process=0, round=r, cost=Cost(wall=walls[r], cpu=1)) for r in range(before)]
+    }
+    slow = trial("1", cache=cache)
+    found = Made(writer, Recalling(), pace(6, case_seconds=13), taken=taken, process=1).run(slow)
+    assert [s.round for s in found["1"]] == list(range(before, 4))
+
+
 def test_the_machine_is_observed_in_every_round(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with RunWriter(path, run_id="r", environment={"id": "e"}) as writer:
