@@ -108,7 +108,8 @@ def history(
 def record(
     context: Context, *, revisions: str, most: int | None, pairs: int, reference: str | None, patterns: tuple[str, ...]
 ) -> int:
-    """Measure revisions, each interleaved with a fixed baseline, and add them to the history; skip those in it.
+    """Measure revisions, each interleaved with a fixed baseline, and add them to the history; skip those in it that
+    were measured with the cases of now.
 
     Of a range, the revisions that changed the engine or its packages.
     """
@@ -125,8 +126,8 @@ def record(
             base = build(frozen, root=root, cache=cache)
             warehouse = warehouse_of(base, cache)
             for number, revision in enumerate(chosen, 1):
-                if revision in measured:
-                    _print_missing(context, measured[revision], names)
+                if revision in measured and _is_current(measured[revision]):
+                    _print_skipped(context, measured[revision], names)
                     continue
 
                 def progress(text: str, what: str = f"{revision[:12]}, {number} of {len(chosen)}") -> None:
@@ -233,11 +234,17 @@ def _chosen(revisions: str, most: int | None, root: Path) -> list[str]:
     return [found[round((number + 1) * len(found) / most) - 1] for number in range(most)]
 
 
-def _print_missing(context: Context, entry: Entry, names: Sequence[str]) -> None:
-    """The cases that a revision of the history lacks: it is measured once, as a whole."""
-    if missing := [name for name in names if name not in entry.cases and not entry.error]:
-        said = f"{entry.revision[:12]} {entry.subject}: skipped, as it is recorded, without {', '.join(missing)}"
-        context.terminal.out.print(said, markup=False, soft_wrap=True)
+def _is_current(entry: Entry) -> bool:
+    """Whether measuring it again would give the same: a record of other cases is in no series with those of now."""
+    return bool(entry.error) or entry.environment.get("cases") == cases_digest()
+
+
+def _print_skipped(context: Context, entry: Entry, names: Sequence[str]) -> None:
+    """With the cases that a revision of the history lacks: it is measured once, as a whole."""
+    missing = [name for name in names if name not in entry.cases and not entry.error]
+    said = f"{entry.revision[:12]} {entry.subject}: skipped, as it is recorded"
+    said += f", without {', '.join(missing)}" if missing else ""
+    context.terminal.out.print(said, markup=False, soft_wrap=True)
 
 
 def _print_entry(context: Context, entry: Entry) -> None:

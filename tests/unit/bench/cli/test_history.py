@@ -123,7 +123,20 @@ def test_a_case_that_a_recorded_revision_lacks_is_named(root: Path, sides: dict[
     assert code == 0
     assert text.splitlines()[-1].endswith("change 7: skipped, as it is recorded, without commit/append")
     assert entries() == before
-    assert "skipped" not in recorded("HEAD")[1]
+    assert recorded("HEAD")[1].splitlines()[-1].endswith("change 7: skipped, as it is recorded")
+
+
+def test_a_revision_that_was_measured_with_other_cases_is_measured_again(
+    root: Path, sides: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else would have it in a series with what is measured now."""
+    assert recorded("HEAD", "--reference", "HEAD~1")[0] == 0
+    monkeypatch.setattr(commands, "cases_digest", lambda: "statements-of-other-cases")
+    code, text = recorded("HEAD")
+    assert code == 0
+    assert text.splitlines()[-1].endswith("change 7: 1 cases")
+    assert [entry.environment["cases"] for entry in entries()] == ["statements-of-other-cases"]
+    assert recorded("HEAD")[1].splitlines()[-1].endswith("skipped, as it is recorded")
 
 
 def test_of_a_range_so_many_are_measured_and_the_last_is_one(root: Path, sides: dict[str, Any]) -> None:
