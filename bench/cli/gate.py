@@ -43,7 +43,7 @@ from icebench.bench.gate.revisions.build import WORKTREE, Unbuildable
 HASH_SEEDS = (0, 1, 2, 3, 4)
 """A counter is admitted to the baseline when fresh processes with these hash seeds agree on it."""
 
-_STYLE = {Change.DECREASED: "green", Change.MOVED: "dim"}
+_STYLE = {Change.DECREASED: "green", Change.MOVED: "dim", Change.UNSEEN: "dim"}
 
 
 class CasesDiffer(BenchError):

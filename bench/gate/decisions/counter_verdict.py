@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from itertools import permutations
 
@@ -39,6 +39,7 @@ class Change(Enum):
     MISSING_COUNTER = "missing counter"
     DECREASED = "decreased"
     MOVED = "moved"
+    UNSEEN = "of another environment, not compared,"
 
 
 REGRESSIONS = frozenset({Change.INCREASED, Change.ANSWER_CHANGED})
@@ -194,7 +195,7 @@ class Accepted:
     Args:
         baseline: The baseline to write; equal to the old one when `refused` is not empty.
         refused: Findings that must be allowed by name first.
-        moved: Findings that the next baseline takes in.
+        moved: Findings that the next baseline takes in, and last what it takes in uncompared, of another environment.
     """
 
     baseline: Baseline
@@ -214,9 +215,16 @@ def accept(baseline: Baseline, now: Baseline, allowed: Collection[str] = ()) -> 
     if refused:
         return Accepted(baseline=baseline, refused=refused, moved=())
     if baseline.environment != now.environment:
-        return Accepted(baseline=now, refused=(), moved=findings)
+        return Accepted(baseline=now, refused=(), moved=(*findings, *_unseen(baseline, now)))
     cases = {name: _kept(name, baseline.cases.get(name), result, allowed) for name, result in now.cases.items()}
     return Accepted(baseline=Baseline(cases=cases, environment=now.environment), refused=(), moved=findings)
+
+
+def _unseen(baseline: Baseline, now: Baseline) -> Iterator[Finding]:
+    """The counters that depend on the environment, and would be findings in the same."""
+    for finding in compare(replace(baseline, environment=now.environment), now).findings:
+        if finding.change in {Change.INCREASED, Change.DECREASED} and depends_on_environment(finding.counter or ""):
+            yield replace(finding, change=Change.UNSEEN)
 
 
 def _kept(case: str, accepted: CaseResult | None, result: CaseResult, allowed: Collection[str]) -> CaseResult:

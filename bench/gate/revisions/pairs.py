@@ -20,7 +20,7 @@ from typing import Protocol
 
 from icebench.bench.gate.cases.time_cases import Time
 from icebench.bench.gate.decisions.baseline import Baseline, decode
-from icebench.bench.gate.decisions.counter_kinds import is_within
+from icebench.bench.gate.decisions.counter_kinds import depends_on_environment, is_within
 from icebench.bench.gate.decisions.counter_verdict import REGRESSIONS, Change, Finding, compare, is_slight
 from icebench.bench.gate.decisions.outcome import CaseOutcome, Outcome
 from icebench.bench.gate.decisions.stacks import Stacks
@@ -164,12 +164,15 @@ class Pairs:
 
 
 def unaccepted(base: Baseline, head: Baseline, accepted: Baseline) -> list[Finding]:
-    """Counters of head that are worse than base's, unless head's own baseline says that they are meant to be so."""
+    """Counters of head that are worse than base's, unless head's own baseline says that they are meant to be so. One of
+    another environment says nothing of counters that depend on it."""
 
     def is_accepted(finding: Finding) -> bool:
         case = accepted.cases.get(finding.case)
         if case is None or finding.counter is None or not isinstance(finding.now, int):
             return case is not None and case.checksum == finding.now
+        if accepted.environment != head.environment and depends_on_environment(finding.counter):
+            return False
         known = case.counters.get(finding.counter, 0)
         if finding.change is Change.ANSWER_CHANGED:
             return finding.now == known

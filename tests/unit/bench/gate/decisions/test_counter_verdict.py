@@ -176,6 +176,15 @@ def test_another_environment_compares_exact_counters_only() -> None:
     assert verdict.counters == 1
 
 
+def test_what_is_accepted_uncompared_is_listed() -> None:
+    old = Baseline(cases={"a": result(function_calls=10_000, modules_imported=9)}, environment={"python": "3.11"})
+    now = Baseline(cases={"a": result(function_calls=30_000, modules_imported=9)}, environment={"python": "3.12"})
+    moved = accept(old, now)
+    assert moved.baseline == now
+    said = "a: function_calls of another environment, not compared, 10000 -> 30000 (+200.0%)"
+    assert list(map(str, moved.moved)) == [said]
+
+
 def test_small_increases_do_not_move_the_baseline() -> None:
     old = baseline(a=result(function_calls=10_000, files_planned=2))
     moved = accepting(old, {"a": result(function_calls=10_100, files_planned=1)})

@@ -6,7 +6,7 @@ import math
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from pathlib import Path
 from random import Random
@@ -365,6 +365,13 @@ def test_a_base_that_cannot_run_the_cases_of_today_is_no_error_of_head() -> None
 def test_what_heads_baseline_accepts_is_no_regression(accepted: Baseline, remain: list[str]) -> None:
     base, head = counted(files_planned=1, function_calls=1_000), counted(files_planned=2, function_calls=2_000)
     assert [finding.name for finding in unaccepted(base, head, accepted)] == remain
+
+
+def test_a_baseline_of_another_environment_accepts_exact_counters_only() -> None:
+    base, head = counted(files_planned=1, function_calls=1_000), counted(files_planned=2, function_calls=2_000)
+    for more in (1_990, 3_000):
+        accepted = replace(counted(files_planned=2, function_calls=more), environment={"python": "3.13"})
+        assert [finding.name for finding in unaccepted(base, head, accepted)] == ["a:function_calls"]
 
 
 def test_another_answer_is_accepted_as_it_is_alone() -> None:
