@@ -46,7 +46,10 @@ class _Kind(MeasurementKind):
                 title="Rise of resident memory; a Java virtual machine keeps what earlier runs made it take",
                 counted=True,
             ),
-            Metric(name="memory_peak", title="Memory that a process took at most, its virtual machine's included"),
+            Metric(
+                name="memory_peak",
+                title="Rise of resident memory from when the engine was ready, its virtual machine's included",
+            ),
         ),
         case="Change",
         against_own=True,

@@ -46,7 +46,9 @@ class _Kind(MeasurementKind):
             ),
             Metric(name="scan_cpu_first", title="Processor time of the first scan of a process"),
             Metric(name="scan_cpu_second", title="Processor time of its second"),
-            Metric(name="memory_peak", title="Memory that a process's scans took at most"),
+            Metric(
+                name="memory_peak", title="Rise of resident memory from when the engine was ready, by a process's scans"
+            ),
             Metric(name="maintenance_cpu", title="Processor time that keeping the table took so far, timed once"),
         ),
         case="Scan",
