@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from os.path import commonprefix
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -112,7 +113,8 @@ def draw_narrow(chart: Chart, name: str) -> str | None:
 
 
 def _dots(chart: DotChart, width: float) -> Figure:
-    labels = [[_shortened(row.label, _LONGEST_LABEL) for row in panel.rows] for panel in chart.panels]
+    short = _labels((row.label for panel in chart.panels for row in panel.rows), _LONGEST_LABEL)
+    labels = [[short[row.label] for row in panel.rows] for panel in chart.panels]
     titles = [panel.title for panel in chart.panels]
     rows = _legend_rows(chart.series, width)
     panels = _panels(titles, labels, 0.115 * len(chart.series) + 0.16, _RIGHT / 2, total_width=width, legend=rows)
@@ -158,7 +160,8 @@ def _interval(axis: Axes, point: Point, y: float, index: int) -> None:
 
 
 def _bars(chart: BarChart) -> Figure:
-    labels = [[_shortened(bar.label, _LONGEST_LABEL) for bar in panel.bars] for panel in chart.panels]
+    short = _labels((bar.label for panel in chart.panels for bar in panel.bars), _LONGEST_LABEL)
+    labels = [[short[bar.label] for bar in panel.bars] for panel in chart.panels]
     lines = 1 + max(label.count("\n") for own in labels for label in own)
     panels = _panels([panel.title for panel in chart.panels], labels, 0.16 + 0.14 * lines, _RIGHT)
     for axis, panel in zip(panels.axes, chart.panels, strict=True):
@@ -202,7 +205,8 @@ def _bars(chart: BarChart) -> Figure:
 def _scatter(chart: ScatterChart, width: float, longest: int) -> Figure:
     """Labels stand in a column at the right, each joined to its point, so that none covers another."""
     points = sorted(chart.points, key=lambda point: point.y)
-    labels = [_shortened(point.label, longest) for point in points]
+    short = _labels((point.label for point in points), longest)
+    labels = [short[point.label] for point in points]
     margin = 0.3 + _INCHES_A_LETTER * max(map(len, labels))
     height = max(_SCATTER_HEIGHT, _INCHES_A_LABEL * len(points))
     total = height + _FOOT + _LEGEND
@@ -310,13 +314,13 @@ def _lines(chart: LineChart, width: float) -> Figure:
     figure = Figure(figsize=(width, total))
     FigureCanvasSVG(figure)
     axes: list[Axes] = []
+    short = _labels((panel.title for panel in chart.panels), int((width - left) / _INCHES_A_BOLD_LETTER))
     for number, panel in enumerate(chart.panels):
         bottom = total - rows * _LEGEND - (number + 1) * (_LINES_HEIGHT + _TITLE)
         box = (left / width, bottom / total, (width - left - right) / width, _LINES_HEIGHT / total)
         axes.append(figure.add_axes(box, sharex=axes[0] if axes else None))
         _line_panel(axes[-1], panel, chart)
-        title = _shortened(panel.title, int((width - left) / _INCHES_A_BOLD_LETTER))
-        axes[-1].set_title(title, loc="left", fontsize=9, fontweight="bold", color=INK, pad=4)
+        axes[-1].set_title(short[panel.title], loc="left", fontsize=9, fontweight="bold", color=INK, pad=4)
         if number < len(chart.panels) - 1:
             axes[-1].tick_params(axis="x", labelbottom=False)
     axes[-1].set_xlabel(chart.x_axis)
@@ -404,6 +408,7 @@ def _panels(
     FigureCanvasSVG(figure)
     axes: list[Axes] = []
     top = total - legend * _LEGEND
+    short = _labels(titles, int(width / _INCHES_A_BOLD_LETTER))
     for ordinal, (title, own) in enumerate(zip(titles, labels, strict=True)):
         row, column = divmod(ordinal, columns)
         above = top - sum(heights[:row]) - _TITLE * (row + 1)
@@ -411,19 +416,39 @@ def _panels(
         left, bottom = margin + column * (width + right), above - height
         box = (left / total_width, bottom / total, width / total_width, height / total)
         axis = figure.add_axes(box, sharex=axes[0] if axes else None)
-        _rows(axis, _shortened(title, int(width / _INCHES_A_BOLD_LETTER)), own if column == 0 else [""] * len(own))
+        _rows(axis, short[title], own if column == 0 else [""] * len(own))
         axes.append(axis)
     return _Panels(figure, axes, axes[-columns:])
 
 
+def _labels(texts: Iterable[str], most: int) -> dict[str, str]:
+    """What texts of a chart are shortened to, line by line: those that differ still do."""
+    texts = list(texts)
+    alike: dict[str, list[str]] = {}
+    for line in dict.fromkeys(line for text in texts for line in text.split("\n")):
+        alike.setdefault(_shortened(line, most), []).append(line)
+    short = {line: label for label, (line, *others) in alike.items() if not others}
+    for lines in alike.values():
+        short |= _apart(lines, most) if len(lines) > 1 else {}
+    return {text: "\n".join(short[line] for line in text.split("\n")) for text in texts}
+
+
 def _shortened(text: str, most: int) -> str:
-    """Each line with its beginning and its end: names of layouts with knobs differ in either."""
+    """A line's beginning and its end: most names of layouts with knobs differ in either."""
     tail = (most - 1) // 2
-    lines = (
-        line if len(line) <= most else f"{line[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{line[-tail:]}"
-        for line in text.split("\n")
-    )
-    return "\n".join(lines)
+    return text if len(text) <= most else f"{text[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{text[-tail:]}"
+
+
+def _apart(lines: Sequence[str], most: int) -> dict[str, str]:
+    """Lines that begin and end alike: where they differ, as long as that is, and as much of both ends as has room."""
+    first = len(commonprefix(lines))  # noqa: RUF071 - of letters
+    last = len(commonprefix([line[first:][::-1] for line in lines]))  # noqa: RUF071
+    around = max(2, most - 2 - max(len(line) - first - last for line in lines))
+    head, tail = around - around // 2, around // 2
+    return {
+        line: "\N{HORIZONTAL ELLIPSIS}".join((line[:head], line[first : len(line) - last], line[-tail:]))
+        for line in lines
+    }
 
 
 def _rows(axis: Axes, title: str, labels: Sequence[str]) -> None:
