@@ -54,7 +54,9 @@ def remarks_of(run: Run) -> tuple[Remark, ...]:
     """All remarks on a run, worst first."""
     found = [] if run.complete else [INTERRUPTED]
     found += map(_failed, failures_of(run))
-    found += _of_samples(run.records)
+    figures = {(each.case.measurement, name) for each in run.measured for name in each.evidence.figures}
+    # A figure of a case is not repeated, whatever the repetitions.
+    found += _of_samples(r for r in run.records if (r.measurement, r.metric) not in figures)
     if empty := list(dict.fromkeys(record.case for record in run.records if _matches_nothing(record))):
         found.append(
             Remark(
@@ -141,10 +143,11 @@ def _of_samples(records: Iterable[Record]) -> Iterator[Remark]:
         )
     few = [r for r in timed if len(r.samples) < FEWEST_REPETITIONS and r.measurement != BUILD]  # has its own interval
     if few:
-        measurements = listed(list(dict.fromkeys(r.measurement for r in few)))
-        fewest = min(len(r.samples) for r in few)
+        measurements = list(dict.fromkeys(r.measurement for r in few))
+        cases = count(len({r.key[:-1] for r in timed if r.measurement in measurements}), "case")
         yield Remark(
             severity=Severity.WARNING,
-            text=f"{measurements.capitalize()}: only {count(fewest, 'sample')} a case.",
+            text=f"{listed(measurements).capitalize()}: fewer than {FEWEST_REPETITIONS} samples in "
+            f"{len({r.key[:-1] for r in few}):,} of {cases}, at least {min(len(r.samples) for r in few)}.",
             advice=f"Small differences mean nothing here; set 'repetitions' to {FEWEST_REPETITIONS} or more.",
         )

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from icebench.bench.records.case import Case
 from icebench.bench.records.record import Skipped
 from icebench.bench.report.build import build_report
 from icebench.bench.report.compare import spread
 from icebench.bench.report.remarks import INTERRUPTED, UNCOMMITTED, WRONG, Severity, remarks_of
-from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, record, sample_run
+from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, measured, record, sample_run
 
 CLEAN = {**ENVIRONMENT, "git": {"revision": "b" * 40, "dirty": False}}
 
@@ -28,7 +29,7 @@ def test_remarks_come_worst_first_each_with_advice() -> None:
     texts = [r.text for r in remarks]
     assert texts[1] == "Disagreement: sorted/decimals/scan/pyiceberg: 57,608 rows against 57,607"
     assert "icebench planning all on monthly (71%)" in texts[2]
-    assert texts[3] == "Decimals: only 2 samples a case."
+    assert texts[3] == "Decimals: fewer than 6 samples in 1 of 1 case, at least 2."
     assert texts[4] == "duckdb was not measured for planning: offers no planning"
 
 
@@ -66,6 +67,15 @@ def test_a_filter_that_no_row_meets_is_named_once() -> None:
     )
     (remark,) = remarks_of(sample_run(records=records, skipped=(), environment=CLEAN))
     assert remark.text == "No row meets tickets: a plan without files is the best of all layouts."
+
+
+def test_cases_of_few_samples_are_counted() -> None:
+    case = Case(workload="w", layout="l", engine="icebench", measurement="reading", cache="cold")
+    numbers = {"all": 6, "one": 3, "two": 2}
+    cases = [measured(replace(case, filter=name), [1.0] * number) for name, number in numbers.items()]
+    once = measured(replace(case, filter="kept", cache="none"), figures={"maintenance_cpu": 1.0})
+    (remark,) = remarks_of(sample_run(measured=(*cases, once), skipped=(), environment=CLEAN))
+    assert remark.text == "Reading: fewer than 6 samples in 2 of 3 cases, at least 2."
 
 
 def test_many_noisy_cases_are_reported_in_one_remark() -> None:
