@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from icebench.bench.report.layout_costs import LayoutCost, baseline_of, pays_words
 from icebench.bench.report.model import Finding, named
-from icebench.bench.report.quantities import count, listed, times
+from icebench.bench.report.quantities import count, factor, listed, times
 from icebench.bench.report.remarks import Remark, Severity
 from icebench.bench.statistics.claims import LEAST_EFFECT
 
@@ -64,7 +64,7 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
     pays = f"when it pays is {when}" if best.pays_after() is None else f"it pays {f'{when} {bounds}'.rstrip()}"
     yield (
         f"{queries} {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} by "
-        f"{best.read} [{than.low:.2f}, {than.high:.2f}], and {pays}"
+        f"{best.read} [{factor(than.low)}, {factor(than.high)}], and {pays}"
     )
     rivals = [name for name, own in effects.items() if name != best.layout and own.low <= effect.high]
     if rivals:

@@ -16,7 +16,7 @@ from icebench.bench.records.case import NONE
 from icebench.bench.records.record import Failure
 from icebench.bench.report.compare import Records, best, pooled
 from icebench.bench.report.model import Finding
-from icebench.bench.report.quantities import count, listed, signed_percent, times
+from icebench.bench.report.quantities import count, factor, listed, signed_percent, times
 from icebench.bench.report.remarks import SHOWN, WRONG
 from icebench.bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Effect, holm
 
@@ -120,7 +120,7 @@ def least_sure(p_values: Sequence[float]) -> float:
 def reach(effects: Iterable[Effect]) -> str:
     """The range of effects of which none is significant."""
     lows, highs = zip(*((effect.low, effect.high) for effect in effects), strict=True)
-    return f"their intervals reach from {min(lows):.2f} to {max(highs):.2f}"
+    return f"their intervals reach from {factor(min(lows))} to {factor(max(highs))}"
 
 
 def _wrong_answers(failures: Sequence[Failure]) -> Iterator[Finding]:
@@ -220,11 +220,12 @@ def _unsure(measured: Iterable[tuple[str, Effect]], least_sure: float) -> list[s
 
 
 def _with_intervals(measured: Iterable[tuple[str, Effect]]) -> list[str]:
-    return [f"{name} ({times(to.ratio)}, {to.low:.2f} to {to.high:.2f})" for name, to in measured]
+    return [f"{name} ({times(to.ratio)}, {factor(to.low)} to {factor(to.high)})" for name, to in measured]
 
 
 def _intervals(measured: Iterable[tuple[str, Effect]]) -> str:
-    return "; ".join(f"{name} {times(to.ratio)} (95% interval {to.low:.2f} to {to.high:.2f})" for name, to in measured)
+    shown = ((name, times(to.ratio), factor(to.low), factor(to.high)) for name, to in measured)
+    return "; ".join(f"{name} {ratio} (95% interval {low} to {high})" for name, ratio, low, high in shown)
 
 
 def _layouts_by_scan(scans: Records, what: str) -> Iterator[Ranking]:

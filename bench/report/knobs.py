@@ -15,7 +15,7 @@ from icebench.bench.report.compare import Records, median, series_of
 from icebench.bench.report.findings import reach
 from icebench.bench.report.layouts import READ
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
-from icebench.bench.report.quantities import listed, times
+from icebench.bench.report.quantities import factor, listed, times
 from icebench.bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
 from icebench.bench.statistics.designs import Term, terms_of
 
@@ -157,7 +157,7 @@ def _cell(effect: Effect | float | None) -> Cell:
     if isinstance(effect, float):
         return Cell(text=times(effect))
     tone = Tone.PLAIN if effect.differs else Tone.DOUBTFUL
-    return Cell(text=times(effect.ratio), detail=f"[{effect.low:.2f}, {effect.high:.2f}]", tone=tone)
+    return Cell(text=times(effect.ratio), detail=f"[{factor(effect.low)}, {factor(effect.high)}]", tone=tone)
 
 
 def _charts(found: dict[str, list[tuple[Term, Effects]]]) -> Iterator[DotChart]:
@@ -201,7 +201,7 @@ def _findings(
     for layout, term, words, effect in claimed:
         yield Finding(
             statement=f"{words} on {layout}: {_said(term, effect.ratio)}.",
-            evidence=f"95% interval {effect.low:.2f} to {effect.high:.2f}.",
+            evidence=f"95% interval {factor(effect.low)} to {factor(effect.high)}.",
         )
     if timed and not claimed:
         bounds = reach(effect for *_, effect in timed)

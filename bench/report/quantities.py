@@ -52,7 +52,12 @@ def digits(value: float) -> str:
 
 def times(ratio: float) -> str:
     """A ratio: ``3.2x``; two decimals near one, where they matter."""
-    return f"{ratio:.2f}x" if ratio < 2 else f"{digits(ratio)}x"
+    return f"{factor(ratio)}x" if ratio < 2 else f"{digits(ratio)}x"
+
+
+def factor(end: float) -> str:
+    """An end of a ratio's interval: ``1.07``; below a tenth, where two decimals are none, three digits."""
+    return f"{end:.2f}" if end >= 0.1 else digits(end)
 
 
 def signed_percent(share: float) -> str:

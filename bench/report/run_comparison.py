@@ -14,7 +14,7 @@ from icebench.bench.records.record import Record
 from icebench.bench.report.compare import between, median, table_names
 from icebench.bench.report.findings import least_sure, reach
 from icebench.bench.report.model import Cell, Comparison, Finding, Row, Table, Tone, plain
-from icebench.bench.report.quantities import count, listed, quantity, times
+from icebench.bench.report.quantities import count, factor, listed, quantity, times
 from icebench.bench.report.remarks import is_timed
 from icebench.bench.statistics.claims import Effect
 
@@ -189,7 +189,7 @@ def _timed(effects: Mapping[_Group, Effect], sure: float) -> Iterator[Finding]:
             where = f"{workload}, {engine}" if several else engine
             yield Finding(
                 statement=f"{where}, {measurement}: {metric} is {word}, {times(effect.ratio)} "
-                f"(95% interval {effect.low:.2f} to {effect.high:.2f})."
+                f"(95% interval {factor(effect.low)} to {factor(effect.high)})."
             )
     if effects and sure < 0:
         yield Finding(
@@ -207,7 +207,7 @@ def _pooled(
     for name, effect in sorted(effects.items(), key=lambda own: (own[1].p_value > sure, -abs(math.log(own[1].ratio)))):
         differs = effect.p_value <= sure
         claim = ("longer" if effect.ratio > 1 else "shorter") if differs else "inconclusive"
-        interval = f"{effect.low:.2f} to {effect.high:.2f}"
+        interval = f"{factor(effect.low)} to {factor(effect.high)}"
         tone = Tone.DOUBTFUL if differs else Tone.PLAIN
         cases = Cell(text=str(len(groups[name])))
         rows.append(

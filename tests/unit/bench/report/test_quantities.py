@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.bench.report.quantities import count, digits, interval, listed, quantity, signed_percent, times
+from icebench.bench.report.quantities import count, digits, factor, interval, listed, quantity, signed_percent, times
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,8 @@ def test_digits_keep_three_significant_figures(value: float) -> None:
 def test_words() -> None:
     assert times(1.034) == "1.03x"
     assert times(12.34) == "12.3x"
+    assert [times(ratio) for ratio in (0.1, 0.0951, 0.00234)] == ["0.10x", "0.0951x", "0.00234x"]
+    assert [factor(end) for end in (12.34, 0.5, 0.0951)] == ["12.34", "0.50", "0.0951"]
     assert signed_percent(0.0312) == "+3.1%"
     assert [count(n, "file") for n in (0, 1, 1200)] == ["0 files", "1 file", "1,200 files"]
     assert count(2, "query", "queries") == "2 queries"
