@@ -9,6 +9,7 @@ from json import dumps, loads
 from pathlib import Path
 from random import Random
 from statistics import median
+from typing import Any
 
 import click
 from rich.table import Table
@@ -18,9 +19,11 @@ from icebench.bench.cli.compare_revisions import CACHE, processors, warehouse_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
+from icebench.bench.execution.environment import hardware
 from icebench.bench.gate.decisions.time_verdict import Stand, overall
 from icebench.bench.gate.revisions.build import WORKTREE, Revision, build, planted
 from icebench.bench.gate.revisions.pairs import Pairs
+from icebench.bench.tables.cache import source_digest
 
 CASES = ("scan/large/decimals", "plan/many/cold/no-filter")
 _SLOWED = "engine/formats/parquet/readers.py"
@@ -68,7 +71,8 @@ def calibrate(
     """
     cache = CACHE.absolute()
     path = context.places.results / "gate" / "calibration.json"
-    kept = _read(path, seed) if resume else {}
+    of = {"seed": seed, "engine": source_digest([Path("engine")]), "hardware": hardware()}
+    kept = _read(path, of) if resume else {}
     with context.terminal.err.status("building") as status:
         base = build(WORKTREE, root=Path(), cache=cache)
         # In a directory of its own, as each revision has.
@@ -90,7 +94,7 @@ def calibrate(
             )
 
         counts = {kind: decisions if kind == "equal" else injected for kind in heads}
-        found = decide(counts, pairs_of, lambda so_far: _keep(path, seed, so_far), kept)
+        found = decide(counts, pairs_of, lambda so_far: _keep(path, of, so_far), kept)
     _print(context, found)
     return 0
 
@@ -127,28 +131,31 @@ def decide(
     return found
 
 
-def _keep(path: Path, seed: int, found: Mapping[str, Decisions]) -> None:
-    kinds = {kind: asdict(own) for kind, own in found.items()}
-    write_whole(path, dumps({"seed": seed, "kinds": kinds}, indent=1) + "\n")
+def _keep(path: Path, of: Mapping[str, Any], found: Mapping[str, Decisions]) -> None:
+    """`of` is what decisions depend on: those of another cannot be counted with them."""
+    kinds = {kind: asdict(own) for kind, own in found.items() if own.count}
+    write_whole(path, dumps({**of, "kinds": kinds}, indent=1) + "\n")
 
 
-def _read(path: Path, seed: int) -> Mapping[str, Decisions]:
+def _read(path: Path, of: Mapping[str, Any]) -> Mapping[str, Decisions]:
     try:
         kept = loads(path.read_text())
         made = {kind: Decisions(**own) for kind, own in kept["kinds"].items()}
-        of = kept["seed"]
     except FileNotFoundError as error:
         raise ConfigError("nothing to resume: no decision was kept", path=str(path)) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"is not what calibrate keeps: {error}", path=str(path)) from error
-    if of != seed:
-        raise ConfigError(f"has the decisions of --seed {of}", path=str(path))
+    for name, value in of.items():
+        if kept.get(name) != value:
+            raise ConfigError(f"has the decisions of another {name}, {kept.get(name)}", path=str(path))
     return made
 
 
 def _print(context: Context, found: Mapping[str, Decisions]) -> None:
     table = Table("head", "decisions", "regressed", "95 %", "inconclusive", "pass", "ratio seen", "minutes", box=None)
     for kind, own in found.items():
+        if not own.count:
+            continue
         low, high = own.interval
         shown = [own.stands[stand] for stand in (Stand.REGRESSED, Stand.INCONCLUSIVE, Stand.PASS)]
         table.add_row(

@@ -1,18 +1,25 @@
 from __future__ import annotations
 
 import math
+from io import StringIO
 from pathlib import Path
 from random import Random
 
 import pytest
+from rich.console import Console
 
-from icebench.bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, _keep, _read, decide
+from icebench.bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, _keep, _print, _read, decide
+from icebench.bench.cli.context import Context
+from icebench.bench.cli.places import Places
+from icebench.bench.cli.terminal import Terminal
 from icebench.bench.errors import ConfigError
 from icebench.bench.gate.decisions.time_verdict import Stand
 from icebench.bench.gate.revisions.build import Revision, Unbuildable, planted
 from icebench.bench.gate.revisions.pairs import Pairs
 from tests.tidy.source import REPOSITORY
 from tests.unit.bench.gate.revisions.test_pairs import Scripted, Seconds
+
+OF = {"seed": 7, "engine": "e", "hardware": {"cores": 2}}
 
 
 def drawn(seconds: float, random: Random) -> Seconds:
@@ -48,22 +55,24 @@ def test_what_was_made_counts_and_keeps_its_numbers(tmp_path: Path) -> None:
         return Pairs(base=base, head=head, warehouse=Path("tables"), random=random)
 
     path = tmp_path / "calibration.json"
-    first = decide({"equal": 2, "slow": 1}, pairs_of, lambda so_far: _keep(path, 7, so_far))
+    first = decide({"equal": 2, "slow": 1}, pairs_of, lambda so_far: _keep(path, OF, so_far))
     numbers.clear()
-    kept = _read(path, 7)
+    kept = _read(path, OF)
     assert kept == first
-    found = decide({"equal": 3}, pairs_of, lambda so_far: _keep(path, 7, so_far), kept)
+    found = decide({"equal": 3}, pairs_of, lambda so_far: _keep(path, OF, so_far), kept)
     assert numbers == [("equal", 2)]
     assert found["equal"].count == len(found["equal"].ratios) == len(found["equal"].seconds) == 3
     assert found["slow"] == first["slow"]
-    assert _read(path, 7) == found
+    assert _read(path, OF) == found
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (None, "nothing to resume"),
-        ('{"seed": 8, "kinds": {}}', "has the decisions of --seed 8"),
+        ('{"seed": 8, "kinds": {}}', "has the decisions of another seed, 8"),
+        ('{"seed": 7, "kinds": {}}', "has the decisions of another engine, None"),
+        ('{"seed": 7, "engine": "e", "hardware": {"cores": 4}, "kinds": {}}', "of another hardware, {'cores': 4}"),
         ('{"seed": 7, "kinds": {"equal": {"stand": 1}}}', "is not what calibrate keeps"),
         ("[]", "is not what calibrate keeps"),
         ("{", "is not what calibrate keeps"),
@@ -74,7 +83,21 @@ def test_decisions_that_cannot_be_resumed_are_refused(tmp_path: Path, text: str 
     if text is not None:
         path.write_text(text)
     with pytest.raises(ConfigError, match=message):
-        _read(path, 7)
+        _read(path, OF)
+
+
+def test_a_kind_without_decisions_is_neither_kept_nor_shown(tmp_path: Path) -> None:
+    """As where a call was stopped before the first of its kind."""
+    own = Decisions(seconds=[60.0])
+    own.stands[Stand.PASS] = 1
+    found = {"equal": own, "+5 %": Decisions()}
+    out = StringIO()
+    context = Context(places=Places(tmp_path), terminal=Terminal(out=Console(file=out), err=Console(file=out)))
+    _print(context, found)
+    assert "equal" in out.getvalue()
+    assert "+5 %" not in out.getvalue()
+    _keep(tmp_path / "calibration.json", OF, found)
+    assert _read(tmp_path / "calibration.json", OF) == {"equal": own}
 
 
 def test_the_interval_is_exact() -> None:
