@@ -6,6 +6,7 @@ it saves.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedReader, RawIOBase
 from typing import Any
@@ -77,18 +78,29 @@ class RangeFiles:
             del self._open[number]
 
     def read(self, number: int) -> pa.Table:
-        """The rows of a range that has some, in the order in which they were added.
+        """The rows of a range that has some, in the order in which they were added; raises as `batches`."""
+        return pa.Table.from_batches(list(self.batches(number)))
+
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The same rows, a few at a time.
 
         Raises:
             StorageFailed: The file cannot be read, or has fewer rows than were written: a stream may end at any batch.
         """
-        location = self._locations[number]
+        location, count = self._locations[number], 0
         pieces = BufferedReader(_StoredBytes(self._store, location), _PIECE_BYTES)
-        with translate_errors("read", location), pieces as file:
-            table = pa.ipc.open_stream(file).read_all()
-        if table.num_rows != self._rows[number]:
-            raise StorageFailed(f"{location}: {table.num_rows} of {self._rows[number]} rows are left")
-        return table
+        with pieces as file:
+            with translate_errors("read", location):
+                stream = pa.ipc.open_stream(file)
+            while True:
+                with translate_errors("read", location):
+                    batch = next(stream, None)
+                if batch is None:
+                    break
+                count += batch.num_rows
+                yield batch
+        if count != self._rows[number]:
+            raise StorageFailed(f"{location}: {count} of {self._rows[number]} rows are left")
 
     def remove(self) -> None:
         """Remove all files; those that cannot be removed are left to orphan removal."""

@@ -3,7 +3,7 @@
 If all rows of the group fit into memory they are sorted there. Otherwise a first pass reads the sort columns and keeps
 a sample of them, whose rows are the bounds of ranges; a second pass puts all rows by range into temporary files, each
 small enough to be sorted in memory, and reads these files in order. Neither keys nor positions of all rows are in
-memory at a time.
+memory at a time. Ranges that are too large for that are not sorted where partitions are the only keys.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Sorter:
     """Brings the rows of one group into order.
 
     Args:
-        ordering: Which.
+        ordering: Which. With the unsorted order, rows keep their order within each partition; those of several
+            partitions alternate where the rows are too many for ranges that fit into memory.
         metadata: The table.
         spec: The partition spec of the new files: rows of a partition stay together.
         files: What to read.
@@ -128,6 +129,8 @@ class Sorter:
         places_of = self._places(sample.rows, own)
         ranges = min(-(-sample.count // rows), MOST_RANGES)
         bounds = _Bounds.of(self._keys(sample.rows, own, places_of(sample.rows, own)), sample.numbers, ranges)
+        # A writer then has the partitions of one range at a time, and any order of them will do.
+        keeps_order = not self.ordering.column_ids and sample.count > rows * MOST_RANGES
         schema, width = self.request.projection, len(self.request.arrow_schema)
         with scratch_space(self.store, f"{DataLocations.of(self.metadata).root}/_sorting") as (store, directory):
             files = RangeFiles(store, directory, ranges=ranges, waiting_bytes=self.memory_bytes // _COPIES)
@@ -144,6 +147,9 @@ class Sorter:
                     files.add(piece, ranges_of_rows)
                 files.finish()
                 for number in np.flatnonzero(files.rows).tolist():
+                    if keeps_order:
+                        yield from files.batches(number)
+                        continue
                     kept = files.read(number)
                     table, places = kept.select(range(width)), kept.columns[width:]
                     # Rows of a range are in the order of reading, which equal keys keep.

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import icebench
-from icebench.engine.maintenance.range_files import RangeFiles
+from icebench.engine.maintenance import row_order
+from icebench.engine.maintenance.range_files import MOST_RANGES, RangeFiles
 from icebench.engine.maintenance.row_order import Sorter
 from icebench.engine.write.partitioned import MAX_OPEN_FILES
 
@@ -36,10 +37,18 @@ def rows_of_partitions(table: icebench.Table) -> dict[str, list[dict[str, Any]]]
     return found
 
 
-@pytest.mark.parametrize(("version", "memory"), [(2, 1 << 30), (3, 40_000)], ids=["in memory", "by ranges"])
+@pytest.mark.parametrize(
+    ("version", "memory", "ranges"),
+    [
+        pytest.param(2, 1 << 30, MOST_RANGES, id="in memory"),
+        pytest.param(3, 40_000, MOST_RANGES, id="by ranges"),
+        pytest.param(3, 20_000, 3, id="by ranges larger than memory"),
+    ],
+)
 def test_more_partitions_than_files_are_open_get_a_file_each(
-    catalog: icebench.Catalog, version: int, memory: int
+    catalog: icebench.Catalog, monkeypatch: pytest.MonkeyPatch, version: int, memory: int, ranges: int
 ) -> None:
+    monkeypatch.setattr(row_order, "MOST_RANGES", ranges)
     partitions = MAX_OPEN_FILES + 10
     table = moving(catalog, partitions, version)
     before = rows_of_partitions(table)
