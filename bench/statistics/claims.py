@@ -27,6 +27,9 @@ The null hypothesis is not "equal" (nothing is) but "within `LEAST_EFFECT`". Cla
 by Holm's method: a report is believed as a whole, so the chance of *any* false claim in it is what is bounded, and
 Holm's bound holds however claims depend on one another (they share engines, rounds and machine). Benjamini and
 Yekutieli bound only the share of false ones, at a price of ln(claims), for a list of claims that is far longer.
+
+That two are equal is said of each pair by itself (`Effect.is_equal`): two one-sided tests at (1 - `CONFIDENCE`) / 2,
+uncorrected.
 """
 
 from __future__ import annotations
@@ -85,7 +88,10 @@ def assumptions(spread: ProcessSpread = ASSUMED) -> str:
     """What claims assume beforehand, in words, and where the spread of processes is from."""
     return (
         f"That one takes more than {math.expm1(LEAST_EFFECT):.0%} longer than another; the chance that a report makes "
-        f"any false claim is at most {FALSE_CLAIMS:.0%}. Assumed: rounds of a case differ by {_ROUND.deviation:.0%} "
+        f"any false claim is at most {FALSE_CLAIMS:.0%}. That two are equal is no claim of this kind: it is said where "
+        f"the {CONFIDENCE:.0%} interval is within {math.expm1(LEAST_EFFECT):.0%} of 1, of each pair by itself, and of "
+        f"pairs at that limit about {(1 - CONFIDENCE) / 2:.1%} are called equal. "
+        f"Assumed: rounds of a case differ by {_ROUND.deviation:.0%} "
         f"(as if {_ROUND.weight:g} more had been seen), two runs by {_RUN_DEVIATION:.0%}. Processes differ by {spread} "
         f"(as if {_PROCESSES} more had been seen), and by a tenth of what rounds do. One process claims little "
         "below 1.5x, however many rounds it has; more processes do."

@@ -77,3 +77,10 @@ def test_a_claim_is_as_sure_as_processes_of_its_machine_are_alike() -> None:
 def test_the_notes_of_a_report_say_which_spread_was_used() -> None:
     assert "assumed" in str(ASSUMED)
     assert "12 %, estimated from 7 runs of this machine" in assumptions(ProcessSpread(0.12, 7))
+
+
+def test_the_notes_of_a_report_say_that_equality_is_not_corrected() -> None:
+    """The chance of any false claim is that of winners alone."""
+    said = assumptions()
+    assert "any false claim is at most 1%. That two are equal is no claim of this kind" in said
+    assert "of each pair by itself, and of pairs at that limit about 2.5% are called equal" in said
