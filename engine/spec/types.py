@@ -155,10 +155,12 @@ class NestedField:
     def _key(self) -> tuple[object, ...]:
         # Python takes 0.0 and -0.0 for equal, and NaN for unequal to itself: a change from one default to the other
         # would be taken for none. Their texts differ exactly where rows do.
-        defaults = (
-            float.__repr__(v) if isinstance(v, float) else v for v in (self.initial_default, self.write_default)
-        )
-        return self.field_id, self.name, self.type, self.required, self.doc, *defaults
+        initial, write = self.initial_default, self.write_default
+        if isinstance(initial, float):
+            initial = float.__repr__(initial)
+        if isinstance(write, float):
+            write = float.__repr__(write)
+        return self.field_id, self.name, self.type, self.required, self.doc, initial, write
 
 
 @dataclass(frozen=True, slots=True)
