@@ -6,6 +6,7 @@ rows that take them, so a condition can guard against division by zero.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from types import UnionType
@@ -143,6 +144,7 @@ def _moment_of_type(moment: TemporalLiteral, type_: pa.DataType) -> pa.Scalar:
 
 
 def _column(path: tuple[str, ...], rows: pa.RecordBatch) -> pa.Array:
+    """A column; uuids as their bytes, as literals of them are, since Arrow does not compare its own type."""
     if path[0] not in rows.schema.names:
         raise Invalid(f"no column {path[0]!r} in an expression")
     found = rows.column(path[0])
@@ -152,7 +154,7 @@ def _column(path: tuple[str, ...], rows: pa.RecordBatch) -> pa.Array:
         found = pc.struct_field(found, name)
     if pat.is_large_string(found.type):
         return found.cast(pa.string())
-    return found
+    return found.storage if found.type == pa.uuid() else found
 
 
 def _scalar(value: Any) -> pa.Scalar:  # noqa: ANN401 - the value of a literal
@@ -163,6 +165,8 @@ def _scalar(value: Any) -> pa.Scalar:  # noqa: ANN401 - the value of a literal
             return _moment_of_type(value, pa.time64("us"))
         unit = "ns" if value.nanoseconds % 1000 else "us"
         return _moment_of_type(value, pa.timestamp(unit, "UTC" if value.kind == "timestamptz" else None))
+    if isinstance(value, uuid.UUID):
+        return pa.scalar(value.bytes, pa.binary(16))
     if isinstance(value, Decimal):
         number = value
     elif isinstance(value, bool) or not isinstance(value, int):

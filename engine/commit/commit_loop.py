@@ -146,7 +146,9 @@ class Transaction:
         lost = LostAttempt(self._attempts[-1], before, answer)
         self._lost.append(lost)
         last: EngineError | None = None
-        for _ in self.waiting.for_status_checks(before.metadata.properties).attempts():
+        # A value that is none must not make an outcome unknown.
+        waits = self.waiting.for_status_checks(valid_properties(before.metadata.properties))
+        for _ in waits.attempts():
             try:
                 state = self.committer.load_state(self.identifier)
                 if self._happened(state):

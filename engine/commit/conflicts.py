@@ -21,6 +21,9 @@ from icebench.engine.errors import Invalid, Unsupported, ValidationFailed
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BoundPredicate
 from icebench.engine.expressions.predicate import Predicate
+from icebench.engine.expressions.vectors import pack
+from icebench.engine.plan.delete_targets import is_in, location_hashes
+from icebench.engine.plan.location_hashes import hash_locations
 from icebench.engine.plan.manifests import LiveEntries, ManifestSource
 from icebench.engine.plan.planner import Planner
 from icebench.engine.runtime.counters import Counters
@@ -74,7 +77,7 @@ class Validation:
         since = snapshots_since(base, head, self.starting_snapshot_id)
         newer = [snapshot for snapshot in since if snapshot.snapshot_id not in self.own_snapshot_ids]
         check_still_there(newer, self.referenced, staging.store)
-        check_listed(head, self.listed, base, staging.store)
+        check_listed(head, self.listed, base, staging)
         if self.added_rows is not None:
             bound = _bound_again(self.added_rows, self.schema, base.schema)
             check_nothing_added(newer, bound, base, staging)
@@ -113,7 +116,7 @@ def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], 
     """Raise ValidationFailed if one of the data files was removed."""
     if not referenced:
         return
-    places = _Places(referenced)
+    places = Places(referenced)
     for snapshot in newer:
         for file in changed_files(snapshot, store, ManifestContent.DATA, EntryStatus.DELETED):
             if file.file_path in places:
@@ -123,21 +126,28 @@ def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], 
                 )
 
 
-def check_listed(head: Snapshot | None, referenced: Sequence[FileRef], base: TableMetadata, store: Store) -> None:
+def check_listed(head: Snapshot | None, referenced: Sequence[FileRef], base: TableMetadata, staging: Staging) -> None:
     """Raise ValidationFailed if the newest snapshot of the branch does not list one of the data files."""
     if not referenced:
         return
-    missing, places = {file.file_path for file in referenced}, _Places(referenced)
-    data = [each for each in load_manifests(head, store) if each.content is ManifestContent.DATA]
-    for manifest in may_list(data, referenced, base):
-        path = manifest.manifest_path
+    missing, places = {file.file_path for file in referenced}, Places(referenced)
+    wanted = np.sort(hash_locations(*pack([path.encode() for path in missing])))
+
+    def live(manifest: ManifestFile) -> list[str]:
+        """The live files whose hashes are wanted."""
+        store, path = staging.store, manifest.manifest_path
         columns = decode_columns(store.read(path), location=path, listed=manifest, report=store.report)
-        live = columns.numbers("status") != EntryStatus.DELETED
-        for location, is_live in zip(columns["file_path"].to_pylist(), live.tolist(), strict=True):
-            if is_live:
-                missing.difference_update(places.at(str(location, "utf-8")))
-    if missing:
-        raise ValidationFailed(f"the table has no data file {min(missing)}, which position deletes refer to")
+        is_live = columns.numbers("status") != EntryStatus.DELETED
+        rows = np.flatnonzero(is_in(location_hashes(columns), wanted) & is_live)
+        return [str(columns["file_path"][row].as_py(), "utf-8") for row in rows.tolist()]
+
+    data = [each for each in load_manifests(head, staging.store) if each.content is ManifestContent.DATA]
+    for locations in staging.runner.map(live, may_list(data, referenced, base)):
+        for location in locations:
+            missing.difference_update(places.at(location))
+        if not missing:
+            return
+    raise ValidationFailed(f"the table has no data file {min(missing)}, which position deletes refer to")
 
 
 def check_nothing_added(
@@ -183,7 +193,7 @@ def check_no_new_deletes(
     """
     if not referenced:
         return
-    places = _Places(referenced)
+    places = Places(referenced)
     scopes = {each.scope for each in referenced}
     # A file of unknown partition may be in any.
     anywhere = None in scopes
@@ -220,7 +230,7 @@ def _bound_again(filter: Predicate, prepared: Schema | None, now: Schema) -> Bou
     return bound
 
 
-class _Places:
+class Places:
     """A set of files, in any spelling of their locations."""
 
     def __init__(self, files: Sequence[FileRef]) -> None:

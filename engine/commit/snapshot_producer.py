@@ -44,7 +44,8 @@ class SnapshotProducer(SnapshotChange):
         planned_version: The format version that files of rows which were there before were written for, and deletes of
             them. In version 3 rows have ids and position deletes are vectors: a table that was upgraded to it meanwhile
             does not take what was written for an earlier one. None for rows that are new in any version.
-        written_for: What new rows were written for; None where no other commit can make the files wrong.
+        written_for: What new rows, and keys of deleted ones, were written for; None where no other commit can make the
+            files wrong.
         check_duplicates: Refuse added files that the branch lists already, which then were not written for this change.
     """
 
@@ -83,7 +84,7 @@ class SnapshotProducer(SnapshotChange):
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         parent = branch_head(base, self.branch)
-        if self.written_for is not None and (self.data_files or self.data_stream is not None):
+        if self.written_for is not None and self._depends_on_columns:
             self.written_for.check(base)
         if self.planned_version is not None and self.planned_version < 3 <= base.format_version:
             raise ValidationFailed(
@@ -134,6 +135,12 @@ class SnapshotProducer(SnapshotChange):
                 is_visible=self.is_visible,
             )
         )
+
+    @property
+    def _depends_on_columns(self) -> bool:
+        """Whether it adds rows, or keys of rows to be deleted: positions are of any columns."""
+        has_rows = bool(self.data_files) or self.data_stream is not None
+        return has_rows or any(file.equality_ids for file in self.delete_files)
 
     def _arranged(
         self,

@@ -18,11 +18,13 @@ class WrittenFor:
         schema: Their columns.
         own_field_ids: Columns among them that the same transaction adds; they may get other ids when it is committed.
         own_orders: Sort orders likewise.
+        may_lose_columns: Values of a column that was dropped may be lost even if another one has its name now.
     """
 
     schema: Schema
     own_field_ids: frozenset[int] = frozenset()
     own_orders: tuple[SortOrder, ...] = ()
+    may_lose_columns: bool = False
 
     def check(self, base: TableMetadata) -> None:
         """Check that the files' rows keep their values in this table, and can be read.
@@ -39,7 +41,7 @@ class WrittenFor:
         if self.schema.fields == base.schema.fields:
             return
         written, now = self.schema, base.schema
-        for field_id, name in written.name_of.items():
+        for field_id, name in () if self.may_lose_columns else written.name_of.items():
             is_own = field_id in self.own_field_ids
             if now.name_of.get(field_id) != name if is_own else field_id not in now.by_id and name in now.id_of:
                 raise ValidationFailed(f"another commit gave column {name!r} another id {again}")

@@ -311,7 +311,8 @@ class Catalog:
     def drop_table(self, name: Name, *, purge: bool = False) -> None:
         """Drop a table; raises NotFound. A SQL catalog keeps the files, a directory catalog deletes those in the
         table's directory. Files elsewhere are kept: those in ``write.data.path``, and those of `add_files`. If another
-        table has files in the directory, raises Invalid and drops nothing.
+        table has files in the directory, or files would be deleted and ``gc.enabled`` is false, raises Invalid and
+        drops nothing.
 
         `purge` also deletes the files, even if they are registered under another name as well. With a REST catalog the
         server does so; for other catalogs see `icebench.engine.maintenance.purge`. If the table is changed or renamed

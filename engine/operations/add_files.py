@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -11,8 +11,8 @@ from icebench.engine.commit.changes.change import Change
 from icebench.engine.commit.changes.evolution import UpdateProperties
 from icebench.engine.commit.changes.row_delta import RowDelta
 from icebench.engine.commit.committer import TableState
-from icebench.engine.commit.conflicts import Validation
-from icebench.engine.commit.file_refs import FileRef
+from icebench.engine.commit.conflicts import Places, Validation
+from icebench.engine.commit.file_refs import FileRef, ref_to
 from icebench.engine.commit.manifests import AddedFiles
 from icebench.engine.commit.snapshot_producer import SnapshotProducer
 from icebench.engine.commit.target import Target
@@ -93,7 +93,7 @@ def _change(
         return Append(data_files=files, branch=branch, properties=properties, check_duplicates=check_duplicates)
     data = [file for file in files if file.content is FileContent.DATA]
     metadata = target.load().metadata
-    validation = _validation(deletes, {file.file_path for file in data}, metadata, branch)
+    validation = _validation(deletes, data, metadata, branch)
     return RowDelta(
         data_files=data,
         delete_files=deletes,
@@ -113,7 +113,7 @@ def _data_files(files: Iterator[DataFile]) -> Iterator[DataFile]:
 
 
 def _validation(
-    deletes: Sequence[DataFile], own: Collection[str], metadata: TableMetadata, branch: str
+    deletes: Sequence[DataFile], own: Sequence[DataFile], metadata: TableMetadata, branch: str
 ) -> Validation | None:
     """Data files that position deletes point into must be in the branch, but for the `own` ones of the same commit;
     None for equality deletes, which are valid on any base."""
@@ -127,10 +127,11 @@ def _validation(
             )
     if not referenced:
         return None
+    added = Places([ref_to(file) for file in own])
     ref = metadata.refs.get(branch)
     head = metadata.current_snapshot if ref is None else metadata.snapshot(ref.snapshot_id)
     return Validation(
         starting_snapshot_id=None if head is None else head.snapshot_id,
         referenced=referenced,
-        listed=[ref for ref in referenced if ref.file_path not in own],
+        listed=[ref for ref in referenced if ref.file_path not in added],
     )

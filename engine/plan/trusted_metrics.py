@@ -124,7 +124,7 @@ def _bounds(
     # Iceberg Java compares values by their bytes, and row groups in another order.
     one_order: BoolArray | Literal[True] = True
     if type_.name == "uuid":
-        one_order = np.diff(offsets_of(columns["split_offsets"])) == 1
+        one_order = (np.diff(offsets_of(columns["split_offsets"])) <= 1) & ~_is_imported(columns)
     return *believed_bounds(type_, lower, upper, columns.count, one_order=one_order), unreadable
 
 

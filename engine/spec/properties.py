@@ -158,7 +158,7 @@ STATUS_CHECK_TOTAL_TIMEOUT_MS = Property("commit.status-check.total-timeout-ms",
 HOST_COMMIT_LOCK = Property("icebench.commit.host-lock.enabled", False, _boolean)
 """Whether writers of one host commit one at a time; see `icebench.engine.storage.host_commit_lock`."""
 MANIFEST_TARGET_SIZE_BYTES = Property("commit.manifest.target-size-bytes", 8 * _MB, _positive)
-MANIFEST_MIN_COUNT_TO_MERGE = Property("commit.manifest.min-count-to-merge", 100, _positive)
+MANIFEST_MIN_COUNT_TO_MERGE = Property("commit.manifest.min-count-to-merge", 100, _not_negative)
 MANIFEST_MERGE_ENABLED = Property("commit.manifest-merge.enabled", True, _boolean)
 
 # Metadata files.
@@ -274,13 +274,17 @@ FORMAT_VERSION = Property("format-version", 2, _whole)
 _KNOWN: dict[str, Property[Any]] = {each.name: each for each in tuple(globals().values()) if isinstance(each, Property)}
 
 
+_OF_FORMATS = tuple(f"{WRITE_PREFIX}{name}." for name in ("parquet", "orc", "avro"))
+
+
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Raise Invalid for the first property that the engine reads and whose text is no such value."""
+    """Raise Invalid for the first property that the engine reads and whose text is no such value.
+
+    Those of a file format are left to its writer: other engines know more codecs.
+    """
     for name in properties:
-        if name in _KNOWN:
+        if name in _KNOWN and not name.startswith(_OF_FORMATS):
             _KNOWN[name].of(properties)
-    for each in COLUMN_PROPERTIES:
-        each.by_column(properties)
 
 
 def valid_properties(properties: Mapping[str, str]) -> dict[str, str]:

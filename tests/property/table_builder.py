@@ -107,11 +107,10 @@ def added(file: DataFile, *, sequence_number: int | None = None) -> ManifestEntr
 
 
 def data_file(path: str, *, records: int = 10, size_bytes: int = 1000, **more: object) -> DataFile:
-    """A Parquet data file of one row group without metrics."""
-    own: dict[str, object] = {"split_offsets": (4,), **more}
+    """A data file of one row group without metrics."""
+    own: dict[str, object] = {"file_format": "parquet", "split_offsets": (4,), **more}
     return DataFile(
         file_path=path,
-        file_format="parquet",
         record_count=records,
         file_size_in_bytes=size_bytes,
         **own,  # type: ignore[arg-type]

@@ -72,7 +72,8 @@ class CherryPick:
             if WAP_ID in picked.summary:
                 properties[PUBLISHED_WAP_ID] = picked.summary[WAP_ID]
             schema = next((each for each in base.schemas if each.schema_id == picked.schema_id), None)
-            written_for = None if schema is None else WrittenFor(schema=schema)
+            # Unlike a change that can be made again, it goes without the values of dropped columns.
+            written_for = None if schema is None else WrittenFor(schema=schema, may_lose_columns=True)
             self._appends[picked.snapshot_id] = Append(data_files=files, properties=properties, written_for=written_for)
         staged = self._appends[picked.snapshot_id].stage(base, staging)
         # No requirement asserts that the picked snapshot still exists, and its files with it; putting a tag on it does.
@@ -101,7 +102,9 @@ def _check_new(base: TableMetadata, head: Snapshot | None, picked: Snapshot) -> 
             raise Invalid(f"snapshot {picked.snapshot_id} is in main already, as snapshot {snapshot_id}")
         if wap_id is not None and wap_id in (summary.get(WAP_ID), summary.get(PUBLISHED_WAP_ID)):
             raise Invalid(f"{WAP_ID} {wap_id!r} was published already, by snapshot {snapshot_id}")
-    if oldest is not None and oldest.parent_snapshot_id is not None and _age(picked) <= _age(oldest):
+    expired = None if oldest is None else oldest.parent_snapshot_id
+    # What was made on the expired snapshot is younger than that, and so would be a copy of it.
+    if oldest is not None and expired not in (None, picked.parent_snapshot_id) and _age(picked) <= _age(oldest):
         raise Invalid(
             f"whether snapshot {picked.snapshot_id} is in main already is not known: it is older than snapshot "
             f"{oldest.snapshot_id}, before which main's history was expired"

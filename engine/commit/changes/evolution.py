@@ -192,8 +192,10 @@ class UpdateProperties:
     removed: frozenset[str] = frozenset()
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `icebench.engine.commit.changes.change.Change`; raises Invalid as `check_properties`."""
+        """See `icebench.engine.commit.changes.change.Change`; raises Invalid for a value that is none."""
         check_properties(self.changed)
+        if NAME_MAPPING.name in self.changed:
+            parse_name_mapping(self.changed[NAME_MAPPING.name])
         updates = (SetProperties(self.changed), RemoveProperties(self.removed))
         return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=updates)
 

@@ -26,6 +26,7 @@ ROWS = pa.RecordBatch.from_pydict(
         "s": pa.array(["ab", "", None]),
         "z": pa.array([0, 1, None], pa.timestamp("us", "UTC")),
         "ns": pa.array([1, 2, None], pa.timestamp("ns")),
+        "u": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16), b"\1" * 16, None], pa.binary(16))),
     }
 )
 
@@ -45,6 +46,8 @@ ROWS = pa.RecordBatch.from_pydict(
         ("case when b then 1 else 2 end", pa.int64(), [1, 2, 2]),
         ("case n when 7 then 'a' when -7 then 'b' end", pa.string(), ["a", "b", None]),
         ("coalesce(n, m)", pa.int64(), [7, -7, MOST]),
+        ("case when u = uuid '00000000-0000-0000-0000-000000000000' then 1 end", pa.int64(), [1, None, None]),
+        ("coalesce(u, uuid '00000000-0000-0000-0000-000000000000') = u", pa.bool_(), [True, True, None]),
         ("coalesce(nullif(n, 7), 0)", pa.int64(), [0, -7, 0]),
         ("n between -7 and 7", pa.bool_(), [True, True, None]),
         ("n in (1, 2, -7)", pa.bool_(), [False, True, None]),

@@ -135,3 +135,11 @@ def test_a_snapshot_that_may_be_in_the_expired_part_of_the_history_is_refused() 
         w.transaction().commit([CherryPick(snapshot_id=first)])
     w.transaction().commit([CherryPick(snapshot_id=late)])
     assert "late" in w.files()
+
+
+def test_a_snapshot_that_was_made_on_the_expired_one_is_published() -> None:
+    w = table()
+    w.transaction().commit([Append(data_files=[C])])
+    w.committer.apply([], [RemoveSnapshots(frozenset({101}))])
+    w.transaction().commit([CherryPick(wap_id="w1")])
+    assert set(w.files()) == {"a", "b", "c"}

@@ -87,7 +87,7 @@ def test_deletes_of_a_file_that_the_table_does_not_have_are_refused(table: icebe
     assert table.scan().count() == 0
     with pytest.raises(ValidationFailed, match="the table has no data file /nowhere/b"):
         table.add_files([deletes])
-    table.add_files([described("/nowhere/b"), deletes])
+    table.add_files([described("file:///nowhere/b"), deletes])
     (file,) = table.scan().plan().files.to_pylist()
     assert [each["file_path"] for each in file["deletes"]] == ["/nowhere/d"]
 

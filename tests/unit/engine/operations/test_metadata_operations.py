@@ -194,3 +194,9 @@ def test_a_property_that_is_no_value_can_be_removed(catalog: icebench.Catalog, n
     table.remove_properties(name)
     table.append(rows(1))
     assert table.scan().count() == 1
+
+
+def test_a_name_mapping_that_is_none_is_refused(table: icebench.Table) -> None:
+    with pytest.raises(Invalid, match="name mapping"):
+        table.set_properties({NAME_MAPPING.name: "nonsense"})
+    assert NAME_MAPPING.name not in table.properties

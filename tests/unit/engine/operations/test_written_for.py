@@ -135,13 +135,39 @@ def test_nor_do_files_that_were_written_before(catalog: icebench.Catalog, schema
     assert [row["id"] for row in rows(catalog)] == [7]
 
 
-def test_a_staged_append_is_not_published_into_another_table(catalog: icebench.Catalog) -> None:
+@pytest.mark.parametrize("schema", [OTHER, REQUIRED])
+def test_a_staged_append_is_published_without_dropped_columns_and_not_without_required_ones(
+    catalog: icebench.Catalog, schema: pa.Schema
+) -> None:
     table = catalog.create_table("db.t", SCHEMA)
     table.append(pa.table({"id": [1], "p": ["a"]}))
     table.append(pa.table({"id": [2], "p": ["b"]}), wap_id="w")
-    replace(catalog, OTHER)
-    with pytest.raises(ValidationFailed, match="'p' another id"):
-        catalog.load_table("db.t").cherry_pick(wap_id="w")
+    replace(catalog, schema)
+    table = catalog.load_table("db.t")
+    if schema is REQUIRED:
+        with pytest.raises(ValidationFailed, match="required column 'w'"):
+            table.cherry_pick(wap_id="w")
+    else:
+        table.cherry_pick(wap_id="w")
+        assert rows(catalog) == [{"id": 2, "p": None}, {"id": 7, "p": 7}]
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_deleted_keys_of_a_column_that_gets_another_id_are_a_conflict(catalog: icebench.Catalog, version: str) -> None:
+    """They would delete rows by the column that another commit gave the id."""
+    table = catalog.create_table("db.t", SCHEMA, properties={"format-version": version})
+    table.append(pa.table({"id": [1], "p": ["a"]}))
+    transaction = table.transaction()
+    transaction.update_schema(lambda s: s.add_column("k", LONG))
+    stream = transaction.keyed_stream(["k"])
+    stream.delete(pa.table({"k": [7]}))
+    stream.commit()
+    other = catalog.load_table("db.t")
+    other.update_schema(lambda s: s.add_column("x", LONG))
+    other.append(pa.table({"id": [5], "p": ["z"], "x": [7]}))
+    with pytest.raises(ValidationFailed, match="'k' another id"):
+        transaction.commit()
+    assert [row["id"] for row in rows(catalog)] == [1, 5]
 
 
 EVOLUTIONS: dict[str, tuple[Change, dict[str, Any]]] = {

@@ -169,3 +169,5 @@ def test_bounds_of_uuids_that_java_puts_together_of_row_groups(split_offsets: tu
     above = "c > uuid '90000000-0000-0000-0000-000000000000'"
     assert left(types.UUID, above, **known) == (None if split_offsets == (4,) else above)
     assert left(types.UUID, "c < '00000000-0000-0000-0000-000000000000'", **known) is None
+    if split_offsets is None:
+        assert left(types.UUID, above, "memory://t/a.avro", file_format="avro", **known) is None
