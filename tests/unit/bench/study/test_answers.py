@@ -391,3 +391,8 @@ def test_the_readme_has_the_choices_that_move_the_cost_most() -> None:
     rows = [line for line in index.partition("Then:")[0].splitlines() if line.startswith("| [")]
     assert len(rows) == 5
     assert all(re.sub(r"\]\((\w+\.md)\)", r"](docs/study/\1)", row) in readme for row in rows)
+
+
+def test_an_engine_that_is_left_out_is_not_said_to_read_no_equality_deletes() -> None:
+    (by_share, _) = QUESTIONS["deletes"].page(kept("deletes")).tables
+    assert "does not read the kind, except duckdb: it reads equality deletes" in by_share.note
