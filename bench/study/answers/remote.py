@@ -12,7 +12,7 @@ from icebench.bench.records.record import Record
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.model import Cell, Table, Tone, plain
-from icebench.bench.report.quantities import listed, quantity, times
+from icebench.bench.report.quantities import digits, listed, quantity, times
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.comparing import ALONE, choice, dot, effect, only, within
@@ -40,12 +40,21 @@ def answer(run: Run) -> Page:
         tables=(_engines(records, filters), _slower_by_engine(records, filters), _model(own, filters)),
         limits=tuple(_ranks(records, filters)),
         choices=(
-            choice("four large files", "61 files", f"{near}, over all filters", _pairs(own, LARGE, BASE, filters)),
+            choice(
+                f"{_files(run, LARGE)} large files",
+                f"{_files(run, BASE)} files",
+                f"{near}, over all filters",
+                _pairs(own, LARGE, BASE, filters),
+            ),
             choice(
                 "sort by the filtered column", "arrival order", f"{near}, {ITEM}", _pairs(own, SORTED, BASE, (ITEM,))
             ),
         ),
     )
+
+
+def _files(run: Run, layout: str) -> str:
+    return digits(median(only(Records(run.records), layout=layout, metric="build_files")))
 
 
 def _pairs(records: Records, better: str, worse: str, filters: Sequence[str]) -> list[tuple[Record, Record]]:

@@ -386,6 +386,12 @@ def test_large_files_are_a_choice_by_reads_from_the_same_region() -> None:
     assert after[1] == before[1]
 
 
+def test_the_files_of_layouts_are_those_of_the_run() -> None:
+    run = kept("remote")
+    (built,) = (r for r in run.records if (r.layout, r.metric) == ("unpartitioned", "build_files"))
+    assert QUESTIONS["remote"].page(run).choices[0].worse == f"{built.samples[0]:.0f} files"
+
+
 def test_the_readme_has_the_choices_that_move_the_cost_most() -> None:
     index, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/study/index.md", "README.md"))
     rows = [line for line in index.partition("Then:")[0].splitlines() if line.startswith("| [")]
