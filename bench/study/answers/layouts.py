@@ -31,6 +31,8 @@ CHOICES = (
 """Filter, layout, and what is chosen instead of what."""
 WORSE = 1.5
 """How many times the least a layout takes where it is said not to suit."""
+TIED = 1.01
+"""How many times the fewest bytes a layout reads at most where it is said to read as few."""
 
 
 def answer(run: Run) -> Page:
@@ -48,12 +50,9 @@ def answer(run: Run) -> Page:
     best = least_of(time.layouts, over)
     alike = [name for name in time.layouts if name != best and not over(best, name).differs]
     beside = f" ({listed(alike)} {'does' if len(alike) == 1 else 'do'} not differ from it {ALONE})" if alike else ""
-    least = Counter(_least(read, name) for name in filters)
-    said = listed([f"{name} ({count(number, 'filter')})" for name, number in least.most_common()])
     return Page(
-        answer=f"No layout suits all {len(filters)} filters: the fewest bytes are read with {said}. Over all filters "
-        f"{best} is the fastest here{beside}, and arrival order without partitions takes {within(over(best, BASE))} "
-        "its time.",
+        answer=f"No layout suits all {len(filters)} filters: {_fewest_bytes(read)}. Over all filters {best} is the "
+        f"fastest here{beside}, and arrival order without partitions takes {within(over(best, BASE))} its time.",
         chart=_chart(read, kept),
         tables=(_times(time, timed, kept), _modelled(store, kept)),
         limits=(*_losses(time, best), *_object_store(store, best)),
@@ -74,6 +73,25 @@ def _mean(values: Mapping[str, float]) -> float:
 
 def _least(grid: Grid, case: str) -> str:
     return min(grid.layouts, key=lambda layout: grid.values[case, layout])
+
+
+def _near_least(grid: Grid, case: str, factor: float) -> list[str]:
+    """The layouts of which a filter takes at most this many times the least."""
+    least = grid.values[case, _least(grid, case)]
+    return [layout for layout in grid.layouts if grid.values[case, layout] <= factor * least]
+
+
+def _fewest_bytes(read: Grid) -> str:
+    """Under how many filters each layout reads the fewest bytes, and which of them are tied."""
+    least = {case: tuple(_near_least(read, case, TIED)) for case in read.cases}
+    counted = Counter(layout for own in least.values() for layout in own)
+    said = listed([f"{layout} ({count(number, 'filter')})" for layout, number in counted.most_common()])
+    tied: dict[tuple[str, ...], list[str]] = {}
+    for case, own in least.items():
+        if len(own) > 1:
+            tied.setdefault(own, []).append(case)
+    ties = "".join(f"; {listed(list(own))} are tied under {listed(cases)}" for own, cases in tied.items())
+    return f"the fewest bytes, to within {TIED - 1:.0%}, are read with {said}{ties}"
 
 
 def _chart(read: Grid, kept: Mapping[str, float]) -> DotChart:

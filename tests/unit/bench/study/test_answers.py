@@ -152,6 +152,13 @@ def test_another_layout_that_is_fastest_is_named() -> None:
     assert all(cell.tone.value == "best" for cell in row[1:])
 
 
+def test_layouts_that_read_as_few_bytes_are_tied() -> None:
+    """Of two that differ by 32 bytes of 2.8 MB neither reads the fewest."""
+    answer = answer_of("layouts", kept("layouts"))
+    assert "unpartitioned (2 filters)" in answer
+    assert "unpartitioned and indexed are tied under one_ticket and tickets_1_percent" in answer
+
+
 def test_layouts_that_do_not_differ_from_the_fastest_are_named() -> None:
     run, names = kept("layouts"), ("monthly", "monthly-sorted")
     near = slowed(slowed(run, 1e-3, {"layout": "sorted", "measurement": "filtered"}), 1.0, {"layout": "monthly"})
