@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import geometric_mean
 
@@ -51,7 +51,12 @@ def answer(run: Run) -> Page:
             _engines(records, files, time.cases, "Files"),
             _engines(records, groups, time.cases, "Row groups"),
         ),
-        limits=tuple(_by_filter(time, files)),
+        limits=(
+            *_by_filter(time, files, "files"),
+            *_by_filter(time, groups, "row groups"),
+            *_from_s3(time, store, files, "files"),
+            *_from_s3(time, store, groups, "row groups"),
+        ),
         choices=tuple(choices),
     )
 
@@ -179,12 +184,27 @@ def _engines(records: Records, sizes: Sizes, cases: Sequence[str], what: str) ->
     )
 
 
-def _by_filter(time: Grid, files: Sizes) -> list[str]:
-    """The filters whose best size of files is far from that of all."""
-    best = _best(time, files)
+def _by_filter(time: Grid, sizes: Sizes, what: str) -> Iterator[str]:
+    """The filters for which another size is best by more than a little."""
+    best = _best(time, sizes)
     other = []
     for case in time.cases:
-        own = min(files, key=lambda layout: time.values[case, layout])
+        own = min(sizes, key=lambda layout: time.values[case, layout])
         if time.values[case, best] > NEAR * time.values[case, own]:
-            other.append(f"{case} ({quantity(files[own], 'bytes')})")
-    return [f"Other sizes of files are best for {listed(other)}."] if other else []
+            other.append(f"{case} ({quantity(sizes[own], 'bytes')})")
+    if other:
+        yield f"Other sizes of {what} are best for {listed(other)}."
+
+
+def _from_s3(time: Grid, store: Grid, sizes: Sizes, what: str) -> Iterator[str]:
+    """Where the size that is best here takes more from an object store than the one that is best there."""
+    here, there = _best(time, sizes), _best(store, sizes)
+    ratios = {case: store.values[case, here] / store.values[case, there] for case in store.cases}
+    most = max(ratios, key=ratios.__getitem__)
+    if ratios[most] > NEAR:
+        local, remote = (quantity(sizes[layout], "bytes") for layout in (here, there))
+        mean = times(_mean(store, here) / _mean(store, there))
+        yield (
+            f"From S3 (modelled) {what} of {local}, the best here, take {mean} the time of those of {remote} "
+            f"(geometric mean over the filters), and {times(ratios[most])} under {most}."
+        )

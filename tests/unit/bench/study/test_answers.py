@@ -206,6 +206,24 @@ def test_sizes_between_the_best_that_are_not_among_them_are_not_named() -> None:
     assert "row groups of 8 MB and 128 MB are within a tenth" in answer_of("sizes", gap)
 
 
+def test_sizes_that_take_more_from_an_object_store_are_named() -> None:
+    """From there row groups of 8 MB take more requests than those of 128 MB, and here hardly more time."""
+    run = kept("sizes")
+    (limit,) = (each for each in QUESTIONS["sizes"].page(run).limits if "(modelled) row groups of 8 MB" in each)
+    found = re.search(r"take (\S+)x the time of those of 128 MB .*, and (\S+)x under one_month", limit)
+    assert found
+    assert 1.1 < float(found[1]) < float(found[2])
+    fast = slowed(run, 1e-3, {"layout": "sorted"})
+    assert not any("(modelled) row groups" in each for each in QUESTIONS["sizes"].page(fast).limits)
+
+
+@pytest.mark.parametrize("what", ["files", "row groups"])
+def test_filters_that_another_size_is_best_for_are_named(what: str) -> None:
+    layout = {"files": "sorted (files=1)", "row groups": "sorted (row-group-size-bytes=2 MB)"}[what]
+    page = QUESTIONS["sizes"].page(slowed(kept("sizes"), 0.5, {"layout": layout, "filter": "one_item"}))
+    assert any(f"Other sizes of {what} are best for" in each and "one_item" in each for each in page.limits)
+
+
 def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
     before = QUESTIONS["decimals"].page(kept("decimals")).choices
     slow = kept("decimals")
