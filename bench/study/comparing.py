@@ -17,6 +17,9 @@ from icebench.bench.workloads.definitions import RowsWorkload
 ALONE = "at 95%, compared alone"
 """How sure it is that one of many does not differ from the best: intervals beside each other are not corrected."""
 
+MODEL_ERROR = 0.1
+"""The median error of the model of an object store, as a share, in the run of the question ``remote``."""
+
 
 def effect(cases: Sequence[tuple[Record, Record]]) -> Effect:
     """How many times the first of each pair the second takes, over all pairs. Rounds of two workloads are not the same

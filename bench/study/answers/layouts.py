@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from statistics import geometric_mean
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.execution.run_file import Run
@@ -13,7 +14,7 @@ from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone, plain
 from icebench.bench.report.quantities import count, digits, listed, quantity, times
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import ALONE, choice, effect, least_of, only, rows_of, within
+from icebench.bench.study.comparing import ALONE, MODEL_ERROR, choice, effect, least_of, only, rows_of, within
 from icebench.bench.study.page import Choice, Page
 
 BASE = "unpartitioned"
@@ -55,7 +56,7 @@ def answer(run: Run) -> Page:
         f"fastest here{beside}, and arrival order without partitions takes {within(over(best, BASE))} its time.",
         chart=_chart(read, kept),
         tables=(_times(time, timed, kept), _modelled(store, kept)),
-        limits=(*_losses(time, best), *_object_store(store, best)),
+        limits=(*_losses(time, best), _object_store(store, best)),
         choices=tuple(_choices(timed)),
     )
 
@@ -65,10 +66,6 @@ def _kept(run: Run) -> Mapping[str, float]:
     total = rows_of(run)
     pruned = Records(run.records).where(measurement="pruning", metric="recall", layout=BASE)
     return {r.case: r.counters["rows_matching"] / total for r in pruned.all}
-
-
-def _mean(values: Mapping[str, float]) -> float:
-    return sum(values.values()) / len(values)
 
 
 def _least(grid: Grid, case: str) -> str:
@@ -137,15 +134,18 @@ def _times(time: Grid, timed: Records, kept: Mapping[str, float]) -> Table:
 
 
 def _modelled(store: Grid, kept: Mapping[str, float]) -> Table:
+    near = {case: _near_least(store, case, 1 + MODEL_ERROR) for case in store.cases}
+
     def cell(case: str, layout: str) -> Cell:
         value = store.values[case, layout]
-        return Cell(text=quantity(value, "s"), tone=Tone.BEST if layout == _least(store, case) else Tone.PLAIN)
+        return Cell(text=quantity(value, "s"), tone=Tone.BEST if layout in near[case] else Tone.PLAIN)
 
     return Table(
         title="The same from S3, modelled",
         columns=_columns(store, kept),
         rows=tuple((plain(layout), *(cell(case, layout) for case in store.cases)) for layout in store.layouts),
-        note="Of the counted requests and bytes, from a client in the same region.",
+        note="Of the counted requests and bytes, from a client in the same region. What is within "
+        f"{MODEL_ERROR:.0%} of the least of a filter stands out, which the model does not decide between.",
     )
 
 
@@ -163,11 +163,17 @@ def _losses(time: Grid, best: str) -> list[str]:
     return [f"{best} is the fastest over all filters, and not for {listed(lost)}."] if lost else []
 
 
-def _object_store(store: Grid, best: str) -> list[str]:
-    means = {name: _mean(store.of(name)) for name in store.layouts}
-    first = min(means, key=lambda name: means[name])
-    also = "too" if first == best else f"not {best}, which takes {times(means[best] / means[first])} its time"
-    return [f"From S3 (modelled) {first} is the fastest over all filters ({digits(1e3 * means[first])} ms), {also}."]
+def _object_store(store: Grid, best: str) -> str:
+    """The layouts that take least from an object store over all filters, as far as its model tells them apart."""
+    means = {name: geometric_mean(store.of(name).values()) for name in store.layouts}
+    least = min(means.values())
+    near = sorted((name for name in means if means[name] <= (1 + MODEL_ERROR) * least), key=means.__getitem__)
+    of = f"{listed(near)} {'takes' if len(near) == 1 else 'take'} least over all filters"
+    also = "" if best in near else f", and {best} {times(means[best] / least)} that"
+    return (
+        f"From S3 (modelled) {of} (geometric mean {digits(1e3 * least)} ms; the model does not decide between layouts "
+        f"within {MODEL_ERROR:.0%} of each other){also}."
+    )
 
 
 def _choices(timed: Records) -> list[Choice]:

@@ -12,6 +12,7 @@ import pytest
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.charts import LineChart
+from icebench.bench.study.comparing import MODEL_ERROR
 from icebench.bench.study.kept import kept_run
 from icebench.bench.study.pages import files_of
 from icebench.bench.study.questions import QUESTIONS
@@ -395,6 +396,17 @@ def test_how_far_the_model_is_off_is_said() -> None:
         errors.append(int(found[1]))
     assert errors[1] == pytest.approx(2 * (100 + errors[0]) - 100, abs=2)
     assert f"predicts icebench within {errors[1]}%" in page.answer
+
+
+def test_the_model_is_as_far_off_in_the_median_as_is_assumed() -> None:
+    assert f"(median {MODEL_ERROR:.0%})" in answer_of("remote", kept("remote"))
+
+
+def test_layouts_that_the_model_does_not_tell_apart_are_all_named() -> None:
+    page = QUESTIONS["layouts"].page(kept("layouts"))
+    (limit,) = (each for each in page.limits if each.startswith("From S3"))
+    assert "hilbert, zorder and monthly-sorted take least over all filters" in limit
+    assert re.search(r"monthly 1\.\d+x that", limit)
 
 
 def test_another_engine_that_is_first_from_afar_is_named() -> None:
