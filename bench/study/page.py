@@ -39,6 +39,8 @@ class Page:
         tables: Its figures, and others.
         limits: Where this run shows that the answer does not hold, beside those of the question.
         choices: For the ranking of all pages.
+        modelled: The titles of the tables that have figures of the model of an object store.
+        model_error: How far that model was off, where the run shows it: for the notes of such tables on all pages.
     """
 
     answer: str
@@ -46,3 +48,5 @@ class Page:
     tables: tuple[Table, ...]
     limits: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()
+    modelled: tuple[str, ...] = ()
+    model_error: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
@@ -36,11 +37,24 @@ def files_of(runs: Mapping[Question, Run]) -> Iterator[tuple[str, str]]:
     Raises:
         LookupError: A run lacks what its page is made of.
     """
-    pages = {question: question.page(run) for question, run in runs.items()}
+    pages = with_model_error({question: question.page(run) for question, run in runs.items()})
     for question, page in pages.items():
         yield f"{question.name}.svg", picture(page.chart, WIDTH)
         yield f"{question.name}.md", question_page(question, page, runs[question])
     yield "index.md", index_page(pages)
+
+
+def with_model_error(pages: Mapping[Question, Page]) -> dict[Question, Page]:
+    """The pages, with how far the model of an object store was off below each table of its figures."""
+    error = next((f" {page.model_error}" for page in pages.values() if page.model_error), "")
+
+    def noted(table: Table, page: Page) -> Table:
+        return replace(table, note=f"{table.note}{error}") if table.title in page.modelled else table
+
+    return {
+        question: replace(page, tables=tuple(noted(table, page) for table in page.tables))
+        for question, page in pages.items()
+    }
 
 
 def question_page(question: Question, page: Page, run: Run) -> str:

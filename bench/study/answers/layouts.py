@@ -30,6 +30,7 @@ CHOICES = (
     ),
 )
 """Filter, layout, and what is chosen instead of what."""
+MODELLED = "The same from S3, modelled"
 WORSE = 1.5
 """How many times the least a layout takes where it is said not to suit."""
 TIED = 1.01
@@ -58,6 +59,7 @@ def answer(run: Run) -> Page:
         tables=(_times(time, timed, kept), _modelled(store, kept)),
         limits=(*_losses(time, best), _object_store(store, best)),
         choices=tuple(_choices(timed)),
+        modelled=(MODELLED,),
     )
 
 
@@ -141,7 +143,7 @@ def _modelled(store: Grid, kept: Mapping[str, float]) -> Table:
         return Cell(text=quantity(value, "s"), tone=Tone.BEST if layout in near[case] else Tone.PLAIN)
 
     return Table(
-        title="The same from S3, modelled",
+        title=MODELLED,
         columns=_columns(store, kept),
         rows=tuple((plain(layout), *(cell(case, layout) for case in store.cases)) for layout in store.layouts),
         note="Of the counted requests and bytes, from a client in the same region. What is within "

@@ -38,7 +38,8 @@ def answer(run: Run) -> Page:
         f"the model predicts {engine} within {max(errors):.0%} (median {median_of(errors):.0%}).",
         chart=_chart(own, filters),
         tables=(_engines(records, filters), _slower_by_engine(records, filters), _model(own, filters)),
-        limits=tuple(_ranks(records, filters)),
+        limits=(_error(own, filters), *_ranks(records, filters)),
+        model_error=f"{_error(own, filters)[:-1]} (remote.md).",
         choices=(
             choice(
                 f"{_files(run, LARGE)} large files",
@@ -93,6 +94,20 @@ def _foretold(own: Records, filters: Sequence[str]) -> Iterator[tuple[str, str, 
                 measured = median(only(own, layout=layout, case=f"{store}, {name}"))
                 modelled = seconds_on(work, PROFILES[store])
                 yield layout, name, work.requests, store, modelled, measured, modelled / measured - 1
+
+
+def _error(own: Records, filters: Sequence[str]) -> str:
+    """How far the model is off, and of which layout the most."""
+    errors: dict[str, list[float]] = {}
+    for layout, *_, error in _foretold(own, filters):
+        errors.setdefault(layout, []).append(error)
+    every = [abs(error) for found in errors.values() for error in found]
+    worst = max(errors, key=lambda layout: max(map(abs, errors[layout])))
+    ends = " to ".join(f"{error:+.0%}" for error in sorted(errors[worst], key=abs)[:: len(errors[worst]) - 1 or 1])
+    return (
+        f"The model predicts {own.engines[0]} within {max(every):.0%} of a server with such delays "
+        f"(median {median_of(every):.0%}), and is off the most for {worst}: {ends}."
+    )
 
 
 def _chart(own: Records, filters: Sequence[str]) -> DotChart:

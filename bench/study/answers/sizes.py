@@ -21,6 +21,7 @@ from icebench.bench.study.page import Page
 MEGABYTE = 1 << 20
 NEAR = 1.1
 """How many times the least a size takes at most to be as good."""
+BY_FILTER = ("Files: time by filter", "Row groups: time by filter")
 
 Sizes = Mapping[str, float]
 """Layout -> bytes of a file or row group of it."""
@@ -46,8 +47,8 @@ def answer(run: Run) -> Page:
         answer=f"In {time.engine}, for {quantity(max(files.values()), 'bytes')} of sorted rows {'; '.join(said)}.",
         chart=_chart(time, store, files, groups),
         tables=(
-            _filters(time, store, files, "Files"),
-            _filters(time, store, groups, "Row groups"),
+            _filters(time, store, files, BY_FILTER[0]),
+            _filters(time, store, groups, BY_FILTER[1]),
             _engines(records, files, time.cases, "Files"),
             _engines(records, groups, time.cases, "Row groups"),
         ),
@@ -58,6 +59,7 @@ def answer(run: Run) -> Page:
             *_from_s3(time, store, groups, "row groups"),
         ),
         choices=tuple(choices),
+        modelled=BY_FILTER,
     )
 
 
@@ -127,7 +129,7 @@ def _chart(time: Grid, store: Grid, files: Sizes, groups: Sizes) -> LineChart:
     )
 
 
-def _filters(time: Grid, store: Grid, sizes: Sizes, what: str) -> Table:
+def _filters(time: Grid, store: Grid, sizes: Sizes, title: str) -> Table:
     """A row for each size: here and from S3 under each filter."""
     ordered = sorted(sizes, key=lambda layout: sizes[layout])
 
@@ -137,7 +139,7 @@ def _filters(time: Grid, store: Grid, sizes: Sizes, what: str) -> Table:
         return Cell(text=quantity(value, "s"), tone=Tone.BEST if is_least else Tone.PLAIN)
 
     return Table(
-        title=f"{what}: time by filter",
+        title=title,
         columns=("Size", *time.cases, *(f"{case}, S3" for case in time.cases)),
         rows=tuple(
             (

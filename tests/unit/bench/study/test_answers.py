@@ -14,7 +14,7 @@ from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.charts import LineChart
 from icebench.bench.study.comparing import MODEL_ERROR
 from icebench.bench.study.kept import kept_run
-from icebench.bench.study.pages import files_of
+from icebench.bench.study.pages import files_of, with_model_error
 from icebench.bench.study.questions import QUESTIONS
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -400,6 +400,17 @@ def test_how_far_the_model_is_off_is_said() -> None:
 
 def test_the_model_is_as_far_off_in_the_median_as_is_assumed() -> None:
     assert f"(median {MODEL_ERROR:.0%})" in answer_of("remote", kept("remote"))
+
+
+@pytest.mark.parametrize(("name", "tables"), [("layouts", 1), ("sizes", 2)])
+def test_the_error_of_the_model_is_below_its_figures(name: str, tables: int) -> None:
+    wanted = {"engine": "icebench", "layout": "sorted", "label": "same-region, one_item"}
+    for factor, layout in ((1.0, "large-files"), (0.1, "sorted")):
+        remote = QUESTIONS["remote"].page(slowed(kept("remote"), factor, wanted))
+        pages = {QUESTIONS[name]: QUESTIONS[name].page(kept(name)), QUESTIONS["remote"]: remote}
+        notes = [table.note for table in with_model_error(pages)[QUESTIONS[name]].tables]
+        assert sum(f"is off the most for {layout}: " in note for note in notes) == tables
+        assert sum("odelled" in note or "The model predicts" in note for note in notes) == tables
 
 
 def test_layouts_that_the_model_does_not_tell_apart_are_all_named() -> None:
