@@ -450,3 +450,11 @@ def test_the_readme_has_the_choices_that_move_the_cost_most() -> None:
 def test_an_engine_that_is_left_out_is_not_said_to_read_no_equality_deletes() -> None:
     (by_share, _) = QUESTIONS["deletes"].page(kept("deletes")).tables
     assert "does not read the kind, except duckdb: it reads equality deletes" in by_share.note
+
+
+def test_the_readme_states_the_error_of_the_model() -> None:
+    found = re.search(r"predicts icebench within (\d+%) \(median (\d+%)\)", answer_of("remote", kept("remote")))
+    assert found
+    within, median = found.groups()
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"predicts icebench within {within} of a server with such delays (median {median})" in text
