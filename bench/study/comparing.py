@@ -8,14 +8,16 @@ from icebench.bench.execution.run_file import Run
 from icebench.bench.experiment import parse_values
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import LinePoint, Point
-from icebench.bench.report.compare import Records, between, bounds, median, pooled
-from icebench.bench.report.quantities import digits, times
-from icebench.bench.statistics.claims import Effect
+from icebench.bench.report.compare import Records, between, bounds, confidence, median, pooled
+from icebench.bench.report.quantities import digits, interval, quantity, times
+from icebench.bench.statistics.claims import CONFIDENCE, Effect
 from icebench.bench.study.page import Choice
 from icebench.bench.workloads.definitions import RowsWorkload
 
 ALONE = "at 95%, compared alone"
 """How sure it is that one of many does not differ from the best: intervals beside each other are not corrected."""
+ATTAINED = "What an interval attains is in parentheses where few samples give less than 95%."
+"""For the notes of tables with intervals that `attained` follows."""
 
 MODEL_ERROR = 0.1
 """The median error of the model of an object store, as a share, in the run of the question ``remote``."""
@@ -44,6 +46,19 @@ def least_of(names: Sequence[str], over: Callable[[str, str], Effect]) -> str:
 def within(found: Effect) -> str:
     """A ratio with its interval: ``4.1x [3.8, 4.4]``."""
     return f"{times(found.ratio)} [{digits(found.low)}, {digits(found.high)}]"
+
+
+def attained(record: Record) -> str:
+    """What the interval of a record's median attains, where too few samples give less than 95 %: `` (87.5%)``."""
+    share = confidence(record)
+    return f" ({digits(100 * share)}%)" if 0 < share < CONFIDENCE else ""
+
+
+def median_within(record: Record) -> str:
+    """A median, its interval, and what that attains below 95 %: ``2.52 s [2.5, 2.58] (75%)``."""
+    value, ends = median(record), bounds(record)
+    within_ends = "" if ends is None else f" {interval(*ends, record.unit, like=value)}{attained(record)}"
+    return f"{quantity(value, record.unit)}{within_ends}"
 
 
 def choice(better: str, worse: str, of: str, cases: Sequence[tuple[Record, Record]]) -> Choice:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow
-from icebench.bench.report.compare import Records, best, bounds, median
+from icebench.bench.report.compare import Records, best, median
 from icebench.bench.report.model import Cell, Table, Tone, plain
-from icebench.bench.report.quantities import interval, quantity
+from icebench.bench.report.quantities import quantity
 from icebench.bench.report.tables import NOT_MEASURED
-from icebench.bench.study.comparing import choice, dot, effect, only, varied, within
+from icebench.bench.study.comparing import ATTAINED, choice, dot, effect, median_within, only, varied, within
 from icebench.bench.study.page import Page
 
 METRIC = "scan_time_cold"
@@ -100,9 +100,7 @@ def _cells(records: Records, **wanted: str) -> Iterator[Cell]:
 
 
 def _cell(record: Record, *, is_best: bool) -> Cell:
-    value, ends = median(record), bounds(record)
-    text = quantity(value, "s") + ("" if ends is None else f" {interval(*ends, 's', like=value)}")
-    return Cell(text=text, tone=Tone.BEST if is_best else Tone.PLAIN)
+    return Cell(text=median_within(record), tone=Tone.BEST if is_best else Tone.PLAIN)
 
 
 def _storages(stored: Records) -> Table:
@@ -110,7 +108,7 @@ def _storages(stored: Records) -> Table:
         title="By type, encoding and share of nulls",
         columns=("Storage", *stored.engines),
         rows=tuple((plain(case), *_cells(stored, case=case)) for case in stored.names("case")),
-        note="Median of a cold scan of four columns and its interval; the least of a row stands out.",
+        note=f"Median of a cold scan of four columns and its interval; the least of a row stands out. {ATTAINED}",
     )
 
 

@@ -18,7 +18,7 @@ from icebench.bench.report.model import Cell, Table, plain
 from icebench.bench.report.quantities import count, digits
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import choice, effect, only, within
+from icebench.bench.study.comparing import ATTAINED, attained, choice, effect, only, within
 from icebench.bench.study.page import Page
 from icebench.engine.display import size_text
 
@@ -46,7 +46,8 @@ def answer(run: Run) -> Page:
     of = f"a scan here ({engine}) after {last} batches of changes"
     return Page(
         answer=f"After {last} batches a scan in {engine} takes, relative to the same rows compacted: {said}. By "
-        f"processor time maintenance pays off from this many scans per batch on: {pays}.",
+        f"processor time maintenance pays off from this many scans per batch on (in parentheses what an interval "
+        f"attains where that is less than 95%): {pays}.",
         chart=_chart(records, histories),
         tables=(_ratios(records, histories), _costs(costs, last), _left_behind(own, histories, last)),
         choices=(
@@ -94,23 +95,27 @@ class _Cost:
     def pays(self) -> str:
         """From how many scans a batch on it takes less in all than no maintenance: ``0.52 [0.48, 0.57]``;
         ``from 0.48 on or never`` where some rounds save nothing; ``never``."""
-        if self.saved is None:
-            return "-"
-        middle = statistics.median(map(self._scans, self.saved.samples))
-        ends = bounds(self.saved)
-        if ends is None:
-            return "never" if math.isinf(middle) else digits(middle)
-        # It pays from the fewest scans on where a scan saves most.
-        high, low = map(self._scans, ends)
-        if math.isinf(low):
-            return "never"
-        if math.isinf(high):
-            return f"from {digits(low)} on or never"
-        return f"{digits(middle)} [{digits(low)}, {digits(high)}]"
+        return "-" if self.saved is None else _pays(self.batch, self.saved)
 
-    def _scans(self, saved: float) -> float:
-        """Scans a batch that make up for its maintenance."""
-        return self.batch / saved if saved > 0 else math.inf
+
+def _pays(batch: float, saved: Record) -> str:
+    """From how many scans a batch on maintenance of these seconds a batch is made up for by what a scan saves."""
+    middle = statistics.median(_scans(batch, each) for each in saved.samples)
+    ends = bounds(saved)
+    if ends is None:
+        return "never" if math.isinf(middle) else digits(middle)
+    # It pays from the fewest scans on where a scan saves most.
+    high, low = (_scans(batch, each) for each in ends)
+    if math.isinf(low):
+        return "never"
+    if math.isinf(high):
+        return f"from {digits(low)} on or never{attained(saved)}"
+    return f"{digits(middle)} [{digits(low)}, {digits(high)}]{attained(saved)}"
+
+
+def _scans(batch: float, saved: float) -> float:
+    """Scans a batch that make up for its maintenance."""
+    return batch / saved if saved > 0 else math.inf
 
 
 def _by_round(record: Record) -> Iterator[tuple[tuple[int, int], float]]:
@@ -153,7 +158,8 @@ def _costs(costs: Sequence[_Cost], last: int) -> Table:
         rows=tuple(tuple(row(cost)) for cost in costs),
         note="Passes that changed the table, what they read and wrote of data and delete files, and their processor "
         "time, timed once; processor time of a scan as the mean over the history; and from how many scans a batch on "
-        "both together are less than without maintenance, with the 95% interval of the scans' rounds.",
+        "both together are less than without maintenance, with the interval of the scans' rounds. "
+        f"{ATTAINED}",
     )
 
 

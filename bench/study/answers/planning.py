@@ -8,11 +8,11 @@ from icebench.bench.execution.run_file import Run
 from icebench.bench.experiment import parse_values
 from icebench.bench.records.record import Record
 from icebench.bench.report.charts import Line, LineChart, LinePanel, LinePoint
-from icebench.bench.report.compare import Records, bounds, median
+from icebench.bench.report.compare import Records, median
 from icebench.bench.report.model import Cell, Table, plain
-from icebench.bench.report.quantities import count, interval, quantity
+from icebench.bench.report.quantities import count
 from icebench.bench.report.tables import NOT_MEASURED
-from icebench.bench.study.comparing import choice, effect, line_point, only, within
+from icebench.bench.study.comparing import ATTAINED, choice, effect, line_point, median_within, only, within
 from icebench.bench.study.page import Page
 from icebench.bench.workloads.described import DescribedWorkload
 from icebench.bench.workloads.metadata_files import NARROW, MetadataFiles
@@ -48,8 +48,8 @@ def answer(run: Run) -> Page:
     order = _pair(own, ordered, scattered, MONTH)
     largest = only(own, workload=by_files[-1], case=ALL)
     return Page(
-        answer=f"{engine} plans {by_files[-1]} in {_median(largest)}, {within(grown)} the time of {by_files[0]}; with "
-        f"{count(described[wide].columns, 'column')} in place of {described[by_columns[0]].columns} a plan of "
+        answer=f"{engine} plans {by_files[-1]} in {median_within(largest)}, {within(grown)} the time of {by_files[0]}; "
+        f"with {count(described[wide].columns, 'column')} in place of {described[by_columns[0]].columns} a plan of "
         f"{count(described[wide].files, 'file')} takes {within(widened)} as long. {ordered} in "
         f"{count(listed[most], 'manifest')} take {within(effect([many]))} as long as in {listed[ordered]}; a filter on "
         f"the month takes {within(effect([single]))} as long where all files are in {count(listed[one], 'manifest')}, "
@@ -107,21 +107,16 @@ def _pair(records: Records, base: str, head: str, case: str) -> tuple[Record, Re
     return only(records, workload=base, case=case), only(records, workload=head, case=case)
 
 
-def _median(record: Record) -> str:
-    value, ends = median(record), bounds(record)
-    return quantity(value, "s") + ("" if ends is None else f" {interval(*ends, 's', like=value)}")
-
-
 def _cell(record: Record | None) -> Cell:
-    return NOT_MEASURED if record is None else Cell(text=_median(record))
+    return NOT_MEASURED if record is None else Cell(text=median_within(record))
 
 
 def _caption(records: Records, largest: str) -> str:
     found = sorted(records.where(workload=largest, case=ALL).all, key=median)
     first, last = found[0], found[-1]
     return (
-        f"A cold plan of {largest} takes {_median(first)} with {first.engine}, the fastest, and {_median(last)} with "
-        f"{last.engine}."
+        f"A cold plan of {largest} takes {median_within(first)} with {first.engine}, the fastest, and "
+        f"{median_within(last)} with {last.engine}."
     )
 
 
@@ -151,7 +146,7 @@ def _times(records: Records) -> Table:
         title="Time of a cold plan",
         columns=("Files", "Filter", *records.engines),
         rows=tuple(rows),
-        note="Median and its interval.",
+        note=f"Median and its interval. {ATTAINED}",
     )
 
 

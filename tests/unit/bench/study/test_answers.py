@@ -250,7 +250,7 @@ def test_maintenance_that_takes_twice_as_long_pays_from_twice_as_many_scans_on()
     layouts = {how: f"deletion vectors, {how}" for how in ("never compacted", "compacted every 10")}
 
     def pays(run: Run) -> float:
-        found = re.search(r"batch on: compacted every 10 (\S+)", answer_of("maintenance", run))
+        found = re.search(r"batch on \(.*\): compacted every 10 (\S+)", answer_of("maintenance", run))
         assert found
         return float(found[1].rstrip(","))
 
@@ -301,8 +301,19 @@ def test_maintenance_that_saves_nothing_in_some_rounds_may_never_pay(rounds: int
     elif rounds == 4:
         assert after == "never"
     else:
-        assert re.fullmatch(r"from \S+ on or never", after)
+        assert re.fullmatch(r"from \S+ on or never \(87.5%\)", after)
         assert f"compacted every 10 {after}" in pages[1].answer
+
+
+def test_intervals_of_few_samples_are_not_called_those_of_95_percent() -> None:
+    """Of four rounds without maintenance, and of three plans."""
+    answer = answer_of("maintenance", kept("maintenance"))
+    assert re.search(r"batch on \(.*\): compacted every 10 \S+ \[\S+ \S+\] \(87.5%\)", answer)
+    (times, _) = QUESTIONS["planning"].page(kept("planning")).tables
+    (row,) = (row for row in times.rows if [c.text for c in row[:2]] == ["10,000 files, 1,000 manifests", "no filter"])
+    cells = dict(zip(times.columns, row, strict=True))
+    assert cells["iceberg-java"].text.endswith("] (75%)")
+    assert cells["icebench"].text.endswith("]")
 
 
 def test_scans_without_a_common_round_are_said_to_have_none() -> None:
