@@ -15,7 +15,7 @@ from icebench.bench.records.record import Record
 from icebench.bench.report.charts import Line, LineChart, LinePanel, LinePoint
 from icebench.bench.report.compare import Records, bounds, median
 from icebench.bench.report.model import Cell, Table, plain
-from icebench.bench.report.quantities import count, digits
+from icebench.bench.report.quantities import count, digits, times
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.comparing import ATTAINED, attained, choice, effect, only, within
@@ -50,6 +50,7 @@ def answer(run: Run) -> Page:
         f"attains where that is less than 95%): {pays}.",
         chart=_chart(records, histories),
         tables=(_ratios(records, histories), _costs(costs, last), _left_behind(own, histories, last)),
+        limits=tuple(_against_rules(costs)),
         choices=(
             choice("compacting before a scan", f"{last} batches without maintenance", of, [never]),
             choice("the policy of `icebench maintain run`", "no maintenance", of, [(kept[1], never[1])]),
@@ -96,6 +97,33 @@ class _Cost:
         """From how many scans a batch on it takes less in all than no maintenance: ``0.52 [0.48, 0.57]``;
         ``from 0.48 on or never`` where some rounds save nothing; ``never``."""
         return "-" if self.saved is None else _pays(self.batch, self.saved)
+
+
+def _against_rules(costs: Sequence[_Cost]) -> Iterator[str]:
+    """From how many scans a batch on the policy takes less than every fixed rule, where at one it takes more."""
+
+    def at_one(cost: _Cost) -> float:
+        return cost.batch + median(cost.scan)
+
+    policy = next(cost for cost in costs if cost.how == POLICY)
+    rules = [cost for cost in costs if _EVERY.match(cost.how)]
+    best = min(rules, key=at_one, default=policy)
+    if at_one(policy) <= at_one(best):
+        return
+    own = dict(_by_round(policy.scan))
+    needed: dict[str, tuple[float, str]] = {}
+    for rule in rules:
+        saved = _series(
+            rule.scan, {place: seconds - own[place] for place, seconds in _by_round(rule.scan) if place in own}
+        )
+        more = policy.batch - rule.batch
+        needed[rule.how] = (_scans(more, statistics.median(saved.samples)), _pays(more, saved))
+    last = max(needed, key=lambda how: needed[how][0])
+    ratio = times(at_one(policy) / at_one(best))
+    yield (
+        f"With one scan per batch, scans and maintenance take {ratio} the processor time {POLICY} as {best.how}. Scans "
+        f"per batch from which on the policy takes less than every fixed rule: {needed[last][1]} (the last is {last})."
+    )
 
 
 def _pays(batch: float, saved: Record) -> str:

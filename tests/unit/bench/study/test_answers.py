@@ -272,6 +272,35 @@ def test_maintenance_that_takes_twice_as_long_pays_from_twice_as_many_scans_on()
     assert pays(replace(run, measured=tuple(map(slower, run.measured)))) < usual / 2
 
 
+def _policy_limit(run: Run) -> list[float]:
+    """How many times the best fixed rule the policy takes at one scan a batch, and where it overtakes all of them."""
+    said = [
+        re.search(r"take (\S+)x the processor time kept by policy .* fixed rule: (\S+)", limit)
+        for limit in QUESTIONS["maintenance"].page(run).limits
+    ]
+    return [float(found[place]) for found in said if found for place in (1, 2)]
+
+
+def test_a_policy_that_costs_more_than_a_fixed_rule_is_said_to() -> None:
+    """Twice the maintenance needs more than twice the scans; none at all has no such limit."""
+    layout = "deletion vectors, kept by policy default"
+
+    def with_maintenance(run: Run, factor: float) -> Run:
+        def changed(each: Measured) -> Measured:
+            figures = {name: factor * figure for name, figure in each.evidence.figures.items()}
+            is_meant = each.case.layout == layout
+            return replace(each, evidence=replace(each.evidence, figures=figures)) if is_meant else each
+
+        return replace(run, measured=tuple(map(changed, run.measured)))
+
+    run = kept("maintenance")
+    usual, twice = (_policy_limit(with_maintenance(run, factor)) for factor in (1.0, 2.0))
+    assert usual[0] > 1
+    assert twice[0] > usual[0]
+    assert twice[1] > 2 * usual[1]
+    assert _policy_limit(with_maintenance(run, 0.01)) == []
+
+
 @pytest.mark.parametrize("rounds", range(5))
 def test_maintenance_that_saves_nothing_in_some_rounds_may_never_pay(rounds: int) -> None:
     """Of four rounds, all of which are within the interval."""
