@@ -9,20 +9,22 @@ from icebench.bench.records.record import Record
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow
 from icebench.bench.report.compare import Records, best, median
 from icebench.bench.report.model import Cell, Table, Tone, plain
-from icebench.bench.report.quantities import quantity
+from icebench.bench.report.quantities import listed, quantity
 from icebench.bench.report.tables import NOT_MEASURED
+from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.comparing import ATTAINED, choice, dot, effect, median_within, only, varied, within
 from icebench.bench.study.page import Page
 
 METRIC = "scan_time_cold"
 WORKLOAD = "decimals"
 NO_NULLS = ", 0% null"
-PLAIN, DICTIONARY, FIXED, LONG, LONG_FIXED, WIDE = (
+PLAIN, DICTIONARY, FIXED, FIXED_DICTIONARY, LONG, LONG_FIXED, WIDE = (
     f"{storage}{NO_NULLS}"
     for storage in (
         "decimal(7,2) INT32, plain",
         "decimal(7,2) INT32, dictionary",
         "decimal(7,2) FIXED, plain",
+        "decimal(7,2) FIXED, dictionary",
         "decimal(18,2) INT64, plain",
         "decimal(18,2) FIXED, plain",
         "decimal(38,2) FIXED, plain",
@@ -58,12 +60,29 @@ def answer(run: Run) -> Page:
             _written(records, scans, "Codec", codecs, "By compression, of twelve columns of decimal(7,2)"),
             _written(records, scans, "Data pages", pages, "By version of Parquet's data pages, of the same columns"),
         ),
+        limits=tuple(_exceptions(stored)),
         choices=(
             choice("integers for decimals of 7 and 18 digits", "bytes of a fixed length", of, stored_as),
             choice("decimals that fit an integer (7 digits)", "decimals of 38 digits", of, [(integers, wide)]),
             choice(f"{USUAL} for decimals", SLOW, of, [(usual, slow)]),
         ),
     )
+
+
+def _exceptions(stored: Records) -> Iterator[str]:
+    """The engines in which bytes of a fixed length are not slower than integers, and those in which a dictionary makes
+    them slower."""
+
+    def over(engine: str, *pairs: tuple[str, str]) -> Effect:
+        own = stored.where(engine=engine)
+        return effect([(only(own, case=base), only(own, case=head)) for base, head in pairs])
+
+    fixed = {engine: over(engine, (PLAIN, FIXED), (LONG, LONG_FIXED)) for engine in stored.engines}
+    if fast := [f"{engine} ({within(found)})" for engine, found in fixed.items() if found.low <= 1]:
+        yield f"Bytes of a fixed length are not slower than integers of 7 and 18 digits in {listed(fast)}."
+    encoded = {engine: over(engine, (FIXED, FIXED_DICTIONARY)) for engine in stored.engines}
+    if slow := [f"{engine} ({within(found)})" for engine, found in encoded.items() if found.low > 1]:
+        yield f"A dictionary makes scans of 7 digits as bytes of a fixed length slower in {listed(slow)}."
 
 
 def _chart(stored: Records) -> DotChart:

@@ -235,6 +235,22 @@ def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
     assert after[1:] == before[1:]
 
 
+def test_engines_in_which_bytes_of_a_fixed_length_are_not_slower_are_named() -> None:
+    run = kept("decimals")
+    fast = slowed(run, 0.2, {"engine": "duckdb", "label": "decimal(7,2) FIXED, plain, 0% null"})
+    for each, engines in ((run, r"polars \([^)]*\)"), (fast, r"duckdb \([^)]*\) and polars \([^)]*\)")):
+        limits = QUESTIONS["decimals"].page(each).limits
+        assert any(re.fullmatch(rf"Bytes of a fixed length are not slower .* in {engines}\.", text) for text in limits)
+
+
+def test_engines_in_which_a_dictionary_makes_bytes_of_a_fixed_length_slower_are_named() -> None:
+    run = kept("decimals")
+    slow = slowed(run, 5.0, {"engine": "duckdb", "label": "decimal(7,2) FIXED, dictionary, 0% null"})
+    for each, named in ((run, ["icebench", "pyiceberg"]), (slow, ["icebench", "pyiceberg", "duckdb"])):
+        (limit,) = (text for text in QUESTIONS["decimals"].page(each).limits if "A dictionary makes" in text)
+        assert re.findall(r"(\w+) \(\S+x", limit) == named
+
+
 def test_a_policy_that_costs_twice_as_much_gains_half() -> None:
     """Scans of the table that is kept are what is chosen, and those of the one that is not the alternative."""
     wanted = {**ALONE, "layout": "deletion vectors, kept by policy default", "label": "after 200 batches"}
