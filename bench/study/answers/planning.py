@@ -70,6 +70,7 @@ def answer(run: Run) -> Page:
             ),
         ),
         tables=(_times(records), _again(planned, by_files)),
+        limits=(*_one_manifest(own, ordered, one), _of_columns(own, described, by_columns[0], wide)),
         choices=(
             choice(
                 "manifests in the order of what is filtered (rewrite_manifests)",
@@ -84,6 +85,23 @@ def answer(run: Run) -> Page:
                 [many],
             ),
         ),
+    )
+
+
+def _one_manifest(own: Records, ordered: str, one: str) -> Iterator[str]:
+    """That fewest manifests are best without a filter, where they are."""
+    found = effect([_pair(own, ordered, one, ALL)])
+    if found.high < 1:
+        single = count(_manifests(own, one), "manifest")
+        yield f"Without a filter {ordered} in {single} take {within(found)} as long as in {_manifests(own, ordered)}."
+
+
+def _of_columns(own: Records, described: Tables, narrow: str, wide: str) -> str:
+    """What else differs between the tables of few and of many columns."""
+    return (
+        f"More columns mean more manifests, too: {count(described[wide].files, 'file')} of "
+        f"{count(described[wide].columns, 'column')} are in {count(_manifests(own, wide), 'manifest')}, those of "
+        f"{described[narrow].columns} in {_manifests(own, narrow)}."
     )
 
 

@@ -235,6 +235,21 @@ def test_a_choice_costs_what_its_alternative_takes_in_times_of_it() -> None:
     assert after[1:] == before[1:]
 
 
+def test_fewest_manifests_that_are_best_without_a_filter_are_said_to_be() -> None:
+    run = kept("planning")
+    slow = slowed(run, 3.0, {**ALONE, "workload": "10,000 files, 1 manifest", "filter": "all"})
+    before, after = (QUESTIONS["planning"].page(each).limits for each in (run, slow))
+    assert any(
+        re.fullmatch(r"Without a filter 10,000 files in 1 manifest take 0\.\S+x .* in 10\.", it) for it in before
+    )
+    assert not any("Without a filter" in limit for limit in after)
+
+
+def test_manifests_of_many_columns_are_counted() -> None:
+    limits = QUESTIONS["planning"].page(kept("planning")).limits
+    assert any("1,000 files of 5,000 columns are in 20 manifests, those of 23 in 1." in limit for limit in limits)
+
+
 def test_engines_in_which_bytes_of_a_fixed_length_are_not_slower_are_named() -> None:
     run = kept("decimals")
     fast = slowed(run, 0.2, {"engine": "duckdb", "label": "decimal(7,2) FIXED, plain, 0% null"})
