@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 from types import MappingProxyType
@@ -41,10 +44,10 @@ class FreshProcess:
         """What the process says that it took; by the clock `wall`, unless it says.
 
         Raises:
-            EngineFailed: It failed.
+            EngineFailed: It failed, or did not end and was killed.
             Disagreement: It found less than it must, or something else.
         """
-        self.process.communicate(timeout=_TIMEOUT_SECONDS)
+        self._wait()
         with self.errors as file:
             file.seek(0)
             errors = file.read().splitlines()
@@ -62,6 +65,17 @@ class FreshProcess:
         known = {*_OWN, *self.least, *self.exactly}
         more = {name: value for name, value in answer.items() if name not in known}
         return Cost(wall=answer.get("seconds", wall), cpu=answer["cpu_seconds"], memory=answer["peak_bytes"], more=more)
+
+    def _wait(self) -> None:
+        try:
+            self.process.communicate(timeout=_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            # The group: what it started, such as a Java virtual machine, would go on without it.
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+            self.errors.close()
+            raise EngineFailed(f"a fresh process did not end within {_TIMEOUT_SECONDS} s") from error
 
 
 def fresh_process(

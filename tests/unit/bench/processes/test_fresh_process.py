@@ -1,8 +1,12 @@
 """Processes that answer with a line of JSON."""
 
+import time
+
+import psutil
 import pytest
 
 from icebench.bench.errors import Disagreement, EngineFailed
+from icebench.bench.processes import fresh_process as module
 from icebench.bench.processes.fresh_process import fresh_process
 
 ANSWER = '{"seconds": 2.0, "cpu_seconds": 1.0, "peak_bytes": 3, "rows": 4}'
@@ -28,3 +32,24 @@ def test_a_process_that_finds_other_rows() -> None:
         fresh_process(run(f"print('{ANSWER}')"), exactly={"rows": 5}).cost(5.0)
     with pytest.raises(Disagreement, match="finds 4 rows, fewer than 5"):
         fresh_process(run(f"print('{ANSWER}')"), least={"rows": 5}).cost(5.0)
+
+
+@pytest.mark.timeout(60)
+def test_a_process_that_does_not_end_is_killed_with_what_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TIMEOUT_SECONDS", 0.2)
+    child = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(50)'])"
+    started = fresh_process(run(f"import subprocess, sys, time; print({child}.pid, flush=True); time.sleep(50)"))
+    with pytest.raises(EngineFailed, match=r"a fresh process did not end within 0.2 s"):
+        started.cost(5.0)
+    assert started.process.returncode
+    deadline = time.monotonic() + 20
+    while _runs(int(started.line)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _runs(int(started.line))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
