@@ -19,6 +19,9 @@ ALONE = "at 95%, compared alone"
 ATTAINED = "What an interval attains is in parentheses where few samples give less than 95%."
 """For the notes of tables with intervals that `attained` follows."""
 
+FEWEST, MARK = 3, "†"
+FEW = f"{MARK}: of fewer than {FEWEST} samples."
+"""For the notes of tables with figures that `few` marks."""
 MODEL_ERROR = 0.1
 """The median error of the model of an object store, as a share, in the run of the question ``remote``."""
 
@@ -46,6 +49,12 @@ def least_of(names: Sequence[str], over: Callable[[str, str], Effect]) -> str:
 def within(found: Effect) -> str:
     """A ratio with its interval: ``4.1x [3.8, 4.4]``."""
     return f"{times(found.ratio)} [{digits(found.low)}, {digits(found.high)}]"
+
+
+def few(*records: Record) -> str:
+    """A mark where records share fewer rounds than `FEWEST`, or one has fewer samples."""
+    rounds = set.intersection(*(set(record.places) for record in records))
+    return MARK if len(rounds) < FEWEST else ""
 
 
 def attained(record: Record) -> str:

@@ -11,7 +11,7 @@ from icebench.bench.report.model import Cell, Table, plain
 from icebench.bench.report.quantities import listed
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import choice, effect, only, within
+from icebench.bench.study.comparing import FEW, choice, effect, few, only, within
 from icebench.bench.study.page import Page
 from icebench.bench.workloads.reading_files import DELETE_TITLES
 
@@ -109,7 +109,7 @@ def _by_share(records: Records) -> Table:
         columns=("Deletes", "Deleted", *records.engines),
         rows=tuple(rows),
         note="Times a scan of the same data files without deletes, with the 95% interval, from samples of the same "
-        f"rounds. {_left_out(records)} Equality deletes are in one delete file.",
+        f"rounds. {_left_out(records)} Equality deletes are in one delete file. {FEW}",
     )
 
 
@@ -137,4 +137,7 @@ def _ratios(records: Records, kind: str, case: str, engines: tuple[str, ...] | N
     scans = records.where(workload=kind)
     for engine in engines or records.engines:
         base, head = (scans.one(engine=engine, case=each) for each in (NONE, case))
-        yield NOT_MEASURED if base is None or head is None else Cell(text=within(effect([(base, head)])))
+        if base is None or head is None:
+            yield NOT_MEASURED
+        else:
+            yield Cell(text=within(effect([(base, head)])) + few(base, head))

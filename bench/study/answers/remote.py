@@ -15,7 +15,7 @@ from icebench.bench.report.model import Cell, Table, Tone, plain
 from icebench.bench.report.quantities import digits, listed, quantity, times
 from icebench.bench.report.tables import NOT_MEASURED
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import ALONE, choice, dot, effect, only, within
+from icebench.bench.study.comparing import ALONE, FEW, FEWEST, MARK, choice, dot, effect, few, only, within
 from icebench.bench.study.page import Page
 
 NAMES = {NO_DELAY: "no delay", SAME_REGION.name: "same region", CROSS_REGION.name: "another region"}
@@ -64,18 +64,21 @@ def _pairs(records: Records, better: str, worse: str, filters: Sequence[str]) ->
     return [(only(records, layout=better, case=case), only(records, layout=worse, case=case)) for case in cases]
 
 
+def _far_and_near(records: Records, store: str, filters: Sequence[str]) -> list[tuple[Record, Record]]:
+    """Reads without delays and from a store, of all layouts and filters."""
+    return [
+        (
+            only(records, layout=layout, case=f"{NO_DELAY}, {name}"),
+            only(records, layout=layout, case=f"{store}, {name}"),
+        )
+        for layout in records.names("layout")
+        for name in filters
+    ]
+
+
 def _slower(records: Records, store: str, filters: Sequence[str]) -> Effect:
     """How many times as long as without delays reads take from a store, over all layouts and filters."""
-    return effect(
-        [
-            (
-                only(records, layout=layout, case=f"{NO_DELAY}, {name}"),
-                only(records, layout=layout, case=f"{store}, {name}"),
-            )
-            for layout in records.names("layout")
-            for name in filters
-        ]
-    )
+    return effect(_far_and_near(records, store, filters))
 
 
 def _stores(records: Records) -> list[str]:
@@ -144,7 +147,8 @@ def _engines(records: Records, filters: Sequence[str]) -> Table:
                 yield NOT_MEASURED
             else:
                 is_least = each is least or not effect([(least, each)]).differs
-                yield Cell(text=quantity(median(each), "s"), tone=Tone.BEST if is_least else Tone.PLAIN)
+                text = quantity(median(each), "s") + few(each)
+                yield Cell(text=text, tone=Tone.BEST if is_least else Tone.PLAIN)
 
     return Table(
         title="Time from a store in the same region",
@@ -152,14 +156,15 @@ def _engines(records: Records, filters: Sequence[str]) -> Table:
         rows=tuple(
             (plain(layout), plain(name), *cells(layout, name)) for layout in records.names("layout") for name in filters
         ),
-        note=f"Median of a cold read. The least of a row stands out, and what does not differ from it {ALONE}.",
+        note=f"Median of a cold read. The least of a row stands out, and what does not differ from it {ALONE}. {FEW}",
     )
 
 
 def _slower_by_engine(records: Records, filters: Sequence[str]) -> Table:
     def cells(store: str, layout: str) -> Iterator[Cell]:
         for engine in records.engines:
-            yield Cell(text=within(_slower(records.where(engine=engine, layout=layout), store, filters)))
+            pairs = _far_and_near(records.where(engine=engine, layout=layout), store, filters)
+            yield Cell(text=within(effect(pairs)) + max(few(*pair) for pair in pairs))
 
     return Table(
         title="In times of the same read without delays",
@@ -169,7 +174,8 @@ def _slower_by_engine(records: Records, filters: Sequence[str]) -> Table:
             for store in _stores(records)
             for layout in records.names("layout")
         ),
-        note="Geometric mean over the filters, with its 95% interval, from samples of the same rounds.",
+        note=f"Geometric mean over the filters, with its 95% interval, from samples of the same rounds. {MARK}: of "
+        f"fewer than {FEWEST} under a filter.",
     )
 
 

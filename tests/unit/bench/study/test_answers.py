@@ -505,6 +505,24 @@ def test_large_files_are_a_choice_by_reads_from_the_same_region() -> None:
     assert after[1] == before[1]
 
 
+@pytest.mark.parametrize(("name", "label"), [("deletes", "1.0%"), ("remote", "same-region, one_item")])
+def test_figures_of_fewer_than_three_samples_are_marked(name: str, label: str) -> None:
+    wanted = {**ALONE, "label": label}
+
+    def marked(samples: int) -> int:
+        def fewer(each: Measured) -> Measured:
+            is_meant = all(getattr(each.case, key) == value for key, value in wanted.items())
+            return replace(each, samples=each.samples[:samples]) if is_meant else each
+
+        run = kept(name)
+        table = QUESTIONS[name].page(replace(run, measured=tuple(map(fewer, run.measured)))).tables[0]
+        place = table.columns.index("icebench")
+        return sum("†" in row[place].text for row in table.rows)
+
+    assert "†" in QUESTIONS[name].page(kept(name)).tables[0].note
+    assert marked(2) > marked(9)
+
+
 def test_the_files_of_layouts_are_those_of_the_run() -> None:
     run = kept("remote")
     (built,) = (r for r in run.records if (r.layout, r.metric) == ("unpartitioned", "build_files"))
