@@ -107,7 +107,7 @@ def test_tables_have_as_many_bytes_as_their_rows_take(workload: dict[str, object
             "name": "x",
             "layouts": ["unpartitioned"],
             "engines": ["icebench"],
-            "filters": {"all": "true"},
+            "filters": {"every": "true"},
             "measurements": ["planning"],
             "workload": workload,
         }
