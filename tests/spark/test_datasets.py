@@ -61,7 +61,7 @@ def result(experiment: Experiment, where: Surroundings) -> Finished:
 
 
 def of(result: Finished, *key: str) -> Record:
-    return next(record for record in result.records if record.key[1:] == key)
+    return next(record for record in result.records if (*record.key[1:-2], record.metric) == key)
 
 
 def test_all_engines_agree_on_everything(result: Finished) -> None:
