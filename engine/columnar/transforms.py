@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icebench.engine.codec.array_views import fits_int32
 from icebench.engine.columnar.hashing import murmur3_of_bytes, murmur3_of_decimals, murmur3_of_longs
 from icebench.engine.columnar.schemas import storage_of, to_arrow_type
 from icebench.engine.errors import Invalid, Unsupported
@@ -53,7 +54,7 @@ def transform_array(source: PrimitiveType, transform: Transform, array: pa.Array
             return _with_nulls_of(array, days.view("datetime64[D]").astype(unit).astype(np.int32), pa.int32())
         case Hour():
             hours = _integers(array) // (3600 * UNITS_PER_SECOND[source.name])
-            if bool(np.any(hours != hours.astype(np.int32))):  # other periods of 64-bit timestamps fit
+            if not fits_int32(hours):  # other periods of 64-bit timestamps fit
                 raise Invalid(f"a value of {source} is too far from 1970: its hour is no int")
             return _with_nulls_of(array, hours, pa.int32())
     raise Unsupported(f"the partition transform {transform} is not known here")

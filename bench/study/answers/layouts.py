@@ -166,7 +166,7 @@ def _losses(time: Grid, best: str) -> list[str]:
 
 
 def _object_store(store: Grid, best: str) -> str:
-    """The layouts that take least from an object store over all filters, as far as its model tells them apart."""
+    """The layouts that take least from an object store over all filters, as far as its model distinguishes them."""
     means = {name: geometric_mean(store.of(name).values()) for name in store.layouts}
     least = min(means.values())
     near = sorted((name for name in means if means[name] <= (1 + MODEL_ERROR) * least), key=means.__getitem__)

@@ -71,7 +71,7 @@ class CherryPick:
             properties = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
             if WAP_ID in picked.summary:
                 properties[PUBLISHED_WAP_ID] = picked.summary[WAP_ID]
-            schema = next((each for each in base.schemas if each.schema_id == picked.schema_id), None)
+            schema = None if picked.schema_id is None else base.schema_by_id.get(picked.schema_id)
             # Unlike a change that can be made again, it goes without the values of dropped columns.
             written_for = None if schema is None else WrittenFor(schema=schema, may_lose_columns=True)
             self._appends[picked.snapshot_id] = Append(data_files=files, properties=properties, written_for=written_for)
