@@ -12,18 +12,16 @@ from typing import Literal
 
 import numpy as np
 
-from icebench.engine.codec.manifests.reader import decode_columns, decode_entries
+from icebench.engine.codec.manifests.reader import decode_entries
 from icebench.engine.commit.file_refs import FileRef
 from icebench.engine.commit.manifests import load_manifests
+from icebench.engine.commit.new_files import find_live, hashes_of
 from icebench.engine.commit.removal import may_list
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid, Unsupported, ValidationFailed
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BoundPredicate
 from icebench.engine.expressions.predicate import Predicate
-from icebench.engine.expressions.vectors import pack
-from icebench.engine.plan.delete_targets import is_in, location_hashes
-from icebench.engine.plan.location_hashes import hash_locations
 from icebench.engine.plan.manifests import LiveEntries, ManifestSource
 from icebench.engine.plan.planner import Planner
 from icebench.engine.runtime.counters import Counters
@@ -131,19 +129,14 @@ def check_listed(head: Snapshot | None, referenced: Sequence[FileRef], base: Tab
     if not referenced:
         return
     missing, places = {file.file_path for file in referenced}, Places(referenced)
-    wanted = np.sort(hash_locations(*pack([path.encode() for path in missing])))
+    wanted = hashes_of(missing)
 
-    def live(manifest: ManifestFile) -> list[str]:
-        """The live files whose hashes are wanted."""
-        store, path = staging.store, manifest.manifest_path
-        columns = decode_columns(store.read(path), location=path, listed=manifest, report=store.report)
-        is_live = columns.numbers("status") != EntryStatus.DELETED
-        rows = np.flatnonzero(is_in(location_hashes(columns), wanted) & is_live)
-        return [str(columns["file_path"][row].as_py(), "utf-8") for row in rows.tolist()]
+    def find(manifest: ManifestFile) -> list[tuple[int, str]]:
+        return list(find_live(manifest.manifest_path, ManifestContent.DATA, wanted, staging, manifest))
 
     data = [each for each in load_manifests(head, staging.store) if each.content is ManifestContent.DATA]
-    for locations in staging.runner.map(live, may_list(data, referenced, base)):
-        for location in locations:
+    for found in staging.runner.map(find, may_list(data, referenced, base)):
+        for _, location in found:
             missing.difference_update(places.at(location))
         if not missing:
             return

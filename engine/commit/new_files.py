@@ -7,11 +7,11 @@ staged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from icebench.engine.codec.array_views import ManifestColumns, data_of, offsets_of
+from icebench.engine.codec.array_views import data_of, offsets_of
 from icebench.engine.codec.manifests import schema as ids
 from icebench.engine.codec.manifests.data_file_columns import DataFileColumns
 from icebench.engine.codec.manifests.reader import decode_columns
@@ -73,7 +73,9 @@ class NewFiles:
         (own,) = self._parts
         unknown = [m for m in listed if m.content is self._content and m.manifest_path not in self._looked_at]
         found: list[tuple[int, str]] = []
-        for hits in staging.runner.map(lambda m: list(self._find(m.manifest_path, own, staging, m)), unknown):
+        for hits in staging.runner.map(
+            lambda m: list(find_live(m.manifest_path, self._content, own, staging, m)), unknown
+        ):
             found += hits
         if found:
             self._check_places(found, added, staging)
@@ -81,7 +83,7 @@ class NewFiles:
 
     def _hash_waiting(self) -> None:
         if self._waiting:
-            self._parts.append(hash_locations(*pack([path.encode() for path in self._waiting])))
+            self._parts.append(hashes_of(self._waiting))
             self._waiting = []
 
     def _check_twice(self, repeated: Hashes, added: Sequence[str], staging: Staging) -> None:
@@ -89,7 +91,7 @@ class NewFiles:
             return
         seen: dict[int, list[str]] = {}
         for location in added:
-            for value, path in self._find(location, repeated, staging):
+            for value, path in find_live(location, self._content, repeated, staging):
                 if any(same_place(path, other) for other in seen.setdefault(value, [])):
                     raise Invalid(f"{path}: this file, or a deletion vector of it, is given twice")
                 seen[value].append(path)
@@ -100,7 +102,7 @@ class NewFiles:
             listed.setdefault(value, []).append(path)
         wanted = np.array(sorted(listed), np.uint64)
         for location in added:
-            for value, path in self._find(location, wanted, staging):
+            for value, path in find_live(location, self._content, wanted, staging):
                 if any(same_place(path, other) for other in listed[value]):
                     reason = (
                         "the table lists this file already; its rows would count twice"
@@ -109,23 +111,25 @@ class NewFiles:
                     )
                     raise AlreadyExists(f"{path}: {reason}")
 
-    def _find(
-        self, location: str, wanted: Hashes, staging: Staging, listed: ManifestFile | None = None
-    ) -> Iterator[tuple[int, str]]:
-        """Hash and place of the live files of a manifest that have one of these hashes, which are sorted."""
-        store = staging.store
-        columns = decode_columns(store.read(location), location=location, listed=listed, report=store.report)
-        hashes = location_hashes(columns)
-        if self._content is ManifestContent.DELETES:
-            targets = find_delete_targets(columns)
-            hashes = np.where(targets.is_vector & targets.is_given, targets.hashes, hashes)
-        is_live = columns.numbers("status") != EntryStatus.DELETED
-        for row in np.flatnonzero(is_in(hashes, wanted) & is_live).tolist():
-            yield int(hashes[row]), self._place(columns, row)
 
-    def _place(self, columns: ManifestColumns, row: int) -> str:
-        paths = columns["file_path"]
-        if self._content is ManifestContent.DELETES:
-            targets = find_delete_targets(columns)
-            paths = targets.paths if targets.is_vector[row] and targets.is_given[row] else paths
-        return str(paths[row].as_py(), "utf-8")
+def hashes_of(paths: Iterable[str]) -> Hashes:
+    """The hashes of places, sorted."""
+    return np.sort(hash_locations(*pack([path.encode() for path in paths])))
+
+
+def find_live(
+    location: str, content: ManifestContent, wanted: Hashes, staging: Staging, listed: ManifestFile | None = None
+) -> Iterator[tuple[int, str]]:
+    """Hash and place of the live files of a manifest that have one of these hashes, which are sorted. A deletion vector
+    is known by its data file."""
+    store = staging.store
+    columns = decode_columns(store.read(location), location=location, listed=listed, report=store.report)
+    hashes, paths = location_hashes(columns), columns["file_path"]
+    by_target, targets = np.zeros(columns.count, np.bool_), paths
+    if content is ManifestContent.DELETES:
+        found = find_delete_targets(columns)
+        by_target, targets = found.is_vector & found.is_given, found.paths
+        hashes = np.where(by_target, found.hashes, hashes)
+    is_live = columns.numbers("status") != EntryStatus.DELETED
+    for row in np.flatnonzero(is_in(hashes, wanted) & is_live).tolist():
+        yield int(hashes[row]), str((targets if by_target[row] else paths)[row].as_py(), "utf-8")
