@@ -28,8 +28,9 @@ from icebench.engine.commit.staged_snapshot import Staged, move_branch
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import CommitConflict, CommitStateUnknown, EngineError
 from icebench.engine.runtime.counters import COMMIT_ATTEMPTS
+from icebench.engine.spec.checked_properties import valid_table_properties
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import HOST_COMMIT_LOCK, valid_properties
+from icebench.engine.spec.properties import HOST_COMMIT_LOCK
 from icebench.engine.spec.requirements import TableRequirement
 from icebench.engine.spec.snapshots import MAIN, Snapshot, check_snapshot_ids
 from icebench.engine.spec.updates import SetSnapshotRef, TableUpdate, apply_updates
@@ -75,7 +76,7 @@ class Transaction:
         properties = state.metadata.properties
         if all(isinstance(change, UpdateProperties) for change in changes):
             # A value that is none must not keep the change from being made that replaces it.
-            properties = valid_properties(properties)
+            properties = valid_table_properties(properties)
         try:
             backoff = self.waiting.for_commits(properties)
             for attempt in backoff.attempts():
@@ -147,7 +148,7 @@ class Transaction:
         self._lost.append(lost)
         last: EngineError | None = None
         # A value that is none must not make an outcome unknown.
-        waits = self.waiting.for_status_checks(valid_properties(before.metadata.properties))
+        waits = self.waiting.for_status_checks(valid_table_properties(before.metadata.properties))
         for _ in waits.attempts():
             try:
                 state = self.committer.load_state(self.identifier)

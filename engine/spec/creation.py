@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from icebench.engine.errors import Invalid, Unsupported
+from icebench.engine.spec.checked_properties import check_table_properties
 from icebench.engine.spec.metadata import DEFAULT_FORMAT_VERSION, LATEST_FORMAT_VERSION, TableMetadata
 from icebench.engine.spec.metadata_columns import check_column_names
 from icebench.engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
-from icebench.engine.spec.properties import RESERVED, check_properties
+from icebench.engine.spec.properties import RESERVED
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.schema_evolution import assign_fresh_ids
 from icebench.engine.spec.sorting import UNSORTED, SortOrder
@@ -88,7 +89,7 @@ def check_definition(
     reserved = sorted(RESERVED & properties.keys())
     if reserved:
         raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
-    check_properties(properties)
+    check_table_properties(properties)
     check_types(schema, format_version)
     check_column_names(f.name for f in schema.fields)
     _check_transforms(spec, order)

@@ -7,7 +7,6 @@ the property, where its text is not a number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -270,32 +269,6 @@ STREAM_MAX_AGE_MS = Property("icebench.streams.max-age-ms", 90 * _DAY, _not_nega
 """Expire what is kept of a stream's last batch when the stream has committed none for so long."""
 
 FORMAT_VERSION = Property("format-version", 2, _whole)
-
-_KNOWN: dict[str, Property[Any]] = {each.name: each for each in tuple(globals().values()) if isinstance(each, Property)}
-
-
-_OF_FORMATS = tuple(f"{WRITE_PREFIX}{name}." for name in ("parquet", "orc", "avro"))
-
-
-def check_properties(properties: Mapping[str, str]) -> None:
-    """Raise Invalid for the first property that the engine reads and whose text is no such value.
-
-    Those of a file format are left to its writer: other engines know more codecs.
-    """
-    for name in properties:
-        if name in _KNOWN and not name.startswith(_OF_FORMATS):
-            _KNOWN[name].of(properties)
-
-
-def valid_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties without those that `check_properties` refuses."""
-    valid = {}
-    for name, text in properties.items():
-        with suppress(Invalid):
-            check_properties({name: text})
-            valid[name] = text
-    return valid
-
 
 RESERVED = frozenset(
     {

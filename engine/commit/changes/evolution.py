@@ -11,18 +11,13 @@ from dataclasses import dataclass, field
 from icebench.engine.commit.staged_snapshot import Staged
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.errors import Invalid
+from icebench.engine.spec.checked_properties import check_table_properties
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.metadata_columns import LINEAGE_NAMES, check_column_names
 from icebench.engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
 from icebench.engine.spec.partition_evolution import PartitionSpecUpdate
 from icebench.engine.spec.partitioning import check_promotions
-from icebench.engine.spec.properties import (
-    CLUSTERING_KEYS,
-    COLUMN_PROPERTIES,
-    NAME_MAPPING,
-    ORC_BLOOM_COLUMNS,
-    check_properties,
-)
+from icebench.engine.spec.properties import CLUSTERING_KEYS, COLUMN_PROPERTIES, NAME_MAPPING, ORC_BLOOM_COLUMNS
 from icebench.engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -192,10 +187,8 @@ class UpdateProperties:
     removed: frozenset[str] = frozenset()
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `icebench.engine.commit.changes.change.Change`; raises Invalid for a value that is none."""
-        check_properties(self.changed)
-        if NAME_MAPPING.name in self.changed:
-            parse_name_mapping(self.changed[NAME_MAPPING.name])
+        """See `icebench.engine.commit.changes.change.Change`; raises Invalid as `check_table_properties`."""
+        check_table_properties(self.changed)
         updates = (SetProperties(self.changed), RemoveProperties(self.removed))
         return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=updates)
 

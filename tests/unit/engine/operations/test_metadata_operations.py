@@ -186,7 +186,7 @@ def test_a_property_that_is_no_value_can_be_removed(catalog: icebench.Catalog, n
         table.set_properties(properties)
     with pytest.raises(Invalid, match=name):
         catalog.create_table("db.u", ROWS, properties=properties)
-    with patch("icebench.engine.commit.changes.evolution.check_properties"):  # as other writers set it
+    with patch("icebench.engine.commit.changes.evolution.check_table_properties"):  # as other writers set it
         table.set_properties(properties)
     table = catalog.load_table("db.t")
     with pytest.raises(Invalid, match=name):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from icebench.engine.spec import properties
+from icebench.engine.spec.checked_properties import check_table_properties, valid_table_properties
 from icebench.engine.spec.properties import Property
 from icebench.errors import Invalid
 
@@ -69,9 +70,9 @@ def test_names_are_unique() -> None:
 def test_properties_are_checked() -> None:
     good = {"commit.retry.num-retries": "0", "others": "x", "write.parquet.compression-codec": "lzo"}
     bad = {"commit.retry.num-retries": "x", "write.metadata.delete-after-commit.enabled": "yes"}
-    properties.check_properties(good)
+    check_table_properties(good)
     for name, text in bad.items():
         with pytest.raises(Invalid, match=name):
-            properties.check_properties({**good, name: text})
-    assert properties.valid_properties({**good, **bad}) == {n: t for n, t in good.items() if n not in bad}
-    assert properties.valid_properties(good) == good
+            check_table_properties({**good, name: text})
+    assert valid_table_properties({**good, **bad}) == {n: t for n, t in good.items() if n not in bad}
+    assert valid_table_properties(good) == good

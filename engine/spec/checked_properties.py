@@ -1,0 +1,37 @@
+"""Checks of table properties, before they are set and after others have set them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from icebench.engine.errors import Invalid
+from icebench.engine.spec import properties as known
+from icebench.engine.spec.name_mapping import parse_name_mapping
+from icebench.engine.spec.properties import NAME_MAPPING, WRITE_PREFIX, Property
+
+_KNOWN: dict[str, Property[Any]] = {each.name: each for each in vars(known).values() if isinstance(each, Property)}
+_OF_FORMATS = tuple(f"{WRITE_PREFIX}{name}." for name in ("parquet", "orc", "avro"))
+
+
+def check_table_properties(properties: Mapping[str, str]) -> None:
+    """Raise Invalid for the first property that the engine reads and whose text is no such value.
+
+    Those of a file format are left to its writer: other engines know more codecs.
+    """
+    for name in properties:
+        if name in _KNOWN and not name.startswith(_OF_FORMATS):
+            _KNOWN[name].of(properties)
+    if (mapping := NAME_MAPPING.of(properties)) is not None:
+        parse_name_mapping(mapping)
+
+
+def valid_table_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties without those that `check_table_properties` refuses."""
+    valid = {}
+    for name, text in properties.items():
+        with suppress(Invalid):
+            check_table_properties({name: text})
+            valid[name] = text
+    return valid
