@@ -39,7 +39,9 @@ def test_large_row_groups_are_read_by_fresh_processes(tmp_path: Path) -> None:
     assert {record.counters["rows_returned"] for record in found.values()} == {3000}
     report = build_report(result.run, results_file="x")
     (section,) = [s for s in report.sections if s.key == "reading"]
-    assert "Memory that a process's scans took at most" in [t.title for t in section.tables]
+    assert "Rise of resident memory from when the engine was ready, by a process's scans" in [
+        t.title for t in section.tables
+    ]
 
 
 @pytest.mark.usefixtures("without_spark")
