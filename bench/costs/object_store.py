@@ -13,7 +13,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-GIGABYTE = 10**9
+GIGABYTE = 2**30
+"""That prices are for: in its billing examples (S3's FAQ) 100 GB are 107,374,182,400 bytes."""
 _QUERIES = 1_000
 
 

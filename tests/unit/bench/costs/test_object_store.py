@@ -64,10 +64,10 @@ def test_a_farther_store_is_never_faster_nor_cheaper(work: Work) -> None:
 
 
 def test_money() -> None:
-    work = of([Stage(items=10, requests=2, bytes_read=10**9)])
+    work = of([Stage(items=10, requests=2, bytes_read=2**30)])
     assert dollars_per_thousand_queries(work, SAME_REGION) == pytest.approx(20 * 0.0004)
     assert dollars_per_thousand_queries(work, CROSS_REGION) == pytest.approx(20 * 0.0004 + 1_000 * 0.02)
-    assert dollars_per_month(10**12) == pytest.approx(23)
+    assert dollars_per_month(1000 * 2**30) == pytest.approx(23)
 
 
 @pytest.mark.parametrize("wrong", [{"items": -1}, {"requests": -1}, {"bytes_read": -1}, {"in_flight": 0}])
