@@ -31,12 +31,10 @@ from icebench.bench.gate.revisions.build import OutOfTime, Revision, build
 from icebench.bench.gate.revisions.pairs import Pairs, Side, compare_revisions, count_now, undecided
 from icebench.bench.machine import Machine
 from icebench.bench.report.flame import render_regression
-from icebench.bench.tables.cache import source_digest
+from icebench.bench.tables.cache import engine_writers, source_digest
 
 CACHE = Path("datasets/cache/gate")
 _BENCH = Path(tables.__file__).parents[2]
-_READERS = frozenset({"plan", "read", "inspect", "frames", "spark", "spark_source", "maintenance", "scan.py"})
-"""What of an engine has no part in the tables that are timed."""
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _STYLES = {Stand.REGRESSED: "bold red", Stand.FAILED: "bold red", Stand.PASS: "green"}
 
@@ -178,10 +176,8 @@ def warehouse_of(side: Revision, cache: Path, seconds: float = math.inf) -> Path
 
 
 def _writer_of(side: Revision) -> str:
-    """What decides how a revision writes tables: its engine, but for what only reads."""
-    engine = side.folder / "engine"
-    rooms = [room for room in sorted(engine.glob("*")) if room.suffix == ".py" or (room / "__init__.py").is_file()]
-    return source_digest([room for room in rooms if room.name not in _READERS])
+    """What decides how a revision writes tables; one that is older may lack some of the programs."""
+    return source_digest([path for path in engine_writers(side.folder / "engine") if path.exists()])
 
 
 def counted_once(side: Side, seconds: float, *, cache: Path) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from tempfile import TemporaryFile
 from types import MappingProxyType
 from typing import IO, Any
@@ -70,18 +72,26 @@ class FreshProcess:
         try:
             self.process.communicate(timeout=_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired as error:
-            # The group: what it started, such as a Java virtual machine, would go on without it.
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.communicate()
-            self.errors.close()
-            raise EngineFailed(f"a fresh process did not end within {_TIMEOUT_SECONDS} s") from error
+            raise self.killed("end") from error
+
+    def killed(self, missed: str) -> EngineFailed:
+        """Kill it, and say what it did not do in time."""
+        # The group: what it started, such as a Java virtual machine, would go on without it.
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+        self.errors.close()
+        return EngineFailed(f"a fresh process did not {missed} within {_TIMEOUT_SECONDS} s")
 
 
 def fresh_process(
     arguments: Sequence[str], *, least: Mapping[str, int] = NOTHING, exactly: Mapping[str, int] = NOTHING
 ) -> FreshProcess:
-    """Start ``python -m`` with these arguments and wait for its answer, not for its end."""
+    """Start ``python -m`` with these arguments and wait for its answer, not for its end.
+
+    Raises:
+        EngineFailed: It did not answer and was killed.
+    """
     errors = TemporaryFile("w+", errors="replace")  # noqa: SIM115 - read and closed by `cost`
     # In a group of its own it does not see Ctrl-C: a run stops after the sample.
     process = subprocess.Popen(
@@ -92,4 +102,7 @@ def fresh_process(
         process_group=0,
     )
     assert process.stdout is not None
-    return FreshProcess(process=process, line=process.stdout.readline(), errors=errors, least=least, exactly=exactly)
+    started = partial(FreshProcess, process=process, errors=errors, least=least, exactly=exactly)
+    if not select.select([process.stdout], [], [], _TIMEOUT_SECONDS)[0]:
+        raise started(line="").killed("answer")
+    return started(line=process.stdout.readline())

@@ -36,9 +36,9 @@ def test_a_process_that_finds_other_rows() -> None:
 
 @pytest.mark.timeout(60)
 def test_a_process_that_does_not_end_is_killed_with_what_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TIMEOUT_SECONDS", 0.2)
     child = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(50)'])"
     started = fresh_process(run(f"import subprocess, sys, time; print({child}.pid, flush=True); time.sleep(50)"))
+    monkeypatch.setattr(module, "_TIMEOUT_SECONDS", 0.2)
     with pytest.raises(EngineFailed, match=r"a fresh process did not end within 0.2 s"):
         started.cost(5.0)
     assert started.process.returncode
@@ -46,6 +46,14 @@ def test_a_process_that_does_not_end_is_killed_with_what_it_started(monkeypatch:
     while _runs(int(started.line)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _runs(int(started.line))
+
+
+@pytest.mark.timeout(60)
+def test_a_process_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TIMEOUT_SECONDS", 2)
+    with pytest.raises(EngineFailed, match=r"a fresh process did not answer within 2 s"):
+        fresh_process(run("import time; time.sleep(50)"))
+    assert not [each for each in psutil.Process().children() if "time.sleep(50)" in " ".join(each.cmdline())]
 
 
 def _runs(pid: int) -> bool:
