@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import gethostname
@@ -108,9 +109,14 @@ class SparkUse:
 
 
 def given_settings(environment: Mapping[str, str] = os.environ) -> str:
-    """The settings that the environment adds: their names, and a hash of the values of those that are no secrets. Empty
-    without any."""
+    """The settings that the environment adds, also by the ``spark-defaults.conf`` in its SPARK_CONF_DIR: their names,
+    and a hash of the values of those that are no secrets. Empty without any."""
     given = dict(SparkSettings.from_environment(environment).extra)
+    with suppress(FileNotFoundError):
+        defaults = Path(environment.get("SPARK_CONF_DIR", ""), "spark-defaults.conf").read_text(encoding="utf-8")
+        lines = (line.strip() for line in defaults.splitlines())
+        pairs = (re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line and line[0] not in "#!")
+        given = {pair[0]: pair[-1] for pair in pairs} | given
     values = sorted((name, value) for name, value in given.items() if not is_secret(name))
     digest = hashlib.sha256(repr(values).encode()).hexdigest()[:16]
     return f"{', '.join(sorted(given))} (values {digest})" if given else ""

@@ -60,6 +60,16 @@ def test_settings_of_the_environment_are_recorded_without_their_values(
     assert recorded("spark.x=3;spark.y=one;spark.a.secret.key=hidden") not in (first, None)
     assert recorded("") is None
 
+    defaults = tmp_path / "spark-defaults.conf"
+    defaults.write_text("# kept\nspark.z   4\nspark.x=2\nspark.my.password=hidden\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    second = recorded("spark.x=3")
+    assert second is not None
+    assert second.startswith("spark.my.password, spark.x, spark.z (values ")
+    defaults.write_text("spark.z=4\nspark.x=5\nspark.my.password=other\n")
+    assert recorded("spark.x=3") == second
+    assert recorded("") not in (second, None)
+
 
 def test_spark_leaves_ctrl_c_as_it_was(tmp_path: Path) -> None:
     def session() -> SparkSession:
