@@ -12,7 +12,7 @@ from icebench.engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from icebench.engine.expressions.literal_intervals import TRUE
 from icebench.engine.plan.filtering import EntryFilter, Filtered
 from icebench.engine.plan.key_ranges import uses_key
-from icebench.engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
+from icebench.engine.plan.manifests import LiveEntries, ManifestSource, live_entries_together, spec_of
 from icebench.engine.plan.pruning import MetricStatistics, PartitionStatistics
 from icebench.engine.runtime.counters import (
     ENTRIES_DECODED,
@@ -88,11 +88,11 @@ class ManifestWork:
             in_parts: As `ManifestSource.columns`.
 
         Raises:
-            As `ManifestSource.columns`, `live_entries` and `spec_of`.
+            As `ManifestSource.columns`, `live_entries_together` and `spec_of`.
         """
         spec = spec_of(manifest, self._metadata)
         columns = self._source.columns(manifest, self._metrics(manifest, spec, keys), in_parts=in_parts)
-        entries = self._live(manifest, columns)
+        (entries,) = self._live([manifest], [columns])
         if manifest.content == ManifestContent.DELETES:
             return self._relevant(entries, spec)
         return self.filter.apply(entries if admits is None else admits(entries), spec, self._counters)
@@ -102,7 +102,7 @@ class ManifestWork:
         files are not traced."""
         spec = spec_of(manifests[0], self._metadata)
         columns = self._source.columns_of_small(manifests, self._metrics(manifests[0], spec, keys))
-        entries = [self._live(manifest, own) for manifest, own in zip(manifests, columns, strict=True)]
+        entries = self._live(manifests, columns)
         if manifests[0].content == ManifestContent.DELETES:
             return [self._relevant(each, spec) for each in entries]
         return self.filter.apply_together(entries, spec, self._counters)
@@ -110,11 +110,11 @@ class ManifestWork:
     def _metrics(self, manifest: ManifestFile, spec: PartitionSpec, keys: frozenset[int]) -> frozenset[int] | None:
         return None if manifest.content == ManifestContent.DELETES else self.filter.metrics(spec) | keys
 
-    def _live(self, manifest: ManifestFile, columns: ManifestColumns) -> LiveEntries:
-        self._counters.add(MANIFESTS_DECODED)
-        self._counters.add(MANIFEST_BYTES_DECODED, manifest.manifest_length)
-        self._counters.add(ENTRIES_DECODED, columns.count)
-        return live_entries(manifest, columns)
+    def _live(self, manifests: Sequence[ManifestFile], columns: Sequence[ManifestColumns]) -> list[LiveEntries]:
+        self._counters.add(MANIFESTS_DECODED, len(manifests))
+        self._counters.add(MANIFEST_BYTES_DECODED, sum(each.manifest_length for each in manifests))
+        self._counters.add(ENTRIES_DECODED, sum(each.count for each in columns))
+        return live_entries_together(manifests, columns)
 
     def _relevant(self, entries: LiveEntries, spec: PartitionSpec) -> Filtered:
         """Filter deletes like data files: by partition, and equality deletes by the metrics of their keys.

@@ -122,6 +122,21 @@ def read_header(data: bytes, *, location: str | None = None) -> AvroHeader:
     return AvroHeader(metadata, sync, cursor.position, location)
 
 
+def read_headers(files: Iterable[tuple[bytes, str | None]]) -> list[AvroHeader]:
+    """Decode the headers of files with their locations, which are mostly of one writer: those that begin as the one
+    before share its metadata, and have their own sync markers. Raises as `read_header`."""
+    found: list[AvroHeader] = []
+    shared = b""
+    for data, location in files:
+        if shared and data.startswith(shared) and len(data) >= found[-1].size:
+            one = found[-1]
+            found.append(AvroHeader(one.metadata, data[len(shared) : one.size], one.size, location))
+        else:
+            found.append(read_header(data, location=location))
+            shared = data[: found[-1].size - _SYNC_SIZE]
+    return found
+
+
 def read_blocks(data: bytes, header: AvroHeader) -> tuple[AvroBlock, ...]:
     """List the blocks, checking the sync markers.
 

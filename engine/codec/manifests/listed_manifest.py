@@ -15,7 +15,7 @@ that one of the stated length with more entries than the list counts lacks none 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -73,6 +73,37 @@ def check_listed(
     if not is_certain:
         raise CorruptTable(reason, location=location)
     report(Contradiction(cause, location, reason))
+
+
+def are_as_listed(
+    listed: Sequence[ManifestFile],
+    sizes_bytes: Sequence[int],
+    entries: Sequence[int],
+    *,
+    status: NDArray[np.integer],
+    record_count: NDArray[np.integer],
+) -> NDArray[np.bool_]:
+    """Which of these manifests have the length and the counts that the manifest list says, so that `check_listed` would
+    find nothing in them.
+
+    Args:
+        listed: The entries of the manifest list.
+        sizes_bytes: The manifests' lengths.
+        entries: How many entries each has.
+        status: `EntryStatus` codes, manifest by manifest.
+        record_count: Rows, likewise.
+    """
+    ends = np.cumsum([0, *entries])
+    is_same = np.array(sizes_bytes) == [each.manifest_length for each in listed]
+    claimed = [_listed_counts(each) for each in listed]
+    for code in range(len(EntryStatus)):
+        own = status == code
+        for which, numbers in enumerate((own, own * record_count)):
+            # Differences of sums that exceed 64 bits are exact.
+            found = np.diff(np.concatenate([[0], np.cumsum(numbers, dtype=np.int64)])[ends]).tolist()
+            claims = [counts[code][which] for counts in claimed]
+            is_same &= [claim is None or claim == number for claim, number in zip(claims, found, strict=True)]
+    return is_same
 
 
 def _listed_counts(listed: ManifestFile) -> list[tuple[int | None, int | None]]:

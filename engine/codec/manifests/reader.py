@@ -13,14 +13,14 @@ from itertools import accumulate
 import pyarrow as pa
 
 from icebench.engine.codec.array_views import ManifestColumns, values_of
-from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header
+from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header, read_headers
 from icebench.engine.codec.avro.reading.block_columns import MapFunction, decode_objects
 from icebench.engine.codec.avro.reading.program import Selection
 from icebench.engine.codec.manifests.decoded_entries import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from icebench.engine.codec.manifests.entries import entries_of
 from icebench.engine.codec.manifests.entry_columns import EntryColumns, entry_columns
 from icebench.engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
-from icebench.engine.codec.manifests.listed_manifest import Report, check_listed
+from icebench.engine.codec.manifests.listed_manifest import Report, are_as_listed, check_listed
 from icebench.engine.errors import Contradiction, CorruptTable, refuse
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 from icebench.engine.spec.partitioning import PartitionSpec
@@ -91,7 +91,7 @@ def decode_columns_together(
         is decoded one by one.
     """
     try:
-        headers = [read_header(each.data, location=each.listed.manifest_path) for each in manifests]
+        headers = read_headers((each.data, each.listed.manifest_path) for each in manifests)
         alike: dict[tuple[bytes, str], list[int]] = {}
         for place, header in enumerate(headers):
             alike.setdefault((header.schema_json, header.codec), []).append(place)
@@ -123,11 +123,24 @@ def _decoded_together(
         start += len(each.data)
     joined = b"".join(each.data for each in manifests)
     found = decode_objects(joined, headers[0], selection, keys=keys or (), map_chunks=map_chunks, blocks=blocks)
-    batch = ManifestReader(headers[0], found).manifest_columns(keys).batch
+    columns = ManifestReader(headers[0], found).manifest_columns(keys)
+    is_as_listed = are_as_listed(
+        [each.listed for each in manifests],
+        [len(each.data) for each in manifests],
+        counts,
+        status=columns.numbers("status"),
+        record_count=columns.numbers("record_count"),
+    )
     firsts = accumulate(counts, initial=0)
     # Concatenating one batch copies it: a manifest that a cache keeps does not keep the memory of the others.
-    parts = [pa.concat_batches([batch.slice(first, count)]) for first, count in zip(firsts, counts, strict=False)]
-    return [_checked(ManifestColumns(part), each) for part, each in zip(parts, manifests, strict=True)]
+    parts = [
+        ManifestColumns(pa.concat_batches([columns.batch.slice(first, count)]))
+        for first, count in zip(firsts, counts, strict=False)
+    ]
+    return [
+        part if as_listed else _checked(part, each)
+        for part, each, as_listed in zip(parts, manifests, is_as_listed.tolist(), strict=True)
+    ]
 
 
 def decode_listed(

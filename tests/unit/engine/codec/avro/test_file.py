@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.engine.codec.avro.file import encode_container, encode_long, read_blocks, read_header
+from icebench.engine.codec.avro.file import encode_container, encode_long, read_blocks, read_header, read_headers
 from icebench.engine.codec.block_codecs import compress_block
 from icebench.errors import CorruptTable
 
@@ -36,6 +36,18 @@ def test_the_beginning_is_enough_for_the_header():
     assert read_header(FILE[: header.size]) == header
     with pytest.raises(CorruptTable):
         read_header(FILE[: header.size - 1])
+
+
+def test_headers_of_several_files_are_those_of_each():
+    size = read_header(FILE).size
+    other_marker = FILE[: size - 16] + b"m" * 16 + FILE[size:]
+    other_writer = encode_container(SCHEMA, {"k": "w"}, "null", [])
+    other_length = encode_container(SCHEMA, {"k": "v", "l": "w"}, "deflate", [])
+    files = [(FILE, "a"), (other_marker, "b"), (other_writer, "c"), (other_length, "d"), (FILE, "e"), (FILE, "f")]
+    assert read_headers(files) == [read_header(data, location=location) for data, location in files]
+    with pytest.raises(CorruptTable, match="16 bytes are promised and 15 left") as caught:
+        read_headers([(FILE, "a"), (FILE[: size - 1], "b")])
+    assert caught.value.location == "b"
 
 
 def test_the_same_content_gives_the_same_bytes():
