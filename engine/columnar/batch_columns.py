@@ -55,6 +55,12 @@ def no_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([], schema)
 
 
+def list_elements(array: pa.Array) -> pa.Array:
+    """The elements of all lists of an array, in order, without those that null lists cover; `flatten` raises where all
+    are null, for the same types as above."""
+    return array.flatten() if array.null_count < len(array) else pa.nulls(0, array.type.value_type)
+
+
 def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
     """Keys and values of all map entries of an array, in order, without those that null maps cover."""
     offsets = array.offsets.to_numpy()

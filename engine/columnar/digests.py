@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from icebench.engine.codec.array_views import data_of, offsets_of, valid_of, values_of
+from icebench.engine.columnar.batch_columns import list_elements
 from icebench.engine.columnar.schemas import child_fields, is_list, storage_of
 
 _SIZE = 16
@@ -44,7 +45,7 @@ class ColumnDigest:
         elif pat.is_map(array.type) or is_list(array.type):
             lengths = np.diff(offsets_of(array)).astype(np.int64)
             self._feed(f"{path}#", lengths if valid is None else lengths[valid])
-            self._add(f"{path}.0", _as_list(array).flatten())
+            self._add(f"{path}.0", list_elements(_as_list(array)))
         else:
             # What is in the place of a null differs from writer to writer.
             self._add_leaf(path, array if valid is None else array.drop_null())

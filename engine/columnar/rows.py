@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from icebench.engine.columnar.batch_columns import map_entries
+from icebench.engine.columnar.batch_columns import list_elements, map_entries
 from icebench.engine.columnar.projection import Projector
 from icebench.engine.columnar.scalars import repeat
 from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
@@ -166,7 +166,7 @@ def _check_required(field: NestedField, array: pa.Array, parent_valid: pa.Array 
             for place, child in enumerate(fields):
                 _check_required(child, array.field(place), valid, f"{name}.{child.name}")
         case ListType(element) if _requires(element):
-            _check_required(element, array.flatten(), None, f"{name}.element")
+            _check_required(element, list_elements(array), None, f"{name}.element")
         case MapType(_, value) if _requires(value):
             _check_required(value, map_entries(array)[1], None, f"{name}.value")
 

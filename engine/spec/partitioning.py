@@ -88,7 +88,7 @@ class PartitionSpec:
         """Raise Invalid where two fields have one id or name, or a source is missing, inside a list or map, or of a
         type that the transform does not take.
 
-        Void fields, such as those that were dropped in format version 1, need no source.
+        Void fields, such as those that were dropped in format version 1, may have lost their source.
         """
         names: set[str] = set()
         ids: set[int] = set()
@@ -99,9 +99,9 @@ class PartitionSpec:
             if f.name in names:
                 raise Invalid(f"partition name {f.name!r} is used twice")
             names.add(f.name)
-            if isinstance(f.transform, Void):
-                continue
             for source_id in f.source_ids:
+                if isinstance(f.transform, Void) and source_id not in schema.by_id:
+                    continue
                 source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")

@@ -16,12 +16,14 @@ from icebench.engine.spec.calendar import UNITS_PER_DAY
 from icebench.engine.spec.metadata_columns import check_column_names
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import (
+    BINARY,
     DATE,
     TIMESTAMP,
     TIMESTAMP_NS,
     TIMESTAMPTZ,
     TIMESTAMPTZ_NS,
     UNKNOWN,
+    GeospatialType,
     ListType,
     MapType,
     NestedField,
@@ -190,6 +192,7 @@ class SchemaUpdate:
 
         Columns are matched by name at every depth. A column that is only in the base stays, and becomes optional when
         required, since incoming rows lack it. A timestamp keeps its unit, which cannot change: its values are cast.
+        Geometry and geography take binary, in which form Arrow has them.
         """
         self._union(_TOP, self.base.fields, incoming.fields, "")
         return self
@@ -235,8 +238,15 @@ class SchemaUpdate:
             if type(mine.type) is not type(other.type):
                 raise Invalid(f"cannot change column {full_name!r} from {mine.type} to {other.type}")
             self._union(mine.field_id, inner, outer, f"{full_name}.")
-        elif not can_promote(other.type, mine.type, format_version=3) and {mine.type, other.type} not in _UNITS:
-            assert isinstance(other.type, PrimitiveType)
+            return
+        assert isinstance(mine.type, PrimitiveType)
+        assert isinstance(other.type, PrimitiveType)
+        fits = (
+            can_promote(other.type, mine.type, format_version=3)
+            or {mine.type, other.type} in _UNITS
+            or (isinstance(mine.type, GeospatialType) and other.type == BINARY)
+        )
+        if not fits:
             self.promote_column(full_name, other.type)
 
     @staticmethod

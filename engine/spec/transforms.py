@@ -203,7 +203,8 @@ class Void(Transform):
     name: ClassVar[str] = "void"
 
     def accepts(self, source: PrimitiveType) -> bool:
-        return True
+        # Nulls are stored in the type of their source, which partition tuples have no form of for the others.
+        return source.name not in INCOMPARABLE
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
         return source

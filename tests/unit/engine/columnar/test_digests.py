@@ -114,6 +114,15 @@ def test_what_is_in_the_place_of_a_null_does_not_count() -> None:
     assert digest(maps) == digest(pa.array([[(1, 1)], None, [(3, 3)]], maps.type))
 
 
+@pytest.mark.parametrize(
+    "type_",
+    [pa.list_(pa.struct([("u", pa.uuid())])), pa.map_(pa.string(), pa.uuid()), pa.large_list(pa.list_(pa.uuid()))],
+)
+def test_lists_of_extension_types_that_are_all_null(type_: pa.DataType) -> None:
+    """Arrow's `flatten` raises for them."""
+    assert digest(pa.nulls(2, type_)) == digest(pa.nulls(3, type_).slice(1)) != digest(pa.nulls(3, type_))
+
+
 def test_dictionaries_and_any_nan_are_the_values_that_they_stand_for() -> None:
     text = pa.array(["a", None, "b", "a"])
     assert digest(text) == digest(text.dictionary_encode())

@@ -22,6 +22,7 @@ from icebench.engine.spec.types import (
     UUID,
     DecimalType,
     FixedType,
+    ListType,
     NestedField,
     PrimitiveType,
     StructType,
@@ -153,6 +154,14 @@ def test_a_null_inside_what_is_null_is_no_missing_value() -> None:
     data = pa.table({"id": [1, 2], "s": struct, "m": maps})
     assert rows(data, NESTED)[0]["s"] is None
     assert rows(data, NESTED)[1]["m"] == [("k", 1)]
+
+
+def test_required_elements_of_lists_that_are_all_null() -> None:
+    struct = StructType((NestedField(field_id=3, name="u", type=UUID, required=True),))
+    element = NestedField(field_id=2, name="element", type=struct)
+    schema = Schema((NestedField(field_id=1, name="c", type=ListType(element)),))
+    nothing = pa.nulls(2, to_arrow_schema(schema).field(0).type)
+    assert rows(pa.table({"c": nothing}), schema) == [{"c": None}] * 2
 
 
 def test_a_column_may_not_come_twice() -> None:

@@ -14,7 +14,19 @@ from icebench.engine.spec.partitioning import (
 )
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Bucket, Day, Identity, Transform, Void
-from icebench.engine.spec.types import DATE, INT, LONG, STRING, TIMESTAMP, UNKNOWN, NestedField, Type, list_type
+from icebench.engine.spec.types import (
+    DATE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    UNKNOWN,
+    VARIANT,
+    GeospatialType,
+    NestedField,
+    Type,
+    list_type,
+)
 from icebench.errors import Invalid, Unsupported
 
 
@@ -109,3 +121,11 @@ def test_two_fields_of_one_id_are_refused() -> None:
     ]
     with pytest.raises(Invalid, match="partition field id 1000 is used twice"):
         PartitionSpec(tuple(fields)).check(Schema((NestedField(field_id=1, name="a", type=LONG),)))
+
+
+@pytest.mark.parametrize("type_", [VARIANT, GeospatialType("geometry"), GeospatialType("geography")])
+def test_void_does_not_take_what_partition_tuples_cannot_hold(type_: Type) -> None:
+    with pytest.raises(Invalid, match=f"cannot partition 'a' of type {type_} by void"):
+        spec_of(1, Void()).check(schema(a=type_))
+    spec_of(1, Void()).check(schema(a=STRING))
+    spec_of(2, Void()).check(schema(a=type_))  # of a source that is gone

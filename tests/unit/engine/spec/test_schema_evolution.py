@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.schema_evolution import SchemaUpdate, assign_fresh_ids
 from icebench.engine.spec.types import (
+    BINARY,
     DATE,
     DOUBLE,
     FLOAT,
@@ -25,6 +26,7 @@ from icebench.engine.spec.types import (
     TIMESTAMPTZ_NS,
     UNKNOWN,
     DecimalType,
+    GeospatialType,
     NestedField,
     StructType,
     children,
@@ -214,14 +216,25 @@ def test_union_adds_promotes_and_relaxes():
 
 @pytest.mark.parametrize(
     ("own", "incoming"),
-    [(LONG, INT), (LONG, UNKNOWN), (TIMESTAMP, TIMESTAMP_NS), (TIMESTAMP_NS, TIMESTAMP), (TIMESTAMPTZ, TIMESTAMPTZ_NS)],
+    [
+        (LONG, INT),
+        (LONG, UNKNOWN),
+        (TIMESTAMP, TIMESTAMP_NS),
+        (TIMESTAMP_NS, TIMESTAMP),
+        (TIMESTAMPTZ, TIMESTAMPTZ_NS),
+        (GeospatialType("geometry"), BINARY),
+        (GeospatialType("geography"), BINARY),
+    ],
 )
 def test_union_keeps_a_type_that_takes_the_values(own, incoming):
     base = Schema((column(1, "n", own),))
     assert SchemaUpdate(base, 1).union_by_name(Schema((column(9, "n", incoming),))).apply() == (base, 1)
 
 
-@pytest.mark.parametrize(("own", "incoming"), [(TIMESTAMP, TIMESTAMPTZ), (TIMESTAMPTZ_NS, TIMESTAMP), (STRING, LONG)])
+@pytest.mark.parametrize(
+    ("own", "incoming"),
+    [(TIMESTAMP, TIMESTAMPTZ), (TIMESTAMPTZ_NS, TIMESTAMP), (STRING, LONG), (BINARY, GeospatialType("geometry"))],
+)
 def test_union_refuses_a_type_that_does_not(own, incoming):
     with pytest.raises(Invalid, match=f"cannot change column 'n' from {own} to {incoming}"):
         SchemaUpdate(Schema((column(1, "n", own),)), 1, 3).union_by_name(Schema((column(9, "n", incoming),)))
