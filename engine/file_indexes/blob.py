@@ -1,7 +1,8 @@
 """Indexes of data files, as blobs of Puffin files: which values of one column each file may hold.
 
-The blob type ``icebench-file-index-v1`` is this engine's own; other engines ignore it, as the Puffin specification
-requires. Values are represented by 64-bit hashes. Two kinds:
+The blob type ``icebench-file-index-v1`` is this engine's own, and not listed in the table metadata, where PyIceberg
+accepts no type that it does not know; see `icebench.engine.file_indexes.lookup`. Values are represented by 64-bit
+hashes. Two kinds:
 
 bloom
     A split-block Bloom filter per file (as in Parquet, with these hashes): some 10.5 bits per distinct value for a

@@ -1,8 +1,10 @@
 """Looks up secondary indexes for a plan: finds data files that hold none of the values that a filter requires.
 
-An index is a blob of a statistics file (`icebench.engine.file_indexes.blob`). It identifies data files by path and
-size. Data files never change, so an entry is valid in every snapshot that has the file; files without an entry are
-kept. An index serves ``=`` and ``in`` on its column, provided that values are hashed as they were when it was built.
+An index is a blob of a statistics file (`icebench.engine.file_indexes.blob`), and a table property says of which:
+engines that check the types of blobs, such as PyIceberg, load no table whose metadata lists one of another type. It
+identifies data files by path and size. Data files never change, so an entry is valid in every snapshot that has the
+file; files without an entry are kept. An index serves ``=`` and ``in`` on its column, provided that values are hashed
+as they were when it was built.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from icebench.engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, dec
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.spec.metadata import TableMetadata
+from icebench.engine.spec.properties import FILE_INDEX as FILE_INDEX_OF
 from icebench.engine.spec.properties import NAME_MAPPING
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.statistics import StatisticsFile
@@ -40,11 +43,6 @@ else:  # most tables have no index, and the hashes bring Arrow's Parquet and com
 
 INDEXES_UNUSABLE = "indexes_unusable"
 """Counter: indexes that are named in the metadata but missing or damaged; the plan ignores them."""
-
-HASHED_AS = "hashed-as"
-NAMES = "name-mapping"
-KIND = "kind"
-"""Properties of the blob: the family of types of its values, a digest of the table's name mapping, its kind."""
 
 
 @dataclass(frozen=True)
@@ -86,30 +84,43 @@ class LoadedIndex:
         return np.where(same, found, -1)
 
 
-def blob_properties(kind: str, schema: Schema, field_id: int, metadata: TableMetadata) -> dict[str, str] | None:
-    """Properties of the blob that identify how values were hashed; None for a column that cannot have an index."""
-    family = value_hashes.hash_family(schema.by_id[field_id].type)
-    if family is None:
-        return None
-    names = NAME_MAPPING.of(metadata.properties) or ""
-    return {KIND: kind, HASHED_AS: family, NAMES: str(zlib.crc32(names.encode()))}
+@dataclass(frozen=True, kw_only=True)
+class Hashing:
+    """How the values of a column were, or would be, hashed.
+
+    Args:
+        family: Of types whose equal values have equal hashes.
+        names: A digest of the table's name mapping, by which columns of files without field ids are found.
+    """
+
+    family: str
+    names: str
+
+    @classmethod
+    def now(cls, metadata: TableMetadata, schema: Schema, field_id: int) -> Hashing | None:
+        """How a scan of this schema hashes a column; None for a column that cannot have an index."""
+        family = value_hashes.hash_family(schema.by_id[field_id].type)
+        if family is None:
+            return None
+        names = NAME_MAPPING.of(metadata.properties) or ""
+        return cls(family=family, names=str(zlib.crc32(names.encode())))
+
+
+def listed_index(field_id: int, snapshot_id: int, kind: str, hashing: Hashing) -> dict[str, str]:
+    """The table property that names the index of a column."""
+    return {f"{FILE_INDEX_OF.prefix}{field_id}": f"{snapshot_id} {kind} {hashing.names} {hashing.family}"}
 
 
 def index_of(metadata: TableMetadata, schema: Schema, field_id: int, kind: str | None = None) -> StatisticsFile | None:
-    """The newest statistics file with an index of a column that is valid for the current schema and table."""
-    usable = blob_properties("", schema, field_id, metadata)
-    if usable is None:
+    """The statistics file with the newest index of a column, if it is of this kind, and valid for the schema and the
+    table as they are."""
+    listed = FILE_INDEX_OF.of(metadata.properties, str(field_id))
+    if listed is None:
         return None
-    found = [
-        (blob.sequence_number, place, file)
-        for place, file in enumerate(metadata.statistics)
-        for blob in file.blob_metadata
-        if blob.type == FILE_INDEX
-        and blob.fields == (field_id,)
-        and all(blob.properties.get(name) == usable[name] for name in (HASHED_AS, NAMES))
-        and kind in (None, blob.properties.get(KIND))
-    ]
-    return max(found, key=lambda each: each[:2])[2] if found else None
+    snapshot_id, own_kind, names, family = listed
+    if kind not in (None, own_kind) or Hashing.now(metadata, schema, field_id) != Hashing(family=family, names=names):
+        return None
+    return next((file for file in metadata.statistics if file.snapshot_id == snapshot_id), None)
 
 
 def load_index(file: StatisticsFile, field_id: int, store: Store) -> FileIndex:

@@ -28,7 +28,7 @@ from icebench.engine.file_indexes.blob import (
     encode_index,
     joined_index,
 )
-from icebench.engine.file_indexes.lookup import LoadedIndex, blob_properties, index_of, load_index
+from icebench.engine.file_indexes.lookup import Hashing, LoadedIndex, index_of, listed_index, load_index
 from icebench.engine.file_indexes.value_hashes import value_hashes
 from icebench.engine.maintenance.statistics_file import commit_blobs, row_field_id
 from icebench.engine.plan.scan import table_scan
@@ -80,8 +80,8 @@ def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float)
     if snapshot is None:
         raise Invalid("a table without a snapshot has no files to index")
     field_id = row_field_id(metadata.schema, column)
-    properties = blob_properties(kind, metadata.schema, field_id, metadata)
-    if properties is None:
+    hashing = Hashing.now(metadata, metadata.schema, field_id)
+    if hashing is None:
         raise Unsupported(f"an index of column {column!r} of type {metadata.schema.by_id[field_id].type}")
     plan = table_scan(metadata, table.store, runner=table.runner, cache=table.cache).plan()
     files = list(planned_files(plan))
@@ -99,9 +99,9 @@ def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float)
         fields=(field_id,),
         snapshot_id=snapshot.snapshot_id,
         sequence_number=snapshot.sequence_number,
-        properties=properties,
     )
-    state, location = commit_blobs(table, metadata, snapshot, [blob])
+    listed = listed_index(field_id, snapshot.snapshot_id, kind, hashing)
+    state, location = commit_blobs(table, metadata, snapshot, [blob], listed)
     return state, BuiltIndex(
         snapshot_id=snapshot.snapshot_id,
         statistics_path=location,

@@ -85,7 +85,7 @@ def compute_partition_stats(table: Target, snapshot_id: int | None) -> tuple[Tab
     file = PartitionStatisticsFile(
         snapshot_id=snapshot.snapshot_id, statistics_path=location, file_size_in_bytes=len(data)
     )
-    state = commit_statistics(table, staging, UpdateStatistics(partition=[file]), snapshot, location)
+    state = commit_statistics(table, staging, [UpdateStatistics(partition=[file])], snapshot, location)
     return state, ComputedPartitionStats(
         snapshot_id=snapshot.snapshot_id, statistics_path=location, partitions=len(rows.rows), manifests_read=manifests
     )

@@ -5,11 +5,14 @@ A snapshot has one, so whoever adds blobs writes the others again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from icebench.engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
 from icebench.engine.codec.puffin.theta import THETA_SKETCH
+from icebench.engine.commit.changes.change import Change
+from icebench.engine.commit.changes.evolution import UpdateProperties
 from icebench.engine.commit.changes.statistics import UpdateStatistics
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.staging_context import Staging, metadata_file_location
@@ -23,6 +26,7 @@ from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.statistics import BlobMetadata, StatisticsFile
 from icebench.engine.storage.store import Store
 
+_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 CREATED_BY = "icebench"
 """The property ``created-by`` of files that are written here."""
 
@@ -39,10 +43,14 @@ def row_field_id(schema: Schema, column: str) -> int:
 
 
 def commit_blobs(
-    table: Target, metadata: TableMetadata, snapshot: Snapshot, blobs: Sequence[NewBlob]
+    table: Target,
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    blobs: Sequence[NewBlob],
+    properties: Mapping[str, str] = _NO_PROPERTIES,
 ) -> tuple[TableState, str]:
     """Write the statistics file of a snapshot with these blobs and the others of the one it has in `metadata`, and set
-    it in the metadata. A blob replaces that of the same type and columns.
+    it, and table properties, in the metadata. A blob replaces that of the same type and columns.
 
     Raises:
         ValidationFailed: Another commit has set another file meanwhile.
@@ -59,13 +67,14 @@ def commit_blobs(
         table=[_statistics_file(snapshot, location, encoded)],
         made_from={snapshot.snapshot_id: None if old is None else old.statistics_path},
     )
-    return commit_statistics(table, staging, change, snapshot, location), location
+    changes: list[Change] = [change, UpdateProperties(properties)] if properties else [change]
+    return commit_statistics(table, staging, changes, snapshot, location), location
 
 
 def commit_statistics(
-    table: Target, staging: Staging, change: UpdateStatistics, snapshot: Snapshot, location: str
+    table: Target, staging: Staging, changes: Sequence[Change], snapshot: Snapshot, location: str
 ) -> TableState:
-    """Set a new statistics file of a snapshot in the metadata.
+    """Set a new statistics file of a snapshot in the metadata by these changes.
 
     A REST catalog knows no requirement that there is a snapshot, so an expiry may come before the commit: then the
     entry is removed again.
@@ -73,13 +82,14 @@ def commit_statistics(
     Raises:
         ValidationFailed: The snapshot was expired meanwhile.
     """
-    state = table.commit_staged(staging, [change], [location])
+    state = table.commit_staged(staging, changes, [location])
     snapshot_id = snapshot.snapshot_id
     if snapshot_id in state.metadata.snapshot_by_id:
         return state
+    own = [change for change in changes if isinstance(change, UpdateStatistics)]
     removal = UpdateStatistics(
-        removed_table=[file.snapshot_id for file in change.table],
-        removed_partition=[file.snapshot_id for file in change.partition],
+        removed_table=[file.snapshot_id for change in own for file in change.table],
+        removed_partition=[file.snapshot_id for change in own for file in change.partition],
     )
     table.commit([removal])
     table.discard([location])
@@ -95,12 +105,10 @@ def with_moved_indexes(file: StatisticsFile, moved: Callable[[str], str | None],
         store: Where the file is.
 
     Returns:
-        The file's new content; None if nothing changes, since there is no index in it, or if the file is gone.
+        The file's new content; None if there is no index in it, or if it is gone.
     """
-    if not any(blob.type == FILE_INDEX for blob in file.blob_metadata):
-        return None
     blobs, writer = _other_blobs(file, (), store)
-    if not blobs:
+    if not any(blob.type == FILE_INDEX for blob in blobs):
         return None
     for number, blob in enumerate(blobs):
         if blob.type == FILE_INDEX:
@@ -158,5 +166,6 @@ def _statistics_file(snapshot: Snapshot, location: str, encoded: EncodedPuffin) 
                 properties=blob.properties,
             )
             for blob in encoded.footer.blobs
+            if blob.type != FILE_INDEX
         ),
     )

@@ -120,6 +120,13 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
+def _file_index(text: str) -> tuple[int, str, str, str]:
+    found = text.split(" ", 3)
+    if len(found) < 4:
+        raise ValueError("is no snapshot, kind, digest and family of types")
+    return _whole(found[0]), found[1], found[2], found[3]
+
+
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("is neither true nor false")
@@ -267,6 +274,10 @@ MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", 2**63 - 1, _positive)
 GC_ENABLED = Property("gc.enabled", True, _boolean)
 STREAM_MAX_AGE_MS = Property("icebench.streams.max-age-ms", 90 * _DAY, _not_negative)
 """Expire what is kept of a stream's last batch when the stream has committed none for so long."""
+
+FILE_INDEX: ColumnProperty[tuple[int, str, str, str] | None] = ColumnProperty("icebench.file-index.", None, _file_index)
+"""By the id of a column: the snapshot whose statistics file has its newest index, the kind, a digest of the name
+mapping, and the family of types that tell how values were hashed; see `icebench.engine.file_indexes.lookup`."""
 
 FORMAT_VERSION = Property("format-version", 2, _whole)
 

@@ -111,7 +111,9 @@ def test_iceberg_java_drops_indexes_and_ours_keep_its_sketches(spark: SparkSessi
     assert table.refresh().scan("id = 7").to_arrow()["id"].to_pylist() == [7]
     before = sketches(table)
     table.maintenance.build_index("id", kind="values")
-    assert [blob.type for blob in statistics_of(table).blob_metadata] == [THETA_SKETCH, FILE_INDEX]
+    footer = read_footer(table.store.read(statistics_of(table).statistics_path))
+    assert [blob.type for blob in footer.blobs] == [THETA_SKETCH, FILE_INDEX]
+    assert [blob.type for blob in statistics_of(table).blob_metadata] == [THETA_SKETCH]
     assert sketches(table) == before
     assert table.scan("id = 7").plan().files.num_rows == 1
 

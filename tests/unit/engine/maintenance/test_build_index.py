@@ -12,7 +12,7 @@ from icebench.engine.codec.puffin.file import NewBlob, read_blob, read_footer, w
 from icebench.engine.commit.changes.statistics import UpdateStatistics
 from icebench.engine.commit.committer import Outcome, TableState
 from icebench.engine.file_indexes.blob import FILE_INDEX, build_index, decode_index, encode_index
-from icebench.engine.file_indexes.lookup import HASHED_AS, INDEXES_UNUSABLE
+from icebench.engine.file_indexes.lookup import INDEXES_UNUSABLE
 from icebench.engine.runtime.counters import ENTRIES_SKIPPED_BY_INDEX, FILES_PLANNED, STORAGE_REQUESTS_RANGE_READ
 from icebench.engine.spec.statistics import BlobMetadata, StatisticsFile
 from icebench.engine.table import Table
@@ -158,13 +158,15 @@ def test_other_statistics_stay(table: icebench.Table) -> None:
     for column in ("id", "s.x", "id"):
         built = table.maintenance.build_index(column)
     (file,) = table.metadata.statistics
-    assert [(b.type, b.fields) for b in file.blob_metadata] == [
+    # PyIceberg loads no table whose metadata lists a blob of a type that it does not know.
+    assert [(b.type, b.fields) for b in file.blob_metadata] == [(sketch.type, (1,))]
+    data = table.store.read(built.statistics_path)
+    footer = read_footer(data)
+    assert [(b.type, b.fields) for b in footer.blobs] == [
         (sketch.type, (1,)),
         (FILE_INDEX, (table.schema().find("s.x").field_id,)),
         (FILE_INDEX, (1,)),
     ]
-    data = table.store.read(built.statistics_path)
-    footer = read_footer(data)
     assert (len(data), footer.size_bytes) == (file.file_size_in_bytes, file.file_footer_size_in_bytes)
     assert read_blob(data, footer.blobs[0]) == b"sketch"
     assert footer.blobs[0].properties == {"ndv": "12"}
@@ -207,15 +209,33 @@ def test_an_index_that_is_gone_or_damaged_is_done_without(table: icebench.Table)
 def test_an_index_of_values_that_are_read_otherwise_now_is_not_used(table: icebench.Table) -> None:
     table.maintenance.build_index("id", kind="values")
     assert planned(reopened(table), "id = 11") == (1, 3)
-    properties = {"schema.name-mapping.default": '[{"field-id": 1, "names": ["other"]}]'}
+    mapping = {"schema.name-mapping.default": '[{"field-id": 1, "names": ["other"]}]'}
+    properties = {**table.properties, **mapping}
     assert planned(reopened(table, properties=properties), "id = 11") == (4, 0)
-    (file,) = table.metadata.statistics
-    (blob,) = file.blob_metadata
-    retyped = replace(blob, properties={**blob.properties, HASHED_AS: "date"})
-    assert planned(reopened(table, statistics=(replace(file, blob_metadata=(retyped,)),)), "id = 11") == (4, 0)
+    listed = table.properties["icebench.file-index.1"]
+    retyped = listed.removesuffix("long") + "date"
+    assert planned(reopened(table, properties={"icebench.file-index.1": retyped}), "id = 11") == (4, 0)
+    assert planned(reopened(table, properties={"icebench.file-index.1": listed}), "id = 11") == (1, 3)
+    with pytest.raises(Invalid, match=r"icebench\.file-index\.1='one': is no snapshot"):
+        reopened(table, properties={"icebench.file-index.1": "one"}).scan("id = 11").plan()
     table.update_schema(lambda s: s.drop_column("id"))
     table.update_schema(lambda s: s.add_column("id", icebench.LONG))
     assert planned(table, "id = 11")[1] == 0
+
+
+def test_an_index_whose_statistics_file_is_gone_or_anothers_is_not_used(table: icebench.Table) -> None:
+    table.maintenance.build_index("id", kind="values")
+    (file,) = table.metadata.statistics
+    assert planned(reopened(table, statistics=()), "id = 11") == (4, 0)
+    sketches = write_puffin([NewBlob(type="apache-datasketches-theta-v1", data=b"sketch", fields=(1,))])
+    table.store.write(file.statistics_path, sketches.data, overwrite=True)
+    size, footer = len(sketches.data), sketches.footer.size_bytes
+    theirs = replace(file, file_size_in_bytes=size, file_footer_size_in_bytes=footer)
+    counters = reopened(table, statistics=(theirs,)).scan("id = 11").plan().counters
+    assert (counters[FILES_PLANNED], counters[INDEXES_UNUSABLE]) == (4, 1)
+    table.remove_statistics(file.snapshot_id)
+    assert table.maintenance.build_index("id", kind="values").files_read == 4
+    assert planned(table, "id = 11") == (1, 3)
 
 
 def test_another_file_of_the_same_name_is_kept(table: icebench.Table) -> None:
