@@ -86,6 +86,8 @@ def check_properties(given: Mapping[str, str], read: Iterable[str] = (), *, subj
             continue
         near = get_close_matches(name, known, n=1, cutoff=0.85)
         hint = f"did you mean {near[0]}?" if near else "nothing reads it; leave it out if it does not matter"
+        if name == "warehouse":
+            hint = "give it as the argument warehouse"
         raise Unsupported(f"property {name} of {subject}: {hint}")
 
 

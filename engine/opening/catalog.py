@@ -17,7 +17,7 @@ from icebench.engine.catalog.views import ViewCatalog
 from icebench.engine.columnar.schemas import from_arrow_schema
 from icebench.engine.commit.committer import Identifier, TableState
 from icebench.engine.display import address_text, printable
-from icebench.engine.errors import AlreadyExists, Unsupported
+from icebench.engine.errors import AlreadyExists, Invalid, Unsupported
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.operations.argument_names import also_named
 from icebench.engine.plan.cache import ManifestCache
@@ -467,7 +467,11 @@ def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _schema(given: Schema | pa.Schema) -> Schema:
-    return given if isinstance(given, Schema) else from_arrow_schema(given)
+    if isinstance(given, Schema):
+        return given
+    if not isinstance(given, pa.Schema):
+        raise Invalid(f"a schema is an icebench.Schema or Arrow's (PyIceberg's as_arrow gives one), not {type(given)}")
+    return from_arrow_schema(given)
 
 
 def _spec(given: SpecLike, schema: Schema) -> PartitionSpec:

@@ -9,9 +9,18 @@ from typing import Any
 from icebench.engine.errors import Invalid
 from icebench.engine.spec import properties as known
 from icebench.engine.spec.name_mapping import parse_name_mapping
-from icebench.engine.spec.properties import NAME_MAPPING, WRITE_PREFIX, Property
+from icebench.engine.spec.properties import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    METADATA_PATH,
+    NAME_MAPPING,
+    OBJECT_STORAGE_PATH,
+    WRITE_PREFIX,
+    Property,
+)
 
 _KNOWN: dict[str, Property[Any]] = {each.name: each for each in vars(known).values() if isinstance(each, Property)}
+_LOCATIONS = (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 _OF_FORMATS = tuple(f"{WRITE_PREFIX}{name}." for name in ("parquet", "orc", "avro"))
 
 
@@ -23,6 +32,10 @@ def check_table_properties(properties: Mapping[str, str]) -> None:
     for name in properties:
         if name in _KNOWN and not name.startswith(_OF_FORMATS):
             _KNOWN[name].of(properties)
+    for each in _LOCATIONS:
+        location = each.of(properties)
+        if location is not None and not location.startswith("/") and ":" not in location:
+            raise Invalid(f"table property {each.name}={location!r}: is neither an absolute path nor a URI")
     if (mapping := NAME_MAPPING.of(properties)) is not None:
         parse_name_mapping(mapping)
 

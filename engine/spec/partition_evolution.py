@@ -50,6 +50,8 @@ class PartitionSpecUpdate:
         """
         if isinstance(transform, str):
             transform = parse_transform(transform)
+        if not isinstance(transform, Transform):
+            raise Invalid(f"{transform!r} is no transform, such as 'day' or 'bucket[16]'")
         if isinstance(transform, UnknownTransform):
             raise Invalid(f"cannot write with the unknown transform {transform}")
         source = self.schema.find(column)

@@ -301,8 +301,8 @@ def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform | str]]
 
 def _column_and_transform(pair: Any) -> tuple[str, Transform]:  # noqa: ANN401 - what a user gives
     match pair:
-        case (column, str() as transform):
+        case (str() as column, str() as transform):
             return column, parse_transform(transform)
-        case (column, transform):
+        case (str() as column, Transform() as transform):
             return column, transform
     raise Invalid(f"a partition field is a column and a transform, such as ('ts', 'day'), not {pair!r}")

@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.partitioning import PartitionSpec as PyIcebergSpec
+from pyiceberg.transforms import IdentityTransform
 
 import icebench
 from icebench.errors import AlreadyExists, Invalid, NotFound
@@ -167,3 +170,22 @@ def test_names_that_they_give_again(ours: icebench.Catalog, theirs: PyIcebergCat
     with pytest.raises(Invalid, match="is the metadata of another table"):
         ours.load_table("db.t").maintenance.remove_orphan_files(older_than="2999-01-01T00:00:00Z", dry_run=False)
     assert ids(theirs.load_table("db.t").scan().to_arrow()) == [9, 10, 11]
+
+
+def test_their_schemas_and_specs_are_refused_with_what_to_give(
+    ours: icebench.Catalog, theirs: PyIcebergCatalog
+) -> None:
+    theirs.create_namespace("db")
+    schema = theirs.create_table("db.theirs", ROWS).schema()
+    with pytest.raises(
+        Invalid, match=r"Arrow's \(PyIceberg's as_arrow gives one\), not <class 'pyiceberg.schema.Schema'>"
+    ):
+        ours.create_table("db.t", schema)
+    by_day = PyIcebergSpec(PartitionField(3, 1000, IdentityTransform(), "day"))
+    with pytest.raises(Invalid, match="a partition field is a column and a transform"):
+        ours.create_table("db.t", ROWS, partition_spec=by_day)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="a partition field is a column and a transform"):
+        ours.create_table("db.t", ROWS, partition_spec=[("day", IdentityTransform())])  # type: ignore[list-item]
+    made = ours.create_table("db.t", schema.as_arrow(), partition_spec=[("day", "identity")])
+    with pytest.raises(Invalid, match="no transform, such as 'day'"):
+        made.update_spec(lambda spec: spec.add_field("name", IdentityTransform()))  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ class ReplacePartitions(SnapshotProducer):
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         if any(file.spec_id != base.default_spec_id for file in self.data_files):
-            raise Invalid("a dynamic overwrite needs files of the table's current partition spec; write them again")
+            raise ValidationFailed("the partition spec changed after the rows were written; run the operation again")
         everything = base.spec.is_unpartitioned
         parent = branch_head(base, self.branch)
         if self.validation is not None:

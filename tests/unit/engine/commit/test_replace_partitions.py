@@ -83,7 +83,7 @@ def test_files_of_an_older_spec_with_the_same_values_stay() -> None:
 def test_files_of_another_spec_are_refused() -> None:
     w = table()
     w.transaction().commit([UpdateSpec(lambda s: s.drop_field("day"))])
-    with pytest.raises(Invalid, match="current partition spec"):
+    with pytest.raises(ValidationFailed, match="the partition spec changed"):
         w.transaction().commit([ReplacePartitions(data_files=[data_file("x2", day="x")])])
     with pytest.raises(Invalid, match="without rows"):
         ReplacePartitions()

@@ -54,6 +54,8 @@ def test_properties_that_nothing_reads_are_refused_by_name(tmp_path: Path) -> No
         opened(str(tmp_path), **{"s3.endpont": "x"})
     with pytest.raises(Unsupported, match="oauth2-server-uri"):
         opened(str(tmp_path), **{"oauth2-server-uri": "https://x"})
+    with pytest.raises(Unsupported, match="warehouse of a sql catalog: give it as the argument warehouse"):
+        opened(f"sqlite:///{tmp_path}/c.db", properties={"warehouse": str(tmp_path)})
 
 
 def test_words_that_one_kind_of_catalog_reads(tmp_path: Path) -> None:

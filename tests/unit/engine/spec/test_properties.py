@@ -76,3 +76,12 @@ def test_properties_are_checked() -> None:
             check_table_properties({**good, name: text})
     assert valid_table_properties({**good, **bad}) == {n: t for n, t in good.items() if n not in bad}
     assert valid_table_properties(good) == good
+
+
+@pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path", "write.object-storage.path"])
+def test_locations_are_absolute(name: str) -> None:
+    for good in ("/wh/data", "s3://bucket/data", "file:/wh", "memory://t"):
+        check_table_properties({name: good})
+    with pytest.raises(Invalid, match=rf"{name}='rel/x': is neither an absolute path nor a URI"):
+        check_table_properties({name: "rel/x"})
+    assert valid_table_properties({name: "rel/x"}) == {}
