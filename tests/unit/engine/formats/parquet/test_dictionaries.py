@@ -111,8 +111,9 @@ def test_a_column_is_written_in_the_smaller_way(kind: str, shape: str, rows: int
     assert set(chosen) <= set(plain)
     for path, chunk in plain.items():
         both = chunk.total_uncompressed_size, coded[path].total_uncompressed_size
-        # A dictionary has a page of its own, with a header; groups of eight indices are filled up.
-        assert both[path in chosen] <= min(both) * 1.02 + 120, (path, both, path in chosen)
+        # A dictionary has a page of its own, with a header; groups of eight indices are filled up. What is chosen is
+        # estimated from a sample: of all that can be drawn here, 2.95 % off at most.
+        assert both[path in chosen] <= min(both) * 1.03 + 120, (path, both, path in chosen)
 
 
 def test_a_column_whose_values_repeat_late_keeps_its_dictionary() -> None:
