@@ -102,7 +102,7 @@ def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> Non
         "cheap": "at once",
         "alike": "undecided",
     }
-    assert column(queries, "$ per month")[0] == "0.23 $"
+    assert column(queries, "$ per month")[0] == "0.214 $"
     assert "The time of a query is that of icebench" in queries.note
     assert "It pays after 29 to 56 queries (95% interval)." in payments(costs)[1].evidence
     assert [f.statement for f in payments(costs)] == [
