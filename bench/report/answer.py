@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from icebench.bench.report.layout_costs import LayoutCost, baseline_of, pays_words
+from icebench.bench.report.layout_costs import LayoutCost, baseline_of, has_builds, pays_words
 from icebench.bench.report.model import Finding, named
 from icebench.bench.report.quantities import count, factor, listed, times
 from icebench.bench.report.remarks import Remark, Severity
@@ -21,8 +21,8 @@ def answer_of(
     *,
     measured: bool,
 ) -> str:
-    """Which layout is best, over the baseline, and when it pays; of a run without costs of layouts the first finding
-    of its contests.
+    """Which layout is best, over the baseline, and when it pays, if layouts were built; of a run without costs of
+    layouts the first finding of its contests.
 
     Args:
         costs: Of layouts, `claimed`, by the workload's name, which is empty where it is the only one.
@@ -60,15 +60,20 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
         return
     best = min(faster, key=lambda cost: effects[cost.layout].ratio)
     effect = effects[best.layout]
-    than, (when, bounds) = effect.inverse, pays_words(best)
-    pays = f"when it pays is {when}" if best.pays_after() is None else f"it pays {f'{when} {bounds}'.rstrip()}"
+    than = effect.inverse
     yield (
         f"{queries} {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} by "
-        f"{best.read} [{factor(than.low)}, {factor(than.high)}], and {pays}"
+        f"{best.read} [{factor(than.low)}, {factor(than.high)}]{_payment(best) if has_builds(costs) else ''}"
     )
     rivals = [name for name, own in effects.items() if name != best.layout and own.low <= effect.high]
     if rivals:
         yield f"undecided between {listed([best.layout, *rivals])}"
+
+
+def _payment(best: LayoutCost) -> str:
+    """When the best layout pays, as the end of a sentence."""
+    when, bounds = pays_words(best)
+    return f", and when it pays is {when}" if best.pays_after() is None else f", and it pays {when} {bounds}".rstrip()
 
 
 def _object_store(costs: Sequence[LayoutCost]) -> Iterator[str]:

@@ -48,9 +48,10 @@ def renderables(report: Report) -> Iterator[RenderableType]:
 def verdict(report: Report, console: Console, *, lines: int) -> Iterator[RenderableType]:
     """What to print where the screen is to hold all of it: failures, what layouts cost or read, then findings without
     their evidence, worst remarks last, as far as the lines suffice; the last line says what was left out."""
-    # Of each workload what a layout costs, which says more than what it reads, in a row instead of a column.
-    answers = {s.number: s.all_tables[0] for s in report.sections if s.key in ("costs", "layouts")}
-    opening = map(_without_details, answers.values())
+    # Of each workload what a layout costs, which says more than what it reads, unless it is a time of plans alone.
+    found = {s.number: s.all_tables[0] for s in report.sections if s.key == "layouts"}
+    found |= {s.number: s.tables[0] for s in report.sections if s.key == "costs" and len(s.tables[0].columns) > 2}
+    opening = map(_without_details, found.values())
     errors = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.ERROR]
     others = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.WARNING]
     findings = [_statement(finding) for finding in report.findings]

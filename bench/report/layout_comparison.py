@@ -19,6 +19,7 @@ from icebench.bench.report.layout_costs import (
     builds_table,
     claimed,
     costs_p_values,
+    has_builds,
     layout_costs,
     left_out_words,
     payments,
@@ -82,7 +83,7 @@ class _Part:
         found: Figures of at least one filter that all layouts have.
         read: Of what the times are, such as ``cold reads``; empty without times.
         races: By filter.
-        costs: Not yet `claimed`.
+        costs: Not yet `claimed`; none where no table was built, as they are for what building takes.
     """
 
     workload: str
@@ -100,7 +101,7 @@ class _Part:
         found = [grid for grid in grids(records, costing) if grid.of(grid.layouts[0])]
         if not found:
             return None
-        timed = timed_records(records)
+        timed, costs = timed_records(records), layout_costs(records, costing)
         return cls(
             workload=workload,
             name=records.all[0].workload,
@@ -109,7 +110,7 @@ class _Part:
             found=found,
             read=read_words(timed) if timed else "",
             races=races_of_layouts(timed),
-            costs=layout_costs(records, costing),
+            costs=costs if has_builds(costs) else (),
         )
 
     @property

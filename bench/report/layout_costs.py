@@ -42,10 +42,12 @@ BUILDS = {
 """Figure of a build, as its records name it after ``build_`` -> its column and its unit."""
 PROCESSOR, CLOCK = "processor time", "time by the clock"
 _EXPLANATION = (
-    "A query is the mean over the filters that all layouts have, each as often as the definition's weights say. A "
-    "layout pays over the baseline after as many queries as make up for what it takes more to build, if that a query "
-    "takes less can be claimed. Builds and queries both count in processor time, which other programs disturb least; "
-    "by the clock where an engine does not report it. The interval has the error of both."
+    "A query is the mean over the filters that all layouts have, each as often as the definition's weights say."
+)
+_OF_PAYING = (
+    " A layout pays over the baseline after as many queries as make up for what it takes more to build, if that a "
+    "query takes less can be claimed. Builds and queries both count in processor time, which other programs disturb "
+    "least; by the clock where an engine does not report it. The interval has the error of both."
 )
 
 
@@ -91,12 +93,12 @@ class LayoutCost:
 
 
 def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
-    """The costs of layouts of which queries and builds were measured; none of fewer than two. That a query takes less
-    on one than on the baseline is a claim, which `claimed` corrects."""
+    """The costs of layouts of which queries were measured, with those of building them where tables were built; none of
+    fewer than two. That a query takes less on one than on the baseline is a claim, which `claimed` corrects."""
     found = grids(records, costing)
     timed = next((grid for grid in found if grid.key == "time"), None)
     builds = records.where(measurement="build")
-    if timed is None or len(timed.layouts) < 2 or not builds:
+    if timed is None or len(timed.layouts) < 2:
         return []
     baseline = costing.baseline if costing.baseline in timed.layouts else timed.layouts[0]
     read = read_words(timed_records(records))
@@ -125,6 +127,11 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
             )
         )
     return costs
+
+
+def has_builds(costs: Iterable[LayoutCost]) -> bool:
+    """Whether anything is known of building a layout; not of tables that were there."""
+    return any(cost.build for cost in costs)
 
 
 def costs_p_values(costs: Iterable[LayoutCost]) -> list[float]:
@@ -158,35 +165,42 @@ def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
     """The tables, and the picture of asking against building."""
     placed = [cost for cost in costs if cost.taken is not None and "time" in cost.query]
     charts = (_pareto(placed),) if len(placed) > 1 else ()
+    is_built = has_builds(costs)
     return Section(
         key="costs",
         title="What a layout costs",
-        explanation=_EXPLANATION,
+        explanation=_EXPLANATION + (_OF_PAYING if is_built else ""),
         charts=charts,
-        tables=(costs_table(costs, costing), builds_table(costs)),
+        tables=(costs_table(costs, costing), *([builds_table(costs)] if is_built else [])),
         opening=True,
     )
 
 
 def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
-    """What a query takes and costs, and what storing a table does; a row for each layout."""
+    """What a query takes, and what it and storing a table cost, where that is known; a row for each layout."""
     where, engine, modelled = costing.profile.name, costs[0].engine, costs[0].modelled
     of, of_model = ("", "") if modelled in ("", engine) else (f", {engine}", f", {modelled}")
     sizes = [c.build.get("bytes_on_disk") for c in costs]
     months = [None if size is None else dollars_per_month(int(size)) for size in sizes]
+    known = {
+        f"From S3, {where}{of_model}": ([c.query.get("s3") for c in costs], "s"),
+        f"$ per 1,000 queries{of_model}": ([c.query.get("dollars") for c in costs], "$"),
+        "$ per month": (months, "$"),
+    }
     columns = {
         f"Time of a query{of}": heated([c.query.get("time") for c in costs], "s"),
-        f"From S3, {where}{of_model}": heated([c.query.get("s3") for c in costs], "s"),
-        f"$ per 1,000 queries{of_model}": heated([c.query.get("dollars") for c in costs], "$"),
-        "$ per month": heated(months, "$"),
+        **{name: heated(values, unit) for name, (values, unit) in known.items() if any(v is not None for v in values)},
     }
+    priced = " Dollars are list prices." if "$ per month" in columns else ""
+    if modelled:
+        priced = (
+            f" Seconds from S3 and dollars are modelled from counted requests and bytes of {modelled}, at list prices."
+        )
     return Table(
         title=f"What each layout costs{'' if of else f' with {engine}'}, by {costs[0].read}",
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
-        note=f"The time of a query is that of {engine}, by {costs[0].read}. Seconds from S3 and dollars are modelled "
-        f"from counted requests and bytes{f' of {modelled}' if modelled else ''}, at list prices."
-        f"{left_out_words(costs[0].left_out)}",
+        note=f"The time of a query is that of {engine}, by {costs[0].read}.{priced}{left_out_words(costs[0].left_out)}",
     )
 
 

@@ -25,7 +25,7 @@ def cost(layout: str, ratio: float, s3: float, *, p_value: float = 1e-6, wide: f
     """A layout of which a query takes so many times the baseline's second, and building a second more."""
     return LayoutCost(
         layout=layout,
-        build={},
+        build={"cpu_seconds": 5.0},
         query={"time": ratio, "s3": s3},
         engine="icebench",
         read="cold reads",
@@ -84,6 +84,19 @@ def test_the_break_even_and_the_baseline_are_those_of_the_tables() -> None:
     assert ", and it pays at once" in answers["plain"]
     assert "cheap is best: slow takes" in answers["slow"]
     assert ", and when it pays is undecided" in answers["slow"]
+
+
+def test_tables_that_were_there_are_compared_with_several_engines_too() -> None:
+    """Nothing is known of building them, so nothing is said of paying."""
+    run = run_of(QUERIES, {})
+    other = tuple(replace(each, case=each.case.of("pyiceberg")) for each in run.measured)
+    for each in (run, replace(run, measured=(*run.measured, *other))):
+        report = build_report(each, results_file="r")
+        assert report.answer.startswith("For these queries cheap is best: plain takes 1.43x its processor time")
+        assert "pays" not in report.answer
+        (costs,) = (section for section in report.sections if section.key == "costs")
+        (table,) = costs.tables
+        assert table.columns == ("Layout", "Time of a query")
 
 
 def test_errors_and_warnings_are_counted_as_doubts() -> None:

@@ -70,12 +70,13 @@ def page(report: Report) -> str:
 def test_every_measurement_has_a_section_with_a_chart_and_a_table(report: Report) -> None:
     assert tuple(section.key for section in report.sections) == (
         "layouts",
+        "costs",
         "planning",
         "pruning",
         "decimals",
         "deletes",
     )
-    assert all(section.charts and section.tables for section in report.sections[1:])
+    assert all(section.charts and section.tables for section in report.sections[2:])
 
 
 def test_the_page_names_every_layout_engine_and_filter(page: str) -> None:
@@ -150,13 +151,13 @@ def test_every_single_record_alone_makes_a_report() -> None:
 def test_an_engine_that_lacks_a_case_has_an_empty_cell() -> None:
     records = tuple(r for r in sample_run().records if (r.engine, r.layout) != ("pyiceberg", "sorted"))
     report = build_report(sample_run(records=records), results_file="x")
-    cold = report.sections[1].tables[0]
+    cold = report.sections[2].tables[0]
     column = cold.columns.index("pyiceberg")
     assert [row[column].text for row in cold.rows if row[1].text == "sorted"] == ["-", "-", "-"]
 
 
 def test_the_best_of_a_row_is_marked_and_the_others_have_their_ratio(report: Report) -> None:
-    cold = report.sections[1].tables[0]
+    cold = report.sections[2].tables[0]
     row = cold.rows[0]
     assert [cell.tone for cell in row[2:]] == [Tone.BEST, Tone.PLAIN, Tone.PLAIN, Tone.PLAIN]
     assert row[2].text == "2.12 ms"
@@ -164,7 +165,7 @@ def test_the_best_of_a_row_is_marked_and_the_others_have_their_ratio(report: Rep
 
 
 def test_pruning_is_drawn_as_parts_of_the_whole_table(report: Report) -> None:
-    (chart,) = report.sections[2].charts
+    (chart,) = report.sections[3].charts
     assert isinstance(chart, BarChart)
     sorted_by_item = chart.panels[1].bars[2]
     assert [round(share.value, 2) for share in sorted_by_item.shares] == [1.64, 1.64, 96.72]
@@ -172,7 +173,7 @@ def test_pruning_is_drawn_as_parts_of_the_whole_table(report: Report) -> None:
 
 
 def test_each_stage_says_what_it_leaves_and_how_much_of_it_for_nothing(report: Report) -> None:
-    funnel, candidates = report.sections[2].tables[1:3]
+    funnel, candidates = report.sections[3].tables[1:3]
     stages = ("Bytes decoded", "Skipped by index")
     assert [funnel.rows[0][funnel.columns.index(name)].text for name in stages] == ["12,345", "0"]
     assert len(set(funnel.columns)) == len(funnel.columns)
@@ -207,7 +208,7 @@ def test_stages_are_left_out_where_delete_files_are_counted_among_them() -> None
 def test_engines_that_plan_alike_share_a_row_and_others_do_not() -> None:
     records = list(sample_run().records)
     report = build_report(sample_run(records=tuple(records)), results_file="x")
-    assert {row[2].text for row in report.sections[2].tables[0].rows} == {"all 4 engines"}
+    assert {row[2].text for row in report.sections[3].tables[0].rows} == {"all 4 engines"}
     worse = record(
         "pruning",
         "one_item",
@@ -219,14 +220,14 @@ def test_engines_that_plan_alike_share_a_row_and_others_do_not() -> None:
         counters={"files_total": 61},
     )
     kept = [r for r in records if r.key != worse.key]
-    table = build_report(sample_run(records=(*kept, worse)), results_file="x").sections[2].tables[0]
+    table = build_report(sample_run(records=(*kept, worse)), results_file="x").sections[3].tables[0]
     rows = {row[2].text: row[-1] for row in table.rows if (row[0].text, row[1].text) == ("one_item", "sorted")}
     assert rows["pyiceberg"].tone is Tone.WRONG
     assert rows["icebench, icebench-spark and iceberg-java"].tone is Tone.PLAIN
 
 
 def test_slow_and_fast_are_drawn_on_a_logarithmic_axis_costs_are_not(report: Report) -> None:
-    _, planning, _, _, deletes = report.sections
+    _, _, planning, _, _, deletes = report.sections
     assert [chart.log for chart in planning.charts if isinstance(chart, DotChart)] == [True, True]
     assert [chart.log for chart in deletes.charts if isinstance(chart, DotChart)] == [False]
 

@@ -225,7 +225,12 @@ def test_the_picture_joins_what_none_beats_in_both() -> None:
 
 
 def test_without_builds_there_is_nothing_to_pay_for() -> None:
-    assert layout_costs(Records(run_of(QUERIES, {}).records), Costing()) == []
+    none = corrected(layout_costs(Records(run_of(QUERIES, {}).records), Costing()))
+    assert [cost.layout for cost in none] == list(QUERIES)
+    assert payments(none) == []
+    shown = costs_section(none, Costing())
+    assert [table.columns for table in shown.tables] == [("Layout", "Time of a query")]
+    assert "pays" not in shown.explanation
     one = layout_costs(Records(run_of(QUERIES, {"plain": 1.0}).records), Costing())
     assert {cost.pays_after() for cost in one} == {None}
 
