@@ -148,25 +148,32 @@ def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) ->
 
 
 def _by_filter(found: Sequence[Grid], fastest: Mapping[str, Finding]) -> Iterator[Finding]:
-    """For each filter the layout that is fastest, where that may be claimed, and the one of which the least is read,
-    which is counted."""
+    """For each filter the layout that is fastest, where that may be claimed, and the one of which the least is read, or
+    else planned, which is counted."""
     reads = next((grid for grid in found if grid.key in READS), None)
     for case in dict.fromkeys(case for grid in found for case in grid.cases):
-        said = [f"reads {_least(reads, case)}"] if reads is not None and case in reads.cases else []
+        counted = [_least(reads, case)] if reads is not None and case in reads.cases else []
+        said = [*counted]
         if case in fastest:
             said.append(fastest[case].statement.removeprefix(case).lstrip(": ").removesuffix("."))
         evidence = fastest[case].evidence if case in fastest else ""
         if said:
-            is_read = said[0].startswith("reads")
-            yield Finding(statement=f"{case}{'' if is_read else ':'} {'; '.join(said)}.", evidence=evidence)
+            yield Finding(statement=f"{case}{'' if counted else ':'} {'; '.join(said)}.", evidence=evidence)
 
 
 def _least(grid: Grid, case: str) -> str:
+    """The layout of which the least is read, in bytes, or planned, as a share of its own bytes; and how many times that
+    of others."""
     values = {layout: grid.values[case, layout] for layout in grid.layouts if (case, layout) in grid.values}
     first = min(values, key=lambda layout: values[layout])
-    least = math.exp(LEAST_EFFECT)
-    others = [f"{times(v / values[first])} on {n}" for n, v in values.items() if v > least * values[first] > 0]
-    return f"least on {first} ({', '.join(others)})" if others else "as much on each layout"
+    least = values[first] * math.exp(LEAST_EFFECT)
+    more = {name: value for name, value in values.items() if value > least}
+    is_read = grid.key == "bytes"
+    if not more:
+        return "reads as much on each layout" if is_read else "plans the same share of bytes on each layout"
+    others = [f"{times(value / values[first])} on {name}" for name, value in more.items() if values[first]]
+    detail = ", ".join(others) or "nothing"
+    return f"{'reads least' if is_read else 'plans the least share of bytes'} on {first} ({detail})"
 
 
 def _rows(found: Sequence[Grid], costing: Costing) -> Iterator[Row]:

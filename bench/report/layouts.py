@@ -119,16 +119,24 @@ def heated(values: Sequence[float | None], unit: str) -> Iterator[Cell]:
 
 
 def _bytes(records: Records) -> Grid | None:
-    """Bytes that were read, by the engine that counts them; else the share of the table that is planned."""
-    counted = _counted(records)
-    if counted:
-        title = f"Bytes read under a filter, {_cache(counted)} ({counted.engines[0]}, counted)"
-        return _grid(counted, "bytes", title, "bytes", lambda r: float(r.counters[READ]))
+    """Bytes that were read, by the engine that counts them; else the share of a layout's bytes that is planned, which
+    layouts of other sizes have other bytes for."""
+    if (counted := counted_bytes(records)) is not None:
+        return counted
     planned = records.where(measurement="pruning", metric="bytes_planned_share")
     for engine in planned.engines[:1]:
         title = f"Share of the table's bytes planned ({engine}, counted)"
         return _grid(planned.where(engine=engine), "planned", title, "ratio", median)
     return None
+
+
+def counted_bytes(records: Records) -> Grid | None:
+    """Bytes that filtered reads read, by the engine that counts them; None where none does."""
+    counted = _counted(records)
+    if not counted:
+        return None
+    title = f"Bytes read under a filter, {_cache(counted)} ({counted.engines[0]}, counted)"
+    return _grid(counted, "bytes", title, "bytes", lambda r: float(r.counters[READ]))
 
 
 def timed_records(records: Records) -> Records:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from icebench.bench.report import tables
 from icebench.bench.report.charts import Bar, BarChart, BarPanel, Share
 from icebench.bench.report.compare import Records, median
+from icebench.bench.report.layouts import Grid, counted_bytes
 from icebench.bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from icebench.bench.report.quantities import listed, quantity
 from icebench.bench.statistics.claims import LEAST_EFFECT
@@ -238,36 +239,48 @@ def lost_files(records: Records) -> Iterator[Finding]:
 
 def layouts_by_filter(records: Records) -> Iterator[Finding]:
     """For each filter, the layouts of which the least is read, and how much less that is; they are alike where they
-    differ by no more than `LEAST_EFFECT`."""
-    pruning = records.where(measurement="pruning")
+    differ by no more than `LEAST_EFFECT`. Where bytes are not counted it is the share of its own bytes that is planned
+    of each."""
+    pruning, counted = records.where(measurement="pruning"), counted_bytes(records)
     for case in pruning.names("case"):
         of_case = pruning.where(case=case)
-        engine = next(iter(of_case.engines))
-        own = of_case.where(engine=engine)
-        planned = {r.layout: median(r) for r in own.where(metric="bytes_planned_share").all}
-        if not planned:
-            planned = {r.layout: median(r) for r in own.where(metric="files_planned_share").all}
-        if len(planned) < 2:
+        own = of_case.where(engine=next(iter(of_case.engines)))
+        amounts, planned = _amounts(own, case, counted)
+        if len(amounts) < 2:
             continue
-        ranked = sorted(planned, key=lambda layout: planned[layout])
-        first, most = ranked[0], planned[ranked[0]] * math.exp(LEAST_EFFECT)
-        least = [layout for layout in ranked if planned[layout] <= most]
-        reads = _reach(planned[first], planned[least[-1]])
-        if least == ranked:
-            statement = f"For {case} no layout prunes better: each reads {reads} of the table."
-        else:
-            rest = _grouped((quantity(planned[layout], "ratio"), layout) for layout in ranked[len(least) :])
-            verb = "reads" if len(least) == 1 else "read"
-            statement = f"For {case}, {listed(least)} {verb} least: {reads} of the table, against {rest}."
+        ranked = sorted(amounts, key=lambda layout: amounts[layout])
         text = own.all[0].detail.get("filter")
         evidence = [f"{text}."] if text else []
-        evidence += _truth(own, first)
-        yield Finding(statement=statement, evidence=" ".join(evidence))
+        if counted is not None and not planned:
+            evidence.append(f"Bytes read are counted by {counted.engine}.")
+        evidence += _truth(own, ranked[0])
+        yield Finding(statement=f"For {case}{_least(amounts, ranked, planned)}.", evidence=" ".join(evidence))
 
 
-def _reach(low: float, high: float) -> str:
-    shown = dict.fromkeys(quantity(share, "ratio") for share in (low, high))
-    return " to ".join(shown)
+def _amounts(own: Records, case: str, counted: Grid | None) -> tuple[dict[str, float], str]:
+    """What is read under a filter, by layout: bytes where these are counted; else a share of what the second value
+    names, which is planned."""
+    if counted is not None and case in counted.cases:
+        return {layout: amount for (name, layout), amount in counted.values.items() if name == case}, ""
+    for planned in ("bytes", "files"):
+        if shares := {r.layout: median(r) for r in own.where(metric=f"{planned}_planned_share").all}:
+            return shares, planned
+    return {}, ""
+
+
+def _least(amounts: Mapping[str, float], ranked: Sequence[str], planned: str) -> str:
+    """Which layouts are best, by how much, as the end of a sentence."""
+    unit, verb = ("ratio", "plan") if planned else ("bytes", "read")
+    most = amounts[ranked[0]] * math.exp(LEAST_EFFECT)
+    least = [layout for layout in ranked if amounts[layout] <= most]
+    shown = " to ".join(dict.fromkeys(quantity(amounts[layout], unit) for layout in (least[0], least[-1])))
+    if least == ranked:
+        better = "prunes better" if planned else "reads less"
+        return f" no layout {better}: each {verb}s {shown}{f' of its {planned}' if planned else ''}"
+    if planned:
+        shown += f" of {'its' if len(least) == 1 else 'their'} {planned}"
+    rest = _grouped((quantity(amounts[layout], unit), layout) for layout in ranked[len(least) :])
+    return f", {listed(least)} {verb}{'s' if len(least) == 1 else ''} least: {shown}, against {rest}"
 
 
 def _grouped(figures: Iterable[tuple[str, str]]) -> str:

@@ -27,7 +27,7 @@ def test_layouts_of_the_latest_run_in_a_screen(tmp_path: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 25
     assert out.startswith("monthly and sorted in 20260101T000000-sample")
-    assert "one_item reads least on sorted (30.5x on monthly)" in out
+    assert "one_item plans the least share of bytes on sorted (30.5x on monthly)" in out
     assert "Share of the table's bytes planned" not in out
     assert exit_code("--results", tmp_path, "compare", "--long") == 0
     assert "Share of the table's bytes planned" in capsys.readouterr().out

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icebench.bench.costs.costing import Costing
 from icebench.bench.records.record import Record
+from icebench.bench.report.build import build_report
 from icebench.bench.report.compare import Records
 from icebench.bench.report.findings import Ranking, findings_of
+from icebench.bench.report.layout_comparison import compare_layouts
+from icebench.bench.report.layouts import READ
+from icebench.bench.report.model import Tone
 from icebench.bench.statistics.claims import Effect
 from tests.unit.bench.report.sample_run import DRIFT, record, sample_run
 
@@ -162,12 +167,12 @@ def test_what_is_counted_has_a_least_effect() -> None:
         ]
         return statements(tuple(records))[0]
 
-    assert said(0.0167, 0.0166) == "For one no layout prunes better: each reads 1.66% to 1.67% of the table."
+    assert said(0.0167, 0.0166) == "For one no layout prunes better: each plans 1.66% to 1.67% of its bytes."
     assert said(0.0167, 0.0166, 0.5) == (
-        "For one, l1 and l0 read least: 1.66% to 1.67% of the table, against 50% with l2."
+        "For one, l1 and l0 plan least: 1.66% to 1.67% of their bytes, against 50% with l2."
     )
-    assert said(0.0166, 0.0180) == "For one, l0 reads least: 1.66% of the table, against 1.8% with l1."
-    assert said(0.0, 0.0166) == "For one, l0 reads least: 0% of the table, against 1.66% with l1."
+    assert said(0.0166, 0.0180) == "For one, l0 plans least: 1.66% of its bytes, against 1.8% with l1."
+    assert said(0.0, 0.0166) == "For one, l0 plans least: 0% of its bytes, against 1.66% with l1."
 
 
 def test_of_many_layouts_the_least_and_the_most_are_named() -> None:
@@ -178,7 +183,75 @@ def test_of_many_layouts_the_least_and_the_most_are_named() -> None:
         )
 
     assert statements(shares(9))[0].endswith("17% with l7 and 18% with l8.")
-    assert statements(shares(10)) == ["For one, l0 reads least: 10% of the table, against 11% to 19% with 9 others."]
+    assert statements(shares(10)) == ["For one, l0 plans least: 10% of its bytes, against 11% to 19% with 9 others."]
+
+
+SHARES = {"large": 0.02, "small": 0.03, "other": 0.04}
+
+
+@pytest.mark.parametrize(
+    ("read", "found", "compared", "best"),
+    [
+        (
+            {"large": 2048, "small": 1024, "other": 4096},
+            "For one, small reads least: 1 KB, against 2 KB with large and 4 KB with other.",
+            "one reads least on small (2x on large, 4x on other)",
+            ["small"],
+        ),
+        (
+            {"large": 2048, "small": 0, "other": 4096},
+            "For one, small reads least: 0 B, against 2 KB with large and 4 KB with other.",
+            "one reads least on small (nothing)",
+            ["small"],
+        ),
+        (
+            dict.fromkeys(SHARES, 2048),
+            "For one no layout reads less: each reads 2 KB.",
+            "one reads as much on each layout",
+            [],
+        ),
+        (
+            {},
+            "For one, large plans least: 2% of its bytes, against 3% with small and 4% with other.",
+            "one plans the least share of bytes on large (1.50x on small, 2x on other)",
+            ["large"],
+        ),
+    ],
+)
+def test_findings_heat_map_and_comparison_agree_on_what_is_read(
+    read: Mapping[str, int], found: str, compared: str, best: list[str]
+) -> None:
+    """The share that is planned of a large layout may be less, and its bytes more."""
+    records = [
+        record("pruning", "one", "bytes_planned_share", "ratio", [share], layout=layout)
+        for layout, share in SHARES.items()
+    ]
+    records += [
+        record("filtered", "one", "scan_time_cold", "s", [1.0], layout=layout, counters={READ: amount})
+        for layout, amount in read.items()
+    ]
+    run = sample_run(records=records, measured=())
+    report = build_report(run, results_file="r")
+    assert report.findings[0].statement == found
+    shown = report.sections[0].switch[0]
+    assert [row[0].text for row in shown.rows if row[1].tone is Tone.BEST] == best
+    assert compare_layouts(run, (), Costing()).findings[0].statement.startswith(compared)
+
+
+def test_a_filter_of_which_no_bytes_are_counted_is_ranked_by_what_is_planned() -> None:
+    records = [
+        record("pruning", case, "bytes_planned_share", "ratio", [share], layout=layout)
+        for case in ("one", "two")
+        for layout, share in (("a", 0.1), ("b", 0.5))
+    ]
+    records += [
+        record("filtered", "two", "scan_time_cold", "s", [1.0], layout=layout, counters={READ: amount})
+        for layout, amount in (("a", 100), ("b", 10))
+    ]
+    one, two, *_ = findings_of(Records(tuple(records)))
+    assert one.statement == "For one, a plans least: 10% of its bytes, against 50% with b."
+    assert two.statement == "For two, b reads least: 10 B, against 100 B with a."
+    assert (one.evidence, two.evidence) == ("", "Bytes read are counted by icebench.")
 
 
 def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
@@ -274,7 +347,7 @@ def test_layouts_that_prune_alike_are_said_to() -> None:
     records = tuple(
         record("pruning", "f", "bytes_planned_share", "ratio", [1.0], layout=layout) for layout in ("a", "b")
     )
-    assert statements(records) == ["For f no layout prunes better: each reads 100% of the table."]
+    assert statements(records) == ["For f no layout prunes better: each plans 100% of its bytes."]
 
 
 def test_a_lost_file_comes_before_everything_else() -> None:
