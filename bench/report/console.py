@@ -52,8 +52,10 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
     found = {s.number: s.all_tables[0] for s in report.sections if s.key == "layouts"}
     found |= {s.number: s.tables[0] for s in report.sections if s.key == "costs" and len(s.tables[0].columns) > 2}
     opening = map(_without_details, found.values())
-    errors = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.ERROR]
-    others = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.WARNING]
+    errors, others = (
+        [_remark_line(severity, remark.text) for remark in report.remarks if remark.severity is severity]
+        for severity in (Severity.ERROR, Severity.WARNING)
+    )
     findings = [_statement(finding) for finding in report.findings]
     nothing = [] if findings else [Text("Nothing was measured that could be compared.")]
     parts: list[RenderableType] = [*errors, *map(_grid, opening), *nothing, *findings, *others]
@@ -61,12 +63,14 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
 
 
 def compared(comparison: Comparison, console: Console, *, lines: int | None) -> Iterator[RenderableType]:
-    """A comparison: its summaries, what may be said, and notes, as far as the lines suffice; all of it for None."""
+    """A comparison: what went wrong, its summaries, what may be said, and notes, as far as the lines suffice; all of it
+    for None."""
     findings = [_statement(finding) for finding in comparison.findings]
-    notes = [Hanging("", note, "dim") for note in comparison.notes]
+    errors = [_remark_line(Severity.ERROR, note) for note in comparison.notes[: comparison.errors]]
+    notes = [Hanging("", note, "dim") for note in comparison.notes[comparison.errors :]]
     tables = [_grid(table) for table in comparison.tables]
     title = Hanging("", comparison.title, "bold")
-    summed_up: list[RenderableType] = [title, *tables[: comparison.summaries], *findings, *notes]
+    summed_up: list[RenderableType] = [title, *errors, *tables[: comparison.summaries], *findings, *notes]
     if lines is None:
         yield from (*tables[comparison.summaries :], *summed_up)
     else:
@@ -96,8 +100,8 @@ def _statement(finding: Finding) -> Hanging:
     return Hanging("- ", finding.statement)
 
 
-def _remark_line(remark: Remark) -> Hanging:
-    return Hanging(Text(f"{remark.severity.name.lower()}: ", _SEVERITY[remark.severity]), remark.text)
+def _remark_line(severity: Severity, text: str) -> Hanging:
+    return Hanging(Text(f"{severity.name.lower()}: ", _SEVERITY[severity]), text)
 
 
 def _section(section: Section) -> Iterator[RenderableType]:
@@ -185,5 +189,5 @@ def _cell(cell: Cell) -> Text:
 
 
 def _remark(remark: Remark) -> Iterator[RenderableType]:
-    yield _remark_line(remark)
+    yield _remark_line(remark.severity, remark.text)
     yield Hanging("  ", remark.advice, "dim")

@@ -37,6 +37,7 @@ from icebench.bench.report.layouts import (
 )
 from icebench.bench.report.model import Comparison, Finding, Row, Table, plain
 from icebench.bench.report.quantities import count, listed, times
+from icebench.bench.report.remarks import Severity, remarks_of
 from icebench.bench.statistics.claims import LEAST_EFFECT
 
 
@@ -61,13 +62,15 @@ def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Compari
     by = f", by {read}" if (read := next((part.read for part in parts if part.read), "")) else ""
     engines = listed(list(dict.fromkeys(grid.engine for grid in found)))
     summaries = [table for part in parts for table in part.summaries(least)]
+    errors = [remark.text for remark in remarks_of(run) if remark.severity is Severity.ERROR]
     return Comparison(
         title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}{by}",
         findings=tuple(finding for part in parts for finding in part.findings(least)),
         tables=(*summaries, *(heat_map(grid).of_workload(part.workload) for part in parts for grid in part.found)),
-        notes=tuple(dict.fromkeys(grid.note for grid in found if grid.note)),
+        notes=(*errors, *dict.fromkeys(grid.note for grid in found if grid.note)),
         rows=tuple(row for part in parts for row in part.rows(least)),
         summaries=len(summaries),
+        errors=len(errors),
     )
 
 

@@ -143,8 +143,8 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Things side by side: what may be said of them, tables of which the first `summaries` sum up the others, and
-    `rows`, the same figures as values for other programs."""
+    """Things side by side: what may be said of them, tables of which the first `summaries` sum up the others, notes of
+    which the first `errors` say what went wrong, and `rows`, the same figures as values for other programs."""
 
     title: str
     findings: tuple[Finding, ...]
@@ -152,6 +152,7 @@ class Comparison:
     notes: tuple[str, ...]
     rows: tuple[Row, ...]
     summaries: int = 1
+    errors: int = 0
 
 
 def named(name: str, text: str) -> str:

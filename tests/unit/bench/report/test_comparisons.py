@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.costs.object_store import CROSS_REGION
@@ -20,9 +21,11 @@ from icebench.bench.execution.run_file import Run
 from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.build import build_report
 from icebench.bench.report.compare import Records
+from icebench.bench.report.console import compared
 from icebench.bench.report.exports import comparison_of, exported, markdown_table
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Cell, Comparison, Finding, Table, Tone, plain
+from icebench.bench.report.remarks import INTERRUPTED
 from icebench.bench.report.run_comparison import compare_runs, differences
 from icebench.bench.report.sections import sections_of
 from tests.unit.bench.report.sample_run import DRIFT, FAILED, measured, sample_run
@@ -180,6 +183,24 @@ def test_tables_that_were_there_have_no_cost_of_building() -> None:
     made = compare_layouts(run_of(QUERIES, {}), ("fast", "plain"), Costing())
     assert (made.summaries, len(made.tables)) == (1, 2)
     assert not any(str(row["quantity"]).startswith(("build", "pays")) for row in made.rows)
+
+
+def test_a_comparison_says_what_went_wrong_with_its_run() -> None:
+    run = replace(filtered(), complete=False, failures=(FAILED,))
+    made = compare_layouts(run, (), Costing())
+    said = made.notes[:2]
+    assert said[0] == INTERRUPTED.text
+    assert made.errors == 2
+    assert FAILED.message in said[1]
+    for form in ("json", "markdown"):
+        assert all(text in exported(made, form) for text in said)
+    for lines in (None, 12):
+        shown = io.StringIO()
+        out = Console(file=shown, width=120)
+        for part in compared(made, out, lines=lines):
+            out.print(part)
+        assert all(f"error: {text}" in shown.getvalue() for text in said)
+    assert compare_layouts(filtered(), (), Costing()).errors == 0
 
 
 def test_without_filtered_reads_planning_is_compared() -> None:
