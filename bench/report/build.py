@@ -9,6 +9,7 @@ from typing import Any
 
 from icebench.bench.costs.costing import Costing
 from icebench.bench.definition import Definition
+from icebench.bench.execution.pace import BUILD
 from icebench.bench.execution.run_file import Run
 from icebench.bench.layouts.axes import Axes
 from icebench.bench.report.answer import answer_of
@@ -109,8 +110,11 @@ def _subtitle(run: Run) -> str:
     scale = "" if factor is None else f" at scale {factor:g}"
     workloads = dict.fromkeys(record.workload for record in run.records)
     workload = next(iter(workloads)) if len(workloads) == 1 else count(len(workloads), "workload")
-    counted = {name: len({getattr(r, name) for r in run.records}) for name in ("layout", "engine", "measurement")}
-    what = ", ".join(count(number, name) for name, number in counted.items())
+    # What builds tables is no engine that is measured.
+    asked = [record for record in run.records if record.measurement != BUILD]
+    counted = {"layout": len({record.layout for record in run.records})}
+    counted |= {name: len({getattr(record, name) for record in asked}) for name in ("engine", "measurement")}
+    what = ", ".join(count(number, name) for name, number in counted.items() if number)
     return f"{workload}{scale}: {what}. Run {run.run_id}, {run.environment.get('started', 'at an unknown time')}."
 
 

@@ -138,6 +138,21 @@ def test_a_run_without_records_is_a_report_too(complete: bool) -> None:
     assert ("This run did not finish." in page) is not complete
 
 
+def test_the_subtitle_counts_what_is_asked_and_not_what_builds() -> None:
+    run = run_of({"a": 1.0, "b": 2.0}, {"a": 5.0, "b": 6.0})
+    other = tuple(
+        replace(each, case=each.case.of("pyiceberg")) for each in run.measured if each.case.measurement == "filtered"
+    )
+    built = tuple(each for each in run.measured if each.case.measurement == "build")
+    for measured, said in (
+        (run.measured, "2 layouts, 1 engine, 1 measurement"),
+        ((*built, *other), "2 layouts, 1 engine, 1 measurement"),
+        (built, "2 layouts"),
+    ):
+        subtitle = build_report(replace(run, measured=measured), results_file="r").subtitle
+        assert subtitle.startswith(f"w at scale 0.02: {said}. Run ")
+
+
 def test_every_single_record_alone_makes_a_report() -> None:
     seen: dict[tuple[str, str], Record] = {}
     for one in sample_run().records:
