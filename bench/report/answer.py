@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from icebench.bench.report.layout_costs import LayoutCost, baseline_of, has_builds, pays_words
+from icebench.bench.report.layout_costs import LayoutCost, baseline_of, pays_words
 from icebench.bench.report.model import Finding, named
 from icebench.bench.report.quantities import count, factor, listed, times
 from icebench.bench.report.remarks import Remark, Severity
@@ -21,7 +21,7 @@ def answer_of(
     *,
     measured: bool,
 ) -> str:
-    """Which layout is best, over the baseline, and when it pays, if layouts were built; of a run without costs of
+    """Which layout is best, over the baseline, and when it pays, if builds were timed; of a run without costs of
     layouts the first finding of its contests.
 
     Args:
@@ -63,7 +63,7 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
     than = effect.inverse
     yield (
         f"{queries} {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} by "
-        f"{best.read} [{factor(than.low)}, {factor(than.high)}]{_payment(best) if has_builds(costs) else ''}"
+        f"{best.read} [{factor(than.low)}, {factor(than.high)}]{_payment(best) if best.builds_timed else ''}"
     )
     rivals = [name for name, own in effects.items() if name != best.layout and own.low <= effect.high]
     if rivals:

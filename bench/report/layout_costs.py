@@ -70,6 +70,7 @@ class LayoutCost:
         extra: Seconds that building it takes more than the baseline; None where either was not built twice.
         taken: What building it takes by that clock: low, about, high; None where it was not built twice.
         left_out: The filters that have no part in a query, and why; empty where all have.
+        builds_timed: Whether building it and the baseline was timed, though it may have been once.
     """
 
     layout: str
@@ -85,10 +86,11 @@ class LayoutCost:
     taken: Interval | None = None
     left_out: str = ""
     modelled: str = ""
+    builds_timed: bool = True
 
     def pays_after(self) -> Interval | None:
         """Queries until it has paid over the baseline: at least, about, at most; zeros where it does at once, None
-        where it never does or that is undecided."""
+        where it never does, or that is undecided or was not measured."""
         return None if self.saved is None or self.extra is None else pays_after(self.extra, self.saved)
 
 
@@ -104,6 +106,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
     read = read_words(timed_records(records))
     clock, queries, built = _clocked(records, builds, timed, costing)
     effects = {layout: _effect(queries[baseline], queries[layout]) for layout in timed.layouts if layout != baseline}
+    timed_builds = builds.where(metric="build_seconds").names("layout")
     missing = left_out([grid for grid in found if grid.key not in READS], costing)
     costs = []
     for layout in timed.layouts:
@@ -124,6 +127,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 taken=None if own is None else interval_of(own),
                 left_out=missing,
                 modelled=next((grid.engine for grid in found if grid.key in OF_MODEL), ""),
+                builds_timed={layout, baseline} <= {*timed_builds},
             )
         )
     return costs
@@ -278,8 +282,9 @@ def pays_words(cost: LayoutCost) -> tuple[str, str]:
     """When a layout pays, and its interval in brackets, where it has one."""
     after = cost.pays_after()
     if after is None:
-        never = cost.saved is not None and cost.saved.amount < 0
-        return "never" if never else "undecided", ""
+        if cost.saved is not None and cost.saved.amount < 0:
+            return "never", ""
+        return "undecided" if cost.builds_timed else "not measured", ""
     low, about, high = after
     if not high:
         return "at once", ""

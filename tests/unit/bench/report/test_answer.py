@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
+from icebench.bench.records.case import Measured
 from icebench.bench.report.answer import answer_of
 from icebench.bench.report.build import build_report
 from icebench.bench.report.console import renderables
@@ -25,7 +26,7 @@ def cost(layout: str, ratio: float, s3: float, *, p_value: float = 1e-6, wide: f
     """A layout of which a query takes so many times the baseline's second, and building a second more."""
     return LayoutCost(
         layout=layout,
-        build={"cpu_seconds": 5.0},
+        build={},
         query={"time": ratio, "s3": s3},
         engine="icebench",
         read="cold reads",
@@ -83,7 +84,12 @@ def test_the_break_even_and_the_baseline_are_those_of_the_tables() -> None:
     assert answers["plain"].startswith("For these queries cheap is best: plain takes 1.43x its processor time")
     assert ", and it pays at once" in answers["plain"]
     assert "cheap is best: slow takes" in answers["slow"]
-    assert ", and when it pays is undecided" in answers["slow"]
+    assert "pays" not in answers["slow"], "cheap was not built"
+    once = [replace(m, samples=m.samples[:1]) if m.case.measurement == "build" else m for m in built(BUILDS)]
+    assert ", and when it pays is undecided" in answer_to(once)
+    never = [replace(m, samples=()) if m.case.measurement == "build" else m for m in built(BUILDS)]
+    assert "cheap is best: plain takes 1.43x its processor time by cold reads" in answer_to(never)
+    assert "pays" not in answer_to(never)
 
 
 def test_tables_that_were_there_are_compared_with_several_engines_too() -> None:
@@ -97,6 +103,14 @@ def test_tables_that_were_there_are_compared_with_several_engines_too() -> None:
         (costs,) = (section for section in report.sections if section.key == "costs")
         (table,) = costs.tables
         assert table.columns == ("Layout", "Time of a query")
+
+
+def built(builds: Mapping[str, float]) -> tuple[Measured, ...]:
+    return run_of(QUERIES, builds).measured
+
+
+def answer_to(cases: Sequence[Measured]) -> str:
+    return build_report(replace(run_of(QUERIES, BUILDS), measured=tuple(cases)), results_file="r").answer
 
 
 def test_errors_and_warnings_are_counted_as_doubts() -> None:

@@ -146,6 +146,23 @@ def test_a_layout_that_was_built_once_has_no_break_even() -> None:
     assert costs_section(costs, Costing()).charts == ()
 
 
+def test_where_building_was_not_timed_paying_is_not_measured() -> None:
+    """With no repetitions of builds there are sizes and counts alone."""
+    run = run_of(QUERIES, BUILDS)
+
+    def pays(untimed: AbstractSet[str]) -> list[str]:
+        cases = [
+            replace(m, samples=()) if m.case.measurement == "build" and m.case.layout in untimed else m
+            for m in run.measured
+        ]
+        costs = corrected(layout_costs(Records(sample_run(measured=tuple(cases)).records), Costing(weights={"one": 1})))
+        return column(costs_section(costs, Costing()).tables[1], "Pays")
+
+    assert pays(BUILDS.keys()) == ["baseline", "not measured", "never", "not measured", "not measured"]
+    assert pays({"plain"}) == ["baseline", "not measured", "never", "not measured", "not measured"]
+    assert pays({"fast"}) == ["baseline", "not measured", "never", "at once", "undecided"]
+
+
 def test_what_takes_no_processor_time_pays_by_the_clock() -> None:
     """Java's comes in hundredths of a second: a query may take none."""
     run = run_of(QUERIES, BUILDS, stalls=dict.fromkeys(BUILDS, 20.0))
