@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from icebench.bench.costs.object_store import PROFILES, SAME_REGION, Profile
 from icebench.bench.definition import Definition
+from icebench.bench.errors import ConfigError
 
 FIRST = "the first"
 """As a baseline: whichever layout comes first."""
@@ -32,11 +33,14 @@ class Costing:
         """What a definition says.
 
         Raises:
-            ConfigError: A key, type or value is wrong.
+            ConfigError: A key, type or value is wrong, or no filter is ever asked.
         """
+        weights = root.numbers("weights")
+        if weights and not any(weights.values()):
+            raise ConfigError("at least one must be above 0", path="weights")
         return cls(
             profile=PROFILES[root.text("profile", SAME_REGION.name, known=PROFILES)],
-            weights=root.numbers("weights"),
+            weights=weights,
             baseline=root.text("baseline", FIRST),
         )
 

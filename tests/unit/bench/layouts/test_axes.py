@@ -145,6 +145,7 @@ def test_what_is_left_out_takes_its_axes_and_baseline_along() -> None:
     [
         ({"weights": {"two": 1}}, "weights: unknown filter 'two'; known: one"),
         ({"weights": {"one": -1}}, "weights.one: -1 is not at least 0"),
+        ({"weights": {"one": 0}}, "weights: at least one must be above 0"),
         ({"baseline": "daily"}, "baseline: unknown layout 'daily'"),
         ({"profile": "far"}, "profile: unknown profile 'far'"),
     ],
