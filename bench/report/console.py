@@ -33,8 +33,9 @@ def renderables(report: Report) -> Iterator[RenderableType]:
         yield Text("\nBefore you believe it", style="bold")
         for remark in report.remarks:
             yield from _remark(remark)
-    yield Text("\nFindings", style="bold")
-    if not report.findings:
+    if report.findings or not report.sections:
+        yield Text("\nFindings", style="bold")
+    if not report.sections:
         yield Text("Nothing was measured.")
     for finding in report.findings:
         yield _statement(finding)
@@ -57,7 +58,7 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
         for severity in (Severity.ERROR, Severity.WARNING)
     )
     findings = [_statement(finding) for finding in report.findings]
-    nothing = [] if findings else [Text("Nothing was measured that could be compared.")]
+    nothing = [] if findings or found else [Text("Nothing was measured that could be compared.")]
     parts: list[RenderableType] = [*errors, *map(_grid, opening), *nothing, *findings, *others]
     yield from _fitting(parts, console, lines=lines, rest="icebench report --print")
 

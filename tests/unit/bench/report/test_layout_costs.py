@@ -205,6 +205,19 @@ def test_every_form_of_a_report_says_whose_time_a_query_takes() -> None:
     assert text.getvalue().count(said) == 2
 
 
+def test_what_was_compared_in_tables_alone_is_not_said_to_be_nothing() -> None:
+    report = replace(build_report(run_of(QUERIES, BUILDS), results_file="r"), findings=())
+    text = StringIO()
+    out = Console(file=text, width=120)
+    for part in (*renderables(report), *verdict(report, out, lines=25)):
+        out.print(part)
+    assert "Nothing was measured" not in text.getvalue()
+    nothing = replace(report, sections=(), answer="")
+    for part in (*renderables(nothing), *verdict(nothing, out, lines=25)):
+        out.print(part)
+    assert text.getvalue().count("Nothing was measured") == 2
+
+
 def test_every_figure_says_whose_it_is_where_the_engine_that_leads_does_not_count() -> None:
     counting = with_failures(set(), {})
     leading = tuple(
