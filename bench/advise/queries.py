@@ -33,6 +33,14 @@ from icebench.bench.advise.conditions import (
     row_conditions,
 )
 from icebench.bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
+from icebench.bench.advise.statement_reads import (
+    aggregated_columns,
+    has_unknown_reads,
+    is_unknown,
+    query_of,
+    reads_no_rows,
+    tables_read,
+)
 from icebench.bench.errors import ConfigError
 from icebench.errors import EngineError
 
@@ -42,13 +50,12 @@ _RANGES = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Like, exp.StartsWi
 _SHOWN = 100
 _NO_SQL = "no SQL"
 _NO_COLUMN = "the table has no such column"
+_READS_UNKNOWN = "it is not known which columns it reads"
 _METADATA = ("_", "$")
 """How names of metadata columns begin, such as ``_file`` and, of Trino, ``$path``."""
 _BEGIN = re.compile(
     r"(?:select|with|insert|create|drop|alter|update|delete|merge|set|call|pragma|copy|attach)\b", re.IGNORECASE
 )
-_READ_NOTHING = ("checkpoint", "clear", "deallocate", "install", "list", "reset", "start")
-"""Statements that sqlglot takes for expressions."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FROM_NUMBER: dict[str, Callable[[int], str]] = {
     "date": lambda days: (_EPOCH + timedelta(days)).date().isoformat(),
@@ -289,39 +296,6 @@ def _weight(statement: exp.Expr) -> float:
     return 1.0
 
 
-def _query_of(statement: exp.Expr) -> exp.Query | None:
-    """What a statement reads: its query, or one for the rows that it deletes, updates or merges."""
-    args = statement.args
-    if isinstance(statement, exp.Merge):
-        whens = args["whens"].expressions
-        changes = [when.args.get("condition") for when in whens]
-        for then in (when.args["then"] for when in whens):
-            if isinstance(then, exp.Update):
-                changes += then.expressions
-            elif isinstance(then, exp.Insert):
-                changes.append(then.expression or exp.column(exp.Star(), args["using"].alias_or_name))
-        unmatched = {"left" if when.args.get("source") else "right" for when in whens if not when.args["matched"]}
-        side = "full" if len(unmatched) == 2 else "".join(unmatched)
-        sources = [exp.Join(this=args["using"], on=args["on"], side=side)]
-    elif isinstance(statement, exp.Update) or (isinstance(statement, exp.Delete) and args.get("where")):
-        changes = statement.expressions
-        sources = [args["from_"].this] if args.get("from_") else args.get("using") or []
-    else:
-        return statement if isinstance(statement, exp.Query) else statement.find(exp.Query)
-    query = exp.select("1", *filter(None, changes)).from_(statement.this)
-    for source in sources:
-        query = query.join(source)
-    for name in ("where", "with_"):
-        query.set(name, args.get(name))
-    return query
-
-
-def _aggregated(selected: Iterable[exp.Expr]) -> Iterator[exp.Column]:
-    for aggregate in (found for each in selected for found in each.find_all(exp.Min, exp.Max, exp.Count)):
-        if isinstance(aggregate.this, exp.Column) and not isinstance(aggregate.parent, exp.Window):
-            yield aggregate.this
-
-
 class _Reader:
     """Finds the scans of one table in statements."""
 
@@ -404,15 +378,23 @@ class _Reader:
 
     def scans(self, statement: exp.Expr, name: str) -> Iterator[Query]:
         """Each scan of the table in a statement."""
-        query = _query_of(statement)
-        if self._is_unknown(statement):
+        query = query_of(statement)
+        if is_unknown(statement, self.name.split(".")[-1]):
             self._leave(name, statement, f"{_NO_SQL}: no known statement", is_understood=False)
+        own = [source for source in tables_read(statement) if self._is_table(source)]
         if query is None:
-            if any(self._is_table(source) for source in statement.find_all(exp.Table)):
+            if own and not reads_no_rows(statement):
+                self._leave(name, statement, _READS_UNKNOWN, is_understood=False)
+            elif any(self._is_table(source) for source in statement.find_all(exp.Table)):
                 self._leave(name, statement, "is no query")
+            return
+        if not own:
             return
         try:
             scopes = traverse_scope(query)
+            if has_unknown_reads(query, scopes, self._is_table, len(own)):
+                self._leave(name, statement, _READS_UNKNOWN, is_understood=False)
+                return
             outer = outer_conditions(scopes)
         except SqlglotError as error:
             self._leave(name, statement, f"{_NO_SQL}: {str(error).splitlines()[0]}", is_understood=False)
@@ -423,8 +405,8 @@ class _Reader:
             for alias, source in scope.sources.items()
             if isinstance(source, exp.Table) and self._is_table(source)
         ]
-        for node in query.find_all(exp.Join, exp.Columns) if reads else ():
-            if isinstance(node, exp.Columns) or node.text("method").upper() == "NATURAL":
+        for node in query.find_all(exp.Join, exp.Columns):
+            if not isinstance(node, exp.Join) or node.text("method").upper() == "NATURAL":
                 self._leave(name, node, "uses columns without their names", is_understood=False)
         for scope, alias in reads:
             yield self._of_scope(scope, alias.lower(), name, outer.get(id(scope.expression), ()))
@@ -471,9 +453,11 @@ class _Reader:
         stars = [self._own_parts(column, alias, alone=alone) for column in scope.stars]
         read |= {self._names.get(parts[0]) for parts in stars if parts}  # address.* reads a struct
         selected = scope.expression.expressions if isinstance(scope.expression, exp.Select) else []
-        aggregates = [] if scope.expression.args.get("group") or not alone else _aggregated(selected)
+        aggregates = [] if scope.expression.args.get("group") or not alone else aggregated_columns(selected)
         aggregated = {self._column(column, alias, alone=alone) for column in aggregates}
-        everything = ["*"] in stars or any(isinstance(each, exp.Star) for each in selected)
+        # A pivot groups by every column that it does not name.
+        everything = ["*"] in stars or any(each.args.get("pivots") for each in scope.tables)
+        everything = everything or any(isinstance(each, exp.Star) for each in selected)
         columns = list(self._order) if everything else [*joins, *(column for column in read if column)]
         scan = self.scan(name, found, columns)
         if is_preview := is_limited(scope):
@@ -516,16 +500,6 @@ class _Reader:
             ranges=tuple(dict.fromkeys(kinds[_RANGES])),
             other_tests=tuple(c for c in in_filters if c not in kinds[_EQUALITIES] and c not in kinds[_RANGES]),
         )
-
-    def _is_unknown(self, statement: exp.Expr) -> bool:
-        """Whether it is not known what a statement reads: an expression, as sqlglot takes ``selct id`` to be,
-        or one with a query of the table in it which sqlglot cannot parse."""
-        text = statement.sql().lower().strip()
-        if isinstance(statement, (exp.Condition, exp.Alias, exp.Tuple)):
-            return not text.startswith(_READ_NOTHING)
-        if not isinstance(statement, exp.Command) or text.startswith("explain"):
-            return False
-        return all(re.search(rf"\b{re.escape(word)}\b", text) for word in ("select", self.name.split(".")[-1]))
 
     def _check_columns(self, scope: Scope, alias: str, name: str, *, alone: bool) -> None:
         """Leave a query that names a column which can only be one of the table, and which it does not have."""

@@ -291,6 +291,74 @@ def test_statements_that_sqlglot_takes_for_commands(table: icebench.Table) -> No
     assert found.others == 4
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "pivot visits on city using sum(k)",
+        "unpivot visits on city, k into name n value v",
+        "create table x as pivot visits on city using sum(k)",
+        "select * from (pivot visits on city using sum(k))",
+        "with p as (pivot visits on city using sum(k)) select * from p",
+        "with p as (unpivot visits on k into name n value v) select id from p",
+        "select count(*) from visits v join (pivot other on year using sum(x)) p on true",
+        "select count(*) from visits join (pivot visits on city using sum(k)) p on true",
+        "copy visits to 'x.csv'",
+        "copy visits (id, k) to 'x.csv'",
+        "explain analyze select k from visits",
+        "explain (analyze) select k from visits",
+        "create table x like visits",
+        "analyze table visits compute statistics for columns k",
+        "cache table visits",
+        "delete from other using visits",
+    ],
+)
+def test_statements_of_which_it_is_not_known_what_they_read(table: icebench.Table, sql: str) -> None:
+    found = parse_queries(f"select id from visits; {sql}; {sql.replace('visits', 'another')}", table, dialect="duckdb")
+    assert [each.query for each in found.not_understood] == ["q2"]
+    assert [query.name for query in found.queries] == ["q1"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "describe visits",
+        "drop table visits",
+        "alter table visits add column x int",
+        "comment on table visits is 'x'",
+        "create table visits (id int)",
+        "insert into visits values (1)",
+        "copy visits from 'x.csv'",
+        "analyze visits",
+        "delete from visits",
+    ],
+)
+def test_statements_that_read_no_rows(table: icebench.Table, sql: str) -> None:
+    found = parse_queries(f"select id from visits; {sql}", table, dialect="duckdb")
+    assert [(each.query, each.reason, each.is_understood) for each in found.unused] == [("q2", "is no query", True)]
+    assert [query.name for query in found.queries] == ["q1"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("delete from visits returning city", ("city",)),
+        ("update visits set k = 1 returning city", ("city", "k")),
+        (
+            "with e as (select k from visits), f as (select id from visits) insert into x select k from e, f",
+            ("id", "k"),
+        ),
+        ("select id from visits pivot (sum(k) for city in ('a'))", ("id", "Day", "city", "k", "address", "a.b")),
+        ("with recursive r as (select id from visits union all select v.k from r, visits v) from r", ("id", "k")),
+        ("with visits as (select k as id from db.visits) select id from visits", ("k",)),
+        ("select * from (visits v join dim d on v.k = d.k)", ("id", "Day", "city", "k", "address", "a.b")),
+    ],
+)
+def test_columns_of_all_scans_of_a_statement(table: icebench.Table, sql: str, columns: tuple[str, ...]) -> None:
+    found = parse_queries(sql, table)
+    assert not found.not_understood
+    assert {column for query in found.queries for column in query.columns} == set(columns)
+
+
 def test_reported_scans_of_columns_that_are_gone(table: icebench.Table) -> None:
     lines = [
         json.dumps({"location": table.location, "filter": filter, "columns": columns})
