@@ -34,10 +34,12 @@ from icebench.bench.advise.conditions import (
 )
 from icebench.bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
 from icebench.bench.advise.statement_reads import (
+    BY_POSITION,
     aggregated_columns,
     has_unknown_reads,
     is_unknown,
     query_of,
+    read_columns,
     reads_no_rows,
     tables_read,
 )
@@ -405,7 +407,7 @@ class _Reader:
             for alias, source in scope.sources.items()
             if isinstance(source, exp.Table) and self._is_table(source)
         ]
-        for node in query.find_all(exp.Join, exp.Columns):
+        for node in query.find_all(exp.Join, *BY_POSITION):
             if not isinstance(node, exp.Join) or node.text("method").upper() == "NATURAL":
                 self._leave(name, node, "uses columns without their names", is_understood=False)
         for scope, alias in reads:
@@ -449,7 +451,7 @@ class _Reader:
         shared = (each.name.lower() for j in joins_of(scope) for each in j.args.get("using") or ())
         joins.update(self._names[each] for each in shared if each in self._names)
         self._check_columns(scope, alias, name, alone=alone)
-        read = {self._read_column(column, alias, alone=alone) for column in scope.columns}
+        read = {self._read_column(column, alias, alone=alone) for column in read_columns(scope)}
         stars = [self._own_parts(column, alias, alone=alone) for column in scope.stars]
         read |= {self._names.get(parts[0]) for parts in stars if parts}  # address.* reads a struct
         selected = scope.expression.expressions if isinstance(scope.expression, exp.Select) else []

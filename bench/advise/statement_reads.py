@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
+BY_POSITION = (exp.Columns, exp.PositionalColumn)
+"""How queries read columns without their names."""
 _NO_STATEMENT = ("checkpoint", "clear", "deallocate", "install", "list", "reset", "start")
 """Statements that sqlglot takes for expressions."""
 _READ_NO_ROWS = (
@@ -26,6 +28,7 @@ _READ_NO_ROWS = (
 )
 _READERS = re.compile(r"\b(?:select|pivot|unpivot|summarize)\b")
 _RUNS = re.compile(r"explain\s*\(?\s*analy[sz]e\b")
+_AFTER_GROUPS = (exp.Having, exp.Qualify)
 
 
 def query_of(statement: exp.Expr) -> exp.Query | None:
@@ -124,6 +127,14 @@ def has_unknown_reads(
                 found.add(id(table))
     pivots = (each for each in query.find_all(exp.Pivot) if each.arg_key == "this")
     return len(found) < occurrences or any(isinstance(each.parent, exp.Subquery) for each in pivots)
+
+
+def read_columns(scope: Scope) -> Iterator[exp.Column]:
+    """The columns that a query reads, also where it could name one of its outputs."""
+    yield from scope.columns
+    for column in scope.find_all(exp.Column):
+        if isinstance(column.find_ancestor(exp.Query, *_AFTER_GROUPS), _AFTER_GROUPS):
+            yield column
 
 
 def aggregated_columns(selected: Iterable[exp.Expr]) -> Iterator[exp.Column]:

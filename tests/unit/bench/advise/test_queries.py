@@ -265,10 +265,13 @@ def test_unknown_columns_and_those_of_other_tables(tmp_path: Path, sql: str, unk
         ("select id from visits natural left join dim", "NATURAL LEFT JOIN dim"),
         ("select x from (select id as x from visits) v natural join dim", "NATURAL JOIN dim"),
         ("select columns('i.*') from visits", "COLUMNS('i.*')"),
+        ("select #3 from visits", "#3"),
+        ("select id from visits order by #2", "#2"),
     ],
 )
 def test_queries_that_do_not_name_their_columns(table: icebench.Table, sql: str, shown: str) -> None:
-    found = parse_queries(f"{sql}; select id from visits; select * from dim natural join other", table)
+    others = "select id from visits; select * from dim natural join other"
+    found = parse_queries(f"{sql}; {others}", table, dialect="duckdb")
     assert [(each.query, each.text) for each in found.not_understood] == [("q1", shown)]
     assert [query.name for query in found.queries] == ["q2"]
     assert found.others == 1
@@ -357,6 +360,24 @@ def test_columns_of_all_scans_of_a_statement(table: icebench.Table, sql: str, co
     found = parse_queries(sql, table)
     assert not found.not_understood
     assert {column for query in found.queries for column in query.columns} == set(columns)
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("select id from visits qualify row_number() over (partition by city order by k) = 1", ("id", "city", "k")),
+        ("select id from visits qualify count(*) over (partition by k) = 1", ("id", "k")),
+        ("select id, row_number() over (order by city) as n from visits qualify n = 1", ("id", "city")),
+        ("select id from visits group by id having max(k) > 1", ("id", "k")),
+        ("select city as n, count(*) as c from visits group by n having c > 1", ("city",)),
+    ],
+)
+def test_columns_that_are_read_after_groups_and_windows(
+    table: icebench.Table, sql: str, columns: tuple[str, ...]
+) -> None:
+    found = parse_queries(sql, table, dialect="duckdb")
+    assert [query.columns for query in found.queries] == [columns]
+    assert not found.not_understood
 
 
 def test_reported_scans_of_columns_that_are_gone(table: icebench.Table) -> None:
