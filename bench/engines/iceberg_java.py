@@ -22,6 +22,7 @@ from icebench.bench.engines.script import ON_SPARK, SPARK, Script, literal
 from icebench.bench.engines.spark_queries import spark_rows, views_session
 from icebench.bench.engines.spark_scan import SparkScans
 from icebench.bench.engines.spark_storage import give_access
+from icebench.bench.engines.sql_text import with_backticks
 from icebench.bench.layouts.actions import KEYS, Action
 
 Java = Any
@@ -68,6 +69,7 @@ if {filter} is not None:  # Iceberg's converter resolves text against a table th
     resolved = converter.collectResolvedSparkExpression(spark._jsparkSession, "named", {filter})
     FILTER = converter.convertToIcebergExpression(resolved)
 """,
+        filter=with_backticks,
         open="opened(TABLE)",
         run="rows = iceberg.relocated.com.google.common.collect.Lists.newArrayList({query}).size()",
     ),
@@ -159,6 +161,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     def compile(self, handle: JavaTable, filter: str | None) -> JavaFilter:
         if filter is None:
             return JavaFilter(self._iceberg.expressions.Expressions.alwaysTrue(), None)
+        filter = with_backticks(filter)
         # Iceberg's converter resolves the text against a table that Spark can find by name.
         view = f"icebench_filter_{next(self._views)}"
         handle.frame.createOrReplaceTempView(view)
@@ -313,7 +316,7 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     def query(self, handle: JavaTable, columns: Sequence[str] | None, filter: str | None) -> str:
         if columns is None:
             return "table.newScan().filter(FILTER).planFiles()"
-        kept = "table" if filter is None else f"table.where({literal(filter)})"
+        kept = "table" if filter is None else f"table.where({literal(with_backticks(filter))})"
         return f"{kept}.select({', '.join(map(literal, columns))})"
 
     def frame(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> DataFrame:

@@ -33,6 +33,7 @@ class Script:
         forget: Statements that empty caches other than those of handles; empty if there are none.
         rows: An expression for the number of rows, or planned files; evaluated once, and not timed.
         source: What SQL selects from, by the location of the metadata file; None if the query is not SQL.
+        filter: The filter's text as the engine reads it; None if it is the user's.
     """
 
     setup: str
@@ -42,6 +43,7 @@ class Script:
     forget: str = ""
     rows: str = "rows"
     source: Callable[[str], str] | None = None
+    filter: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +71,11 @@ def program(script: Script, quoted: Quoted, conf: Mapping[str, str]) -> str:
     """The program, which runs the query `REPEATED` times and prints what each took; `conf` is of a Spark session."""
     location = quoted.location
     source = "" if script.source is None else script.source(location)
+    filter = quoted.filter if quoted.filter is None or script.filter is None else script.filter(quoted.filter)
     values = {
         "{sql}": f'"""{quoted.query.replace(f" from {TABLE}", f" from {source}", 1)}"""',
         "{query}": quoted.query,
-        "{filter}": literal(quoted.filter),
+        "{filter}": literal(filter),
         "{conf}": _mapping(conf),
     }
 

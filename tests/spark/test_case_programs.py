@@ -55,7 +55,7 @@ def plans_of_iceberg_java(engine: AnyEngine, folder: Path, conf: Mapping[str, st
     """Programs that plan four files, cold and warm, and two of them."""
     location, programs = small_table(folder), []
     script = resolve_name(ENGINES["iceberg-java"].scripts)["plan"]
-    for filter in (None, "id >= 150 and id < 250"):
+    for filter in (None, '"id" >= 150 and id < 250'):
         for cache in ("cold", "warm"):
             query = cast("Quotable", engine).query(engine.open(location), None, filter)
             asked = Quoted(title="", query=query, location=location, filter=filter, cache=cache, is_plan=True)

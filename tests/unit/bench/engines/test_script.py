@@ -20,7 +20,7 @@ from icebench.bench.engines.script import Quoted, Script, call, literal, program
 from tests.unit.bench.execution.scripted import CONTEXT, small_table
 
 COLUMNS = ["id", "price", "name"]
-FILTERS = [None, "id >= 150 and id < 250", "day = '2000-01-25' or name = 'n1'"]
+FILTERS = [None, "id >= 150 and id < 250", "day = '2000-01-25' or \"name\" = 'n1'"]
 
 
 WRITTEN = """# one
