@@ -19,7 +19,7 @@ from typing import ClassVar
 import sqlglot
 from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from icebench.bench.engines.sql_text import quoted
 from icebench.bench.errors import ConfigError
@@ -37,6 +37,7 @@ _MOMENT = re.compile(
     r"(?P<base>(?P<date>[-+\d]*-\d\d-\d\d)?[Tt ]?(\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)(?P<rest>\d{0,3})"
     r"\s?(?P<zone>[Zz]|[+-]\d\d(:?\d\d)?)?"
 )
+_MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 _PARTS = (exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour, exp.Extract, exp.Cast)
 _TEXTS = (exp.Lower, exp.Upper, exp.DPipe, exp.Concat, exp.Substring, exp.Trim)
 
@@ -60,7 +61,10 @@ def parsed(filter: str) -> exp.Condition:
     try:
         return sqlglot.parse_one(filter, dialect=_FilterDialect, into=exp.Condition)
     except SqlglotError as error:
-        raise ConfigError(f"filter {filter!r} cannot be parsed: {' '.join(str(error).split())}") from error
+        where = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        place = f" at line {where['line']}, column {where['col']}" if where else ""
+        said = _MISSING.sub("something is missing", " ".join(str(where.get("description", error)).split()))
+        raise ConfigError(f"filter {filter!r} cannot be parsed: {said}{place}") from error
 
 
 def filter_columns(filter: str, table: TableJson) -> tuple[Column, ...]:

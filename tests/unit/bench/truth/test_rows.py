@@ -73,7 +73,8 @@ def test_the_rows_are_found_in_their_own_files(truth: GroundTruth) -> None:
     ("filter", "message"),
     [
         ("nothing = 1", r"names column 'nothing', which the table does not have"),
-        ("id = = 1", "cannot be parsed"),
+        ("id = = 1", "cannot be parsed: something is missing at line 1, column 6$"),
+        ("select = 1", "cannot be parsed: Invalid expression / Unexpected token at line 1, column 6$"),
         ("id = '", "cannot be parsed"),
     ],
 )
