@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from datetime import date, timedelta
 from datetime import datetime as DateTime  # noqa: N812 - beside `date`, a type and not a module
 from decimal import Context, Decimal
 
+from icebench.bench.engines.sql_text import plain_or_quoted
 from icebench.bench.truth.manifests import FileEntry
 from icebench.bench.truth.metadata import Column, TableJson
 
@@ -18,6 +20,8 @@ RANGE_SHARE = 0.01
 
 MOST_COLUMNS = 4
 
+_NOT_IN_FILTERS = re.compile(r'[".]')
+"""In a name, what PyIceberg's filters cannot have."""
 _EPOCH = date(1970, 1, 1)
 _INTEGERS = {"int": "<i", "long": "<q", "date": "<i", "timestamp": "<q", "timestamptz": "<q"}
 
@@ -36,7 +40,7 @@ def choose_filters(table: TableJson, files: Sequence[FileEntry]) -> list[ChosenF
     partitioned by, those that it is sorted by, then the first ones that have bounds.
 
     Empty when no column of a known type has bounds in every file that has rows. Columns with dates or times before the
-    year 1 or after 9999 are left out.
+    year 1 or after 9999 are left out, and those whose names not every engine can have in a filter.
     """
     reasons = dict.fromkeys(table.partition_columns, "partition column")
     reasons |= dict.fromkeys((c for c in table.sort_columns if c not in reasons), "sort column")
@@ -65,7 +69,7 @@ class _Span:
 
 
 def _span(column: Column, files: Sequence[FileEntry]) -> _Span | None:
-    if not _is_known(column.type):
+    if not _is_known(column.type) or _NOT_IN_FILTERS.search(column.name):
         return None
     pairs = []
     for file in files:
@@ -82,11 +86,12 @@ def _span(column: Column, files: Sequence[FileEntry]) -> _Span | None:
 
 def _filters(column: Column, span: _Span, reason: str) -> list[ChosenFilter]:
     name, kind = column.name, column.type
-    made = [ChosenFilter(f"{name}_equal", f"{name} = {_literal(kind, span.some)}", reason)]
+    own = plain_or_quoted(name)
+    made = [ChosenFilter(f"{name}_equal", f"{own} = {_literal(kind, span.some)}", reason)]
     if isinstance(span.least, int) and isinstance(span.greatest, int) and span.greatest > span.least:
         width = max(1, round((span.greatest - span.least) * RANGE_SHARE))
         start = span.least + (span.greatest - span.least) // 2
-        text = f"{name} >= {_literal(kind, start)} and {name} < {_literal(kind, start + width)}"
+        text = f"{own} >= {_literal(kind, start)} and {own} < {_literal(kind, start + width)}"
         made.append(ChosenFilter(f"{name}_range", text, f"{reason}, {RANGE_SHARE:.0%} of its span"))
     return made
 

@@ -2,11 +2,17 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.expressions.parser import parse
 
+import icebench
 from icebench.bench.truth.bounds import MOST_COLUMNS, choose_filters
+from icebench.bench.truth.filters import filter_names
 from icebench.bench.truth.manifests import FileEntry, live_files
 from icebench.bench.truth.metadata import TableJson, load_table_json
 from icebench.bench.truth.rows import GroundTruth
@@ -63,6 +69,33 @@ def texts(kind: str, low: bytes, high: bytes) -> list[str]:
 )
 def test_literals_of_every_type(kind: str, low: bytes, high: bytes, expected: list[str]) -> None:
     assert texts(kind, low, high) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("id", "id"), ("Id", '"Id"'), ("v w", '"v w"'), ("select", '"select"'), ("order", '"order"'), ("ä", '"ä"')],
+)
+def test_names_that_are_no_plain_words_are_quoted(name: str, written: str) -> None:
+    rows = pa.table({name: [0, 1000]})
+    table = TableJson("m", {"schema": {"fields": [{"id": 1, "name": name, "type": "long", "required": False}]}})
+    chosen = choose_filters(table, [file_of(struct.pack("<q", 0), struct.pack("<q", 1000))])
+    assert [choice.text for choice in chosen] == [f"{written} = 0", f"{written} >= 500 and {written} < 510"]
+    for choice, count in zip(chosen, [1, 0], strict=True):
+        assert filter_names(choice.text, [name]) == {name}
+        assert len(duckdb.sql(f"from rows where {choice.text}").fetchall()) == count
+        assert len(icebench.filter_rows(rows, choice.text)) == count
+        frame = pl.DataFrame(rows)
+        assert len(frame.filter(pl.sql_expr(choice.text))) == count
+        assert name in str(parse(choice.text))
+
+
+@pytest.mark.parametrize("name", ["d.t", 'a"b'])
+def test_names_that_a_filter_cannot_have_for_every_engine_are_left_out(name: str) -> None:
+    fields = [{"id": 1, "name": each, "type": "long", "required": False} for each in (name, "x")]
+    bound = struct.pack("<q", 5)
+    file = replace(file_of(bound, bound), lower_bounds={1: bound, 2: bound}, upper_bounds={1: bound, 2: bound})
+    chosen = choose_filters(TableJson("m", {"schema": {"fields": fields}}), [file, file])
+    assert [choice.text for choice in chosen] == ["x = 5"]
 
 
 @pytest.mark.parametrize("kind", ["double", "boolean", "uuid", "binary", "nested"])
