@@ -143,11 +143,29 @@ def metadata_file(path: str) -> str:
 
 
 def filesystem(location: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a location, and the path in it; locations without a scheme are local."""
-    if "://" in location or location.startswith("file:"):
-        system, inner = fs.FileSystem.from_uri(location)
-        return system, inner
-    return fs.LocalFileSystem(), location
+    """The file system of a location, and the path in it; locations without a scheme are local.
+
+    Percent signs and spaces stay as they are: Iceberg's locations are not encoded, as URIs are.
+    """
+    if location.startswith("file:"):
+        return fs.LocalFileSystem(), _local_path(location)
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return fs.LocalFileSystem(), location
+    authority, _, path = rest.partition("/")
+    system, root = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
+    return system, f"{root.rstrip('/')}/{path}"
+
+
+def _local_path(location: str) -> str:
+    """The path of ``file:/a``, ``file:///a`` or ``file://localhost/a``."""
+    rest = location.removeprefix("file:")
+    if not rest.startswith("//"):
+        return rest
+    host, slash, path = rest[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise DatasetFailed(f"{location} names the host {host!r}: a local file is file:///path")
+    return slash + path
 
 
 def read_bytes(location: str) -> bytes:

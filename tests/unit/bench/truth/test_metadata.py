@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from icebench.bench.errors import ConfigError, DatasetFailed
-from icebench.bench.truth.metadata import TableJson, load_table_json, metadata_file
+from icebench.bench.truth.metadata import TableJson, filesystem, load_table_json, metadata_file
 from tests.unit.bench.execution.scripted import small_table
 
 METADATA = {"format-version": 2, "location": "/t"}
@@ -35,6 +35,25 @@ def test_the_highest_version_is_the_newest(tmp_path: Path, names: tuple[str, ...
     assert metadata_file(str(folder)) == str(folder / newest)
     assert metadata_file(f"file://{folder.parent}") == f"file://{folder}/{newest}"
     assert metadata_file(str(folder / names[0])) == str(folder / names[0])
+
+
+@pytest.mark.parametrize("name", ["tä ble", "a%20b", "a?b#c", "a+b"])
+@pytest.mark.parametrize("scheme", ["", "file:", "file://", "file://localhost"])
+def test_locations_are_not_percent_encoded(tmp_path: Path, name: str, scheme: str) -> None:
+    folder = table_folder(tmp_path / name, "v1.metadata.json", "v2.metadata.json")
+    location = f"{scheme}{folder}/v2.metadata.json"
+    assert metadata_file(f"{scheme}{folder.parent}") == location
+    assert load_table_json(location).location == location
+
+
+def test_a_file_of_another_host_is_refused() -> None:
+    with pytest.raises(DatasetFailed, match="names the host 'there'"):
+        metadata_file("file://there/t")
+
+
+def test_the_path_of_an_object_is_not_percent_encoded() -> None:
+    system, path = filesystem("gs://bucket/a b/%20/ä")
+    assert (system.type_name, path) == ("gcs", "bucket/a b/%20/ä")
 
 
 @pytest.mark.parametrize("hint", ["1", "v1.metadata.json", "1\n"])
