@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import icebench
@@ -170,6 +171,12 @@ class TableAccess:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return without_secrets(text)
+
+
+def absolute(location: str) -> str:
+    """A location that is right in every working directory."""
+    has_scheme = "://" in location or location.startswith("file:")
+    return location if has_scheme else str(Path(location).absolute())
 
 
 def scheme_of(location: str) -> str:

@@ -15,11 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from icebench.bench.engines.access import Access
+from icebench.bench.engines.access import Access, absolute
 from icebench.bench.engines.checksum import Checksum
 from icebench.bench.engines.engine import (
     Ability,
@@ -93,7 +92,7 @@ class OwnProcess:
         self._ask("forget")
 
     def open(self, metadata_location: str) -> Remote:
-        return self._kept(self._ask("open", _absolute(metadata_location), self._access(metadata_location)))
+        return self._kept(self._ask("open", absolute(metadata_location), self._access(metadata_location)))
 
     def compile(self, handle: Remote, filter: str | None) -> Remote:
         return self._kept(self._ask("compile", handle.number, filter))
@@ -113,7 +112,7 @@ class OwnProcess:
         return found
 
     def open_tables(self, locations: Mapping[str, str]) -> Remote:
-        there = {name: (_absolute(location), self._access(location)) for name, location in locations.items()}
+        there = {name: (absolute(location), self._access(location)) for name, location in locations.items()}
         return self._kept(self._ask("open_tables", there))
 
     def answer(
@@ -145,11 +144,6 @@ class OwnProcess:
                 raise TookTooLong(answer.seconds)
             raise (EngineMissing if answer.is_missing else EngineFailed)(answer.text)
         return answer
-
-
-def _absolute(location: str) -> str:
-    """A location for the other process, which may work in another directory."""
-    return location if "://" in location else str(Path(location).absolute())
 
 
 def _end(connection: Connection, process: subprocess.Popen[bytes]) -> None:

@@ -29,7 +29,7 @@ import polars as pl
 import polars_iceberg  # plans scans of Iceberg tables
 from polars.io.iceberg._cache import reset_metadata_file_cache
 """,
-        open='pl.scan_iceberg(TABLE if "://" in TABLE else f"file://{TABLE}")',
+        open='pl.scan_iceberg(TABLE if "://" in TABLE else "file://" + TABLE.removeprefix("file:"))',
         forget="reset_metadata_file_cache()",
         run="rows = 0\nfor frame in {query}.collect_batches(maintain_order=False):\n    rows += frame.height",
     )
@@ -63,7 +63,8 @@ class Polars:
         reset_metadata_file_cache()
 
     def open(self, metadata_location: str) -> PolarsTable:
-        location = metadata_location if "://" in metadata_location else f"file://{metadata_location}"
+        is_uri = "://" in metadata_location
+        location = metadata_location if is_uri else f"file://{metadata_location.removeprefix('file:')}"
         options = self._access(metadata_location).in_pyiceberg_names
         return PolarsTable(pl.scan_iceberg(location, storage_options=options or None))
 

@@ -61,6 +61,12 @@ def test_rows(engine: AnyEngine, location: str, filter: str | None, rows: int) -
         assert found.columns["price"].nulls == 8
 
 
+@pytest.mark.parametrize("scheme", ["file:", "file://"])
+def test_local_locations_with_a_scheme(engine: AnyEngine, location: str, scheme: str) -> None:
+    handle = engine.open(f"{scheme}{location}")
+    assert engine.checksum(handle, COLUMNS, engine.compile(handle, None)).rows == len(small_rows())
+
+
 def test_plans(engine: AnyEngine, location: str) -> None:
     if Ability.PLAN not in engine.abilities:
         pytest.skip(f"{engine.name} does not plan")

@@ -76,6 +76,16 @@ def test_a_program_gives_the_rows_of_the_engine_that_is_measured(name: str, tmp_
     assert not any("icebench." in text for text in programs if name != "icebench")
 
 
+@pytest.mark.parametrize("scheme", ["file:", "file://"])
+def test_a_program_of_polars_opens_local_locations_with_a_scheme(tmp_path: Path, scheme: str) -> None:
+    location, engine = scheme + small_table(tmp_path / "a b"), make_engine("polars", CONTEXT)
+    script: Script = resolve_name(ENGINES["polars"].scripts)["scan"]
+    path = tmp_path / "case.py"
+    path.write_text(program(script, quoted_of(engine, location, None), {}))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "400 rows"
+
+
 @pytest.mark.parametrize("name", ["icebench", "pyiceberg"])
 def test_a_program_plans_the_files_of_the_engine_that_is_measured(name: str, tmp_path: Path) -> None:
     location, engine = small_table(tmp_path), make_engine(name, CONTEXT)

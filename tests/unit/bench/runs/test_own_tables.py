@@ -52,6 +52,18 @@ def test_a_table_of_whom_nothing_is_known(tmp_path: Path, where: Surroundings) -
     assert list(where.cache.iterdir()) == []
 
 
+def test_a_path_is_taken_from_the_directory_of_the_run(
+    tmp_path: Path, where: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = small_table(tmp_path / "wh", name="mine")
+    monkeypatch.chdir(tmp_path)
+    path = Path(location).parents[1].relative_to(tmp_path)
+    found = run_experiment(experiment(path, measurements=["filtered"], engines=["polars"]), where=where)
+    assert found.run.failures == ()
+    tables = {each.evidence.table for each in found.run.measured if each.evidence.table}
+    assert tables == {location}
+
+
 def test_filters_of_the_caller_are_taken_as_they_are(tmp_path: Path, where: Surroundings) -> None:
     location = small_table(tmp_path / "wh")
     texts = ("id < 10", "name = 'n1' and price > 1.05")
