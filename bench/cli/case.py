@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from icebench.bench.report.compare import median
 from icebench.bench.report.quantities import count, quantity
 
 _SHOWN = 20
+_ERROR = re.compile(r"\w[\w.]*(?:Error|Exception)\b.*:")
 
 
 @click.command("case")
@@ -153,6 +155,12 @@ def run_program(text: str) -> list[str]:
             [sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment, cwd=folder
         )
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["it says nothing"]
-        raise ConfigError(f"the program failed: {said[-1][:500]}", path="case")
+        raise ConfigError(f"the program failed: {_error_in(done.stderr)[:500]}", path="case")
     return done.stdout.splitlines()
+
+
+def _error_in(said: str) -> str:
+    """The line that names the last error; messages may go on below it, with a query and a mark under its text."""
+    lines = [line for line in said.splitlines() if any(map(str.isalpha, line))]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or ["it says nothing"])[-1].strip()

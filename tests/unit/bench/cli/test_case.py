@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from icebench.bench.cli.case import matching, program_of
+from icebench.bench.cli.case import matching, program_of, run_program
 from icebench.bench.cli.main import main
+from icebench.bench.errors import ConfigError
 from icebench.bench.execution.run_file import RunWriter, read_run
 from icebench.bench.records.case import Case, Cost, Evidence, Measured
 from tests.unit.bench.execution.scripted import small_table
@@ -98,3 +99,20 @@ def test_a_program_that_fails_says_why(results: Path, capsys: pytest.CaptureFixt
         path.unlink()
     assert exit_code("--results", results, "case", "icebench", "cold", "--run") != 0
     assert "the program failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "import duckdb; duckdb.sql('select nope from (select 1 as one)')",
+            "BinderException: Binder Error: Referenced column",
+        ),
+        ("raise KeyError('a\\nb')", "KeyError: 'a"),
+        ("import sys; sys.exit('no luck\\n ^^^')", "the program failed: no luck"),
+        ("import sys; sys.exit(3)", "it says nothing"),
+    ],
+)
+def test_what_a_program_that_failed_says(code: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        run_program(code)
