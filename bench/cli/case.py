@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,7 @@ def case(context: Context, *, words: tuple[str, ...], of: Path | None, runs: boo
     out = context.terminal.out
     if len(found) != 1:
         for words_of_case in _words(run, found[:_SHOWN]):
-            out.print(" ".join(words_of_case), markup=False, soft_wrap=True)
+            out.print(shlex.join(words_of_case), markup=False, soft_wrap=True)
         if len(found) > _SHOWN:
             out.print(f"... and {len(found) - _SHOWN:,} more: add words", markup=False)
         return
@@ -121,7 +122,7 @@ def program_of(run: Run, measured: Measured) -> str:
 def _title(run: Run, measured: Measured) -> str:
     case = measured.case
     (words,) = _words(run, [measured])
-    said = f"icebench case {' '.join(words)} --of {run.run_id}"
+    said = shlex.join(["icebench", "case", *words, "--of", run.run_id])
     metric = kind_of(case.measurement).names(case)[0]
     wanted = (case.workload, case.layout, case.engine, case.measurement, case.label, case.cache, metric)
     record = next((r for r in run.records if r.key == wanted), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,3 +117,23 @@ def test_a_program_that_fails_says_why(results: Path, capsys: pytest.CaptureFixt
 def test_what_a_program_that_failed_says(code: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         run_program(code)
+
+
+def test_words_are_quoted_for_the_shell(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = read_run(next((results / "runs").iterdir()))
+    few = "name = 'it''s' and id < 30"
+    path = results / "runs" / "20260102T000000Z-two words.jsonl"
+    with RunWriter(path, run_id=path.stem, environment=run.environment) as writer:
+        for each in run.measured[:2]:
+            writer.case(replace(each, case=replace(each.case, filter=few)))
+        writer.close(failed=False)
+    assert exit_code("--results", results, "case") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [shlex.split(line) for line in lines] == [
+        ["sorted", "filtered", few, "icebench", cache] for cache in ("cold", "warm")
+    ]
+    assert exit_code("--results", results, "case", few, "cold") == 0
+    header = capsys.readouterr().out.splitlines()[0]
+    assert shlex.split(header.removeprefix("# ")) == [
+        *("icebench", "case", "sorted", "filtered", few, "icebench", "cold", "--of", path.stem)
+    ]
