@@ -20,6 +20,7 @@ from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.environment import hardware
+from icebench.bench.gate.decisions.counter_verdict import ExitCode
 from icebench.bench.gate.decisions.time_verdict import Stand, overall
 from icebench.bench.gate.revisions.build import WORKTREE, Revision, build, planted
 from icebench.bench.gate.revisions.pairs import Pairs
@@ -69,12 +70,16 @@ def calibrate(
 
     Each decision is kept when it is made, so that hours of them can be made in parts.
     """
-    cache = CACHE.absolute()
+    cache, root = CACHE.absolute(), Path.cwd()
+    if not (root / "engine" / "__init__.py").is_file():
+        said = f"icebench: {root}: not a checkout of icebench; calibrate runs in one, and builds its engine"
+        context.terminal.err.print(said, markup=False, soft_wrap=True)
+        return ExitCode.CONFIGURATION
     path = context.places.results / "gate" / "calibration.json"
-    of = {"seed": seed, "engine": source_digest([Path("engine")]), "hardware": hardware()}
+    of = {"seed": seed, "engine": source_digest([root / "engine"]), "hardware": hardware()}
     kept = _read(path, of) if resume else {}
     with context.terminal.err.status("building") as status:
-        base = build(WORKTREE, root=Path(), cache=cache)
+        base = build(WORKTREE, root=root, cache=cache)
         # In a directory of its own, as each revision has.
         heads: dict[str, Revision] = {"equal": planted(base, "copy", _SLOWED, (_BEFORE, _BEFORE), cache=cache)}
         for share in slowdowns:

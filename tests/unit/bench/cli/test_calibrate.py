@@ -17,6 +17,7 @@ from icebench.bench.gate.decisions.time_verdict import Stand
 from icebench.bench.gate.revisions.build import Revision, Unbuildable, planted
 from icebench.bench.gate.revisions.pairs import Pairs
 from tests.tidy.source import REPOSITORY
+from tests.unit.bench.cli.test_main import exit_code
 from tests.unit.bench.gate.revisions.test_pairs import Scripted, Seconds
 
 OF = {"seed": 7, "engine": "e", "hardware": {"cores": 2}}
@@ -118,3 +119,12 @@ def test_a_text_that_is_not_there_cannot_be_planted(tmp_path: Path) -> None:
     side = Revision(name="side", folder=tmp_path / "side", python="python")
     with pytest.raises(Unbuildable, match=r"slow: file.py has 'y = 1' 0 times"):
         planted(side, "slow", "file.py", ("y = 1", "y = 2"), cache=tmp_path)
+
+
+def test_a_directory_that_is_no_checkout_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code("calibrate") == 4
+    said = capsys.readouterr().err
+    assert said == f"icebench: {tmp_path}: not a checkout of icebench; calibrate runs in one, and builds its engine\n"

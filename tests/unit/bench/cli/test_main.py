@@ -76,13 +76,24 @@ def test_tracebacks_of_all_errors_by_a_variable(
 @pytest.mark.parametrize("form", [[], ["--format", "csv"]], ids=["console", "text"])
 @pytest.mark.parametrize("rows", [1, 20_000])
 def test_a_closed_pipe_is_silent(form: list[str], rows: int) -> None:
-    command = [sys.executable, "-m", "icebench", "sql", f"from range({rows})", *form]
+    code, said = ended_without_reader("sql", f"from range({rows})", *form)
+    assert (code, [line for line in said.splitlines() if "no table was read" not in line]) == (141, [])
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"], ["run", "--help"]], ids=" ".join)
+def test_help_for_a_closed_pipe_is_no_regression(words: list[str]) -> None:
+    assert ended_without_reader(*words) == (141, "")
+
+
+def ended_without_reader(*words: str) -> tuple[int, str]:
+    """The exit code and standard error of a command whose output nobody reads."""
+    command = [sys.executable, "-m", "icebench", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
         assert started.stdout is not None
         started.stdout.close()
         assert started.stderr is not None
         said = started.stderr.read().decode()
-    assert (started.returncode, [line for line in said.splitlines() if "no table was read" not in line]) == (141, [])
+    return started.returncode, said
 
 
 def test_report_writes_the_page_of_the_latest_run_and_says_where(
