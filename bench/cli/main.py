@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,6 +71,16 @@ COMMANDS = {
 }
 
 
+@contextmanager
+def _ended_by_closed_pipe() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        # What is left in the buffer would fail again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(CLOSED_PIPE) from None
+
+
 class Commands(click.Group):
     """The commands, each imported when it is called: Spark, Numba and matplotlib take seconds that --help need not."""
 
@@ -96,15 +106,22 @@ class Commands(click.Group):
         ctx.meta[UNKNOWN_COMMAND] = click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         return "", overview, args
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - as click has it
+    ) -> click.Context:
+        """Read the options, of which --help and --version print; ends as `invoke` does."""
+        with _ended_by_closed_pipe():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - what the command returns
         """Run the command; if the reader of its output is gone, end as a program that ``SIGPIPE`` ends."""
-        try:
+        with _ended_by_closed_pipe():
             code = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
-            # What is left in the buffer would fail again when Python exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(CLOSED_PIPE) from None
         return code
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
