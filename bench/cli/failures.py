@@ -48,6 +48,7 @@ _ADVICE = {
     errno.ENOSPC: "free some space, or choose another --results directory",
     errno.EDQUOT: "free some space, or choose another --results directory",
     errno.EROFS: "choose a directory that can be written with --results",
+    errno.ENOTDIR: "a part of the path is a file; choose another directory",
     errno.EACCES: "check the permissions, or choose another directory with --results",
     errno.EPERM: "check the permissions, or choose another directory with --results",
     errno.EMFILE: "raise the limit of open files: 'ulimit -n 4096'",

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -192,6 +193,8 @@ class _Attempt:
         """Check and run every case, and give the run's file with the descriptor of its lock, which `lock` takes; there
         is none where it never came to measure."""
         experiment, where = self._experiment, self._where
+        if path is None:
+            _check_writable(where.results)
         engines, missing = _make_engines(
             experiment, EngineContext(self._spark, self._access, lambda: self._spark.settings), self._progress
         )
@@ -363,6 +366,23 @@ def _make_engines(
         if kind.fits(workload):
             engines.update(kind.floors(workload))
     return engines, missing
+
+
+def _check_writable(folder: Path) -> None:
+    """Refuse a directory for results before hours of work; it is left as it was."""
+    made: list[Path] = []
+    try:
+        made += [each for each in (folder, *folder.parents) if not each.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        said = error.strerror or type(error).__name__
+        raise ConfigError(f"cannot be written: {said}; choose another --results directory", path=str(folder)) from error
+    finally:
+        for each in made:
+            with suppress(OSError):  # a part of it that could not be made
+                each.rmdir()
 
 
 def _new_file(name: str, where: Surroundings) -> tuple[str, Path]:

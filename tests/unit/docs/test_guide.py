@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from icebench.bench.cli.baselines import read_baseline
+from icebench.bench.gate.decisions.counter_verdict import compare
 from tests.tidy.source import REPOSITORY
 
 PAGES = [REPOSITORY / "docs" / "index.md", *sorted((REPOSITORY / "docs" / "guide").glob("*.md"))]
@@ -23,6 +25,13 @@ def test_examples_of_the_guide_run(page: Path, tmp_path: Path, monkeypatch: pyte
     names: dict[str, object] = {}
     for number, example in enumerate(examples(page), 1):
         exec(compile(example, f"{page.name}, example {number}", "exec"), names)
+
+
+def test_the_guide_shows_the_committed_baseline() -> None:
+    baseline = read_baseline(REPOSITORY / "results" / "baselines" / "counters.json")
+    verdict = compare(baseline, baseline)
+    said = f"pass: {verdict.cases} cases, {verdict.counters} counters compared with results/baselines/counters.json"
+    assert said in (REPOSITORY / "docs" / "guide" / "ci.md").read_text().splitlines()
 
 
 def test_there_are_examples() -> None:

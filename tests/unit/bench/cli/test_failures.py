@@ -44,6 +44,10 @@ def test_success_gives_the_code_of_the_action_and_no_output() -> None:
             OSError(errno.EROFS, "Read-only file system", "results"),
             "results: Read-only file system; choose a directory that can be written with --results",
         ),
+        (
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "afile/x"),
+            "afile/x: Not a directory; a part of the path is a file; choose another directory",
+        ),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.toml"), "a.toml: No such file or directory"),
         (MemoryError(), "out of memory; take a smaller --scale, or a machine with more"),
         (click.ClickException("not so"), "not so"),

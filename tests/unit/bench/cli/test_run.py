@@ -28,6 +28,7 @@ from icebench.bench.runs.run import Finished, Surroundings
 from icebench.bench.workloads.definitions import TablesWorkload
 from icebench.bench.workloads.workload import TableWorkload
 from tests.unit.bench.cli.test_main import exit_code, write_run
+from tests.unit.bench.execution.scripted import small_table
 from tests.unit.bench.report.sample_run import sample_run
 
 
@@ -271,3 +272,19 @@ def test_nobody_is_asked_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.is_interactive
     monkeypatch.setenv("CI", "1")
     assert not terminal.is_interactive
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"), [("afile/x", "Not a directory"), ("/proc/x", "No such file or directory")]
+)
+def test_results_that_cannot_be_written_are_refused_before_an_engine_is_made(
+    place: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = small_table(tmp_path / "wh")
+    (tmp_path / "afile").write_text("")
+    results = tmp_path / place
+    assert exit_code("--results", results, "run", "--table", location, "--only", "icebench", "--only", "planning") == 2
+    said = capsys.readouterr().err
+    expected = f"icebench: {results}/runs: cannot be written: {reason}; choose another --results directory"
+    assert said.splitlines()[-1] == expected
+    assert "engines:" not in said
