@@ -112,8 +112,8 @@ def given_settings(environment: Mapping[str, str] = os.environ) -> str:
     """The settings that the environment adds, also by the ``spark-defaults.conf`` in its SPARK_CONF_DIR: their names,
     and a hash of the values of those that are no secrets. Empty without any."""
     given = dict(SparkSettings.from_environment(environment).extra)
-    with suppress(FileNotFoundError):
-        defaults = Path(environment.get("SPARK_CONF_DIR", ""), "spark-defaults.conf").read_text(encoding="utf-8")
+    with suppress(OSError, KeyError):
+        defaults = Path(environment["SPARK_CONF_DIR"], "spark-defaults.conf").read_text("utf-8", "replace")
         lines = (line.strip() for line in defaults.splitlines())
         pairs = (re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line and line[0] not in "#!")
         given = {pair[0]: pair[-1] for pair in pairs} | given

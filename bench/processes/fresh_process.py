@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from tempfile import TemporaryFile
+from threading import Event, Timer
 from types import MappingProxyType
 from typing import IO, Any
 
@@ -76,12 +75,16 @@ class FreshProcess:
 
     def killed(self, missed: str) -> EngineFailed:
         """Kill it, and say what it did not do in time."""
-        # The group: what it started, such as a Java virtual machine, would go on without it.
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        _kill(self.process)
         self.process.communicate()
         self.errors.close()
         return EngineFailed(f"a fresh process did not {missed} within {_TIMEOUT_SECONDS} s")
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Its group: what it started, such as a Java virtual machine, would go on without it."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def fresh_process(
@@ -102,7 +105,17 @@ def fresh_process(
         process_group=0,
     )
     assert process.stdout is not None
-    started = partial(FreshProcess, process=process, errors=errors, least=least, exactly=exactly)
-    if not select.select([process.stdout], [], [], _TIMEOUT_SECONDS)[0]:
-        raise started(line="").killed("answer")
-    return started(line=process.stdout.readline())
+    late = Event()
+
+    def end() -> None:
+        late.set()
+        _kill(process)
+
+    watch = Timer(_TIMEOUT_SECONDS, end)
+    watch.start()
+    line = process.stdout.readline()
+    watch.cancel()
+    started = FreshProcess(process=process, line=line, errors=errors, least=least, exactly=exactly)
+    if late.is_set():
+        raise started.killed("answer")
+    return started

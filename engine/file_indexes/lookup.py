@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from icebench.engine.codec.array_views import Int64Array, data_of, offsets_of
-from icebench.engine.errors import CorruptTable, FileNotFound, StorageFailed, Unsupported
+from icebench.engine.errors import CorruptTable, FileNotFound, Invalid, StorageFailed, Unsupported
 from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from icebench.engine.expressions.bounds import PreparedLeaf
 from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
@@ -96,6 +96,10 @@ class Hashing:
     family: str
     names: str
 
+    def as_properties(self) -> dict[str, str]:
+        """The properties of the blob: the table property, which can be set back, may be of a former one."""
+        return {"hashed-as": self.family, "name-mapping": self.names}
+
     @classmethod
     def now(cls, metadata: TableMetadata, schema: Schema, field_id: int) -> Hashing | None:
         """How a scan of this schema hashes a column; None for a column that cannot have an index."""
@@ -111,20 +115,27 @@ def listed_index(field_id: int, snapshot_id: int, kind: str, hashing: Hashing) -
     return {f"{FILE_INDEX_OF.prefix}{field_id}": f"{snapshot_id} {kind} {hashing.names} {hashing.family}"}
 
 
-def index_of(metadata: TableMetadata, schema: Schema, field_id: int, kind: str | None = None) -> StatisticsFile | None:
-    """The statistics file with the newest index of a column, if it is of this kind, and valid for the schema and the
-    table as they are."""
-    listed = FILE_INDEX_OF.of(metadata.properties, str(field_id))
+def index_of(
+    metadata: TableMetadata, schema: Schema, field_id: int, kind: str | None = None
+) -> tuple[StatisticsFile, Hashing] | None:
+    """The statistics file with the index of a column, if it is of this kind, and valid for the schema and the table as
+    they are; and how its values are hashed."""
+    try:
+        listed = FILE_INDEX_OF.of(metadata.properties, str(field_id))
+    except Invalid:  # of another writer: a plan is correct without an index
+        return None
     if listed is None:
         return None
     snapshot_id, own_kind, names, family = listed
-    if kind not in (None, own_kind) or Hashing.now(metadata, schema, field_id) != Hashing(family=family, names=names):
+    hashing = Hashing(family=family, names=names)
+    file = next((file for file in metadata.statistics if file.snapshot_id == snapshot_id), None)
+    if file is None or kind not in (None, own_kind) or Hashing.now(metadata, schema, field_id) != hashing:
         return None
-    return next((file for file in metadata.statistics if file.snapshot_id == snapshot_id), None)
+    return file, hashing
 
 
-def load_index(file: StatisticsFile, field_id: int, store: Store) -> FileIndex:
-    """Load the index of a column from a statistics file.
+def load_index(file: StatisticsFile, field_id: int, hashing: Hashing, store: Store) -> FileIndex:
+    """Load the index of a column, of values that were hashed in this way, from a statistics file.
 
     Raises:
         FileNotFound: The statistics file is gone.
@@ -135,7 +146,7 @@ def load_index(file: StatisticsFile, field_id: int, store: Store) -> FileIndex:
     tail = store.read(location, size - footer_bytes, footer_bytes)
     footer = puffin.read_footer(tail, location=location, file_size=size)
     for blob in footer.blobs:
-        if blob.type == FILE_INDEX and blob.fields == (field_id,):
+        if (blob.type, blob.fields, blob.properties) == (FILE_INDEX, (field_id,), hashing.as_properties()):
             data = puffin.decode_blob(store.read(location, blob.offset, blob.length), blob, location=location)
             return decode_index(data, location=location)
     raise CorruptTable(f"no index of column {field_id}, which the metadata says is there", location=location)
@@ -172,13 +183,13 @@ class FileIndexes:
         self._lock = Lock()
         self._loaded: dict[int, LoadedIndex | None] = {}
         self._tests: list[tuple[int, int, Hashes]] = []
-        self._files: dict[int, StatisticsFile] = {}
+        self._files: dict[int, tuple[StatisticsFile, Hashing]] = {}
         for place, test in enumerate(tests if metadata.statistics else ()):
             field_id, values = test.leaf.column.field_id, _sought(test.leaf)
-            file = index_of(metadata, schema, field_id) if values else None
-            if file is not None:
+            found = index_of(metadata, schema, field_id) if values else None
+            if found is not None:
                 self._tests.append((place, field_id, value_hashes.literal_hashes(test.leaf.column.primitive, values)))
-                self._files[field_id] = file
+                self._files[field_id] = found
 
     @property
     def is_empty(self) -> bool:
@@ -205,15 +216,15 @@ class FileIndexes:
             return self._loaded[field_id]
 
     def _load(self, field_id: int, counters: Counters) -> LoadedIndex | None:
-        file = self._files[field_id]
+        file, hashing = self._files[field_id]
 
         def load() -> LoadedIndex:
-            return LoadedIndex.of(load_index(file, field_id, self._store))
+            return LoadedIndex.of(load_index(file, field_id, hashing, self._store))
 
         try:
             if self._cache is None:
                 return load()
-            kept = self._cache.other(file.statistics_path, f"{file.file_size_in_bytes} {field_id}", load)
+            kept = self._cache.other(file.statistics_path, f"{file.file_size_in_bytes} {field_id} {hashing}", load)
             assert isinstance(kept, LoadedIndex)
             return kept
         except (FileNotFound, StorageFailed, CorruptTable, Unsupported):

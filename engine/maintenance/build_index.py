@@ -99,6 +99,7 @@ def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float)
         fields=(field_id,),
         snapshot_id=snapshot.snapshot_id,
         sequence_number=snapshot.sequence_number,
+        properties=hashing.as_properties(),
     )
     listed = listed_index(field_id, snapshot.snapshot_id, kind, hashing)
     state, location = commit_blobs(table, metadata, snapshot, [blob], listed)
@@ -125,7 +126,8 @@ def _load_known(
     if old is None:
         return None, list(files)
     try:
-        index = load_index(old, field_id, store)
+        file, hashing = old
+        index = load_index(file, field_id, hashing, store)
     except (FileNotFound, CorruptTable):
         return None, list(files)  # it is built anew
     paths = bytes_array_of([file.file_path.encode() for file in files])

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 
 import pyarrow as pa
 
@@ -40,13 +39,7 @@ from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.locations import normalise
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import (
-    DATA_PATH,
-    FILE_INDEX,
-    FOLDER_STORAGE_PATH,
-    METADATA_PATH,
-    OBJECT_STORAGE_PATH,
-)
+from icebench.engine.spec.properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
 from icebench.engine.spec.snapshots import Snapshot
 from icebench.engine.spec.statistics import StatisticsFile
 from icebench.engine.storage.canonical_paths import CanonicalPaths
@@ -317,15 +310,11 @@ class _Rewrite:
         versions, start = self.versions, self.versions.start
         files = {f.statistics_path: f for metadata in versions.metadata.values() for f in metadata.statistics}
         paths = {path for metadata in versions.metadata.values() for path in _statistics(metadata)}
-        listed = (FILE_INDEX.by_column(each.properties).values() for each in versions.metadata.values())
-        indexed = {index[0] for index in chain.from_iterable(listed) if index is not None}
         needed, copied = _statistics(versions.end), set() if start is None else _statistics(start)
         copies: list[Copy] = []
         changed: dict[str, StatisticsFile] = {}
         for path in sorted(paths):
-            encoded = None
-            if path in files and files[path].snapshot_id in indexed:
-                encoded = with_moved_indexes(files[path], self.move.find, self.subject.store)
+            encoded = with_moved_indexes(files[path], self.move.find, self.subject.store) if path in files else None
             if encoded is not None:
                 changed[path] = replace(
                     files[path],

@@ -17,7 +17,7 @@ from icebench.engine.commit.changes.statistics import UpdateStatistics
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.staging_context import Staging, metadata_file_location
 from icebench.engine.commit.target import Target
-from icebench.engine.errors import FileNotFound, Invalid, ValidationFailed
+from icebench.engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported, ValidationFailed
 from icebench.engine.file_indexes.blob import FILE_INDEX, decode_index, encode_index, moved_index
 from icebench.engine.spec.encryption import check_not_encrypted
 from icebench.engine.spec.metadata import TableMetadata
@@ -105,14 +105,19 @@ def with_moved_indexes(file: StatisticsFile, moved: Callable[[str], str | None],
         store: Where the file is.
 
     Returns:
-        The file's new content; None if there is no index in it, or if it is gone.
+        The file's new content; None if there is no index in it, or if it is gone or damaged.
     """
-    blobs, writer = _other_blobs(file, (), store)
-    if not any(blob.type == FILE_INDEX for blob in blobs):
+    location = file.statistics_path
+    try:
+        footer = read_footer(store.read(location), location=location)
+    except (FileNotFound, CorruptTable, Unsupported):
         return None
+    if not any(blob.type == FILE_INDEX for blob in footer.blobs):
+        return None
+    blobs, writer = _other_blobs(file, (), store)
     for number, blob in enumerate(blobs):
         if blob.type == FILE_INDEX:
-            index = moved_index(decode_index(blob.data, location=file.statistics_path), moved)
+            index = moved_index(decode_index(blob.data, location=location), moved)
             blobs[number] = replace(blob, data=encode_index(index))
     return write_puffin(blobs, properties=_created_by(blobs, writer))
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from icebench.engine.errors import Invalid
 from icebench.engine.spec import properties as known
+from icebench.engine.spec.locations import is_relative
 from icebench.engine.spec.name_mapping import parse_name_mapping
 from icebench.engine.spec.properties import (
     DATA_PATH,
+    FILE_INDEX,
     FOLDER_STORAGE_PATH,
     METADATA_PATH,
     NAME_MAPPING,
@@ -32,9 +34,10 @@ def check_table_properties(properties: Mapping[str, str]) -> None:
     for name in properties:
         if name in _KNOWN and not name.startswith(_OF_FORMATS):
             _KNOWN[name].of(properties)
+    FILE_INDEX.by_column(properties)
     for each in _LOCATIONS:
         location = each.of(properties)
-        if location is not None and not location.startswith("/") and ":" not in location:
+        if location is not None and is_relative(location):
             raise Invalid(f"table property {each.name}={location!r}: is neither an absolute path nor a URI")
     if (mapping := NAME_MAPPING.of(properties)) is not None:
         parse_name_mapping(mapping)

@@ -93,7 +93,7 @@ def check_definition(
     check_types(schema, format_version)
     check_column_names(f.name for f in schema.fields)
     _check_transforms(spec, order)
-    spec.check(schema)
+    spec.check(schema, voids=True)
     order.check(schema)
     spec.check_names(schema)
 

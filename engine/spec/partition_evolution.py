@@ -81,6 +81,7 @@ class PartitionSpecUpdate:
             name=name or _name_with_width(column, transform),
             transform=transform,
         )
+        PartitionSpec((made,)).check(self.schema, voids=True)
         self._added.append(made)
         return self
 

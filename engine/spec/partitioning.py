@@ -84,11 +84,12 @@ class PartitionSpec:
             )
         )
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, *, voids: bool = False) -> None:
         """Raise Invalid where two fields have one id or name, or a source is missing, inside a list or map, or of a
         type that the transform does not take.
 
-        Void fields, such as those that were dropped in format version 1, may have lost their source.
+        Void fields that a table has, such as those that were dropped in format version 1, may be of any source or none;
+        `voids` checks new ones.
         """
         names: set[str] = set()
         ids: set[int] = set()
@@ -99,9 +100,9 @@ class PartitionSpec:
             if f.name in names:
                 raise Invalid(f"partition name {f.name!r} is used twice")
             names.add(f.name)
+            if isinstance(f.transform, Void) and not voids:
+                continue
             for source_id in f.source_ids:
-                if isinstance(f.transform, Void) and source_id not in schema.by_id:
-                    continue
                 source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
@@ -295,7 +296,7 @@ def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform | str]]
             )
         )
     spec = PartitionSpec(tuple(made), spec_id)
-    spec.check(schema)
+    spec.check(schema, voids=True)
     return spec
 
 

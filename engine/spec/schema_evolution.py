@@ -194,6 +194,8 @@ class SchemaUpdate:
         required, since incoming rows lack it. A timestamp keeps its unit, which cannot change: its values are cast.
         Geometry and geography take binary, in which form Arrow has them.
         """
+        if not isinstance(incoming, Schema):
+            raise Invalid(f"a schema is an icebench.Schema, not {type(incoming)}")
         self._union(_TOP, self.base.fields, incoming.fields, "")
         return self
 

@@ -60,13 +60,17 @@ def test_settings_of_the_environment_are_recorded_without_their_values(
     assert recorded("spark.x=3;spark.y=one;spark.a.secret.key=hidden") not in (first, None)
     assert recorded("") is None
 
+    monkeypatch.chdir(tmp_path)
     defaults = tmp_path / "spark-defaults.conf"
     defaults.write_text("# kept\nspark.z   4\nspark.x=2\nspark.my.password=hidden\n")
+    assert recorded("") is None  # Spark reads none in the working directory
+    monkeypatch.setenv("SPARK_CONF_DIR", str(defaults))
+    assert recorded("") is None
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     second = recorded("spark.x=3")
     assert second is not None
     assert second.startswith("spark.my.password, spark.x, spark.z (values ")
-    defaults.write_text("spark.z=4\nspark.x=5\nspark.my.password=other\n")
+    defaults.write_bytes(b"# caf\xe9\nspark.z=4\nspark.x=5\nspark.my.password=other\n")
     assert recorded("spark.x=3") == second
     assert recorded("") not in (second, None)
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icebench
@@ -216,11 +219,37 @@ def test_an_index_of_values_that_are_read_otherwise_now_is_not_used(table: icebe
     retyped = listed.removesuffix("long") + "date"
     assert planned(reopened(table, properties={"icebench.file-index.1": retyped}), "id = 11") == (4, 0)
     assert planned(reopened(table, properties={"icebench.file-index.1": listed}), "id = 11") == (1, 3)
+    assert planned(reopened(table, properties={"icebench.file-index.1": "one"}), "id = 11") == (4, 0)
     with pytest.raises(Invalid, match=r"icebench\.file-index\.1='one': is no snapshot"):
-        reopened(table, properties={"icebench.file-index.1": "one"}).scan("id = 11").plan()
+        table.set_properties({"icebench.file-index.1": "one"})
     table.update_schema(lambda s: s.drop_column("id"))
     table.update_schema(lambda s: s.add_column("id", icebench.LONG))
     assert planned(table, "id = 11")[1] == 0
+
+
+def test_a_property_that_is_set_back_does_not_name_an_index_of_other_values(
+    catalog: icebench.Catalog, tmp_path: Path
+) -> None:
+    """Of files without field ids, columns are found by the name mapping, as whose values the index has hashed."""
+    schema = pa.schema([("id", pa.int64()), ("other", pa.int64())])
+    table = catalog.create_table("db.mapped", schema)
+    for start in (10, 20):
+        pq.write_table(
+            pa.table({"a": [start, start + 1], "b": [start + 100, start + 101]}), f"{tmp_path}/{start}.parquet"
+        )
+
+    def mapped(first: str, second: str) -> str:
+        return json.dumps([{"field-id": 1, "names": [first]}, {"field-id": 2, "names": [second]}])
+
+    table.set_properties({"schema.name-mapping.default": mapped("a", "b")})
+    table.add_files([f"{tmp_path}/{start}.parquet" for start in (10, 20)])
+    table.maintenance.build_index("id", kind="values")
+    before = dict(table.properties)
+    table.set_properties({"schema.name-mapping.default": mapped("b", "a")})
+    table.maintenance.build_index("id", kind="values")
+    assert table.scan("id = 111").to_arrow()["id"].to_pylist() == [111]
+    table.set_properties(before)
+    assert table.scan("id = 11").to_arrow()["id"].to_pylist() == [11]
 
 
 def test_an_index_whose_statistics_file_is_gone_or_anothers_is_not_used(table: icebench.Table) -> None:
@@ -243,7 +272,8 @@ def test_another_file_of_the_same_name_is_kept(table: icebench.Table) -> None:
     index = decode_index(_blob(table))
     other = replace(index, sizes=index.sizes + 1)
     data = encode_index(other)
-    encoded = write_puffin([NewBlob(type=FILE_INDEX, data=data, fields=(1,))])
+    properties = {"hashed-as": "long", "name-mapping": "0"}
+    encoded = write_puffin([NewBlob(type=FILE_INDEX, data=data, fields=(1,), properties=properties)])
     (file,) = table.metadata.statistics
     location = f"{table.location}/metadata/other.stats"
     table.store.write(location, encoded.data)

@@ -296,6 +296,23 @@ def test_what_expired_in_between_is_not_needed(catalog: icebench.Catalog, tmp_pa
     assert ids(moved) == LIVE
 
 
+def test_statistics_files_have_the_sizes_that_later_parts_state(catalog: icebench.Catalog, tmp_path: Path) -> None:
+    """Also of a snapshot whose index is not the column's newest any more."""
+    table, start = filled(catalog), None
+    for day in range(3):
+        table.append(pa.table({"id": [100 + day], "part": ["a"]}))
+        table.maintenance.compute_table_stats()
+        table.maintenance.build_index("id", kind="values")
+        if day < 2:
+            done = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging{day}", start_version=start)
+            start = done.latest_version
+    moved = copied(table, tmp_path / "copy", start_version=start)
+    stated = {file.statistics_path: file.file_size_in_bytes for file in moved.metadata.statistics}
+    assert len(stated) == 3
+    assert {path: moved.store.size(path) for path in stated} == stated
+    assert moved.scan("id = 101").plan().files.num_rows == 1
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_metadata_files_stay_compressed(catalog: icebench.Catalog, tmp_path: Path, codec: str) -> None:
     table = filled(catalog, {"write.metadata.compression-codec": codec})

@@ -82,6 +82,7 @@ def test_properties_are_checked() -> None:
 def test_locations_are_absolute(name: str) -> None:
     for good in ("/wh/data", "s3://bucket/data", "file:/wh", "memory://t"):
         check_table_properties({name: good})
-    with pytest.raises(Invalid, match=rf"{name}='rel/x': is neither an absolute path nor a URI"):
-        check_table_properties({name: "rel/x"})
+    for bad in ("rel/x", "data/a:b", "file:rel", ":x"):
+        with pytest.raises(Invalid, match=rf"{name}='{bad}': is neither an absolute path nor a URI"):
+            check_table_properties({name: bad})
     assert valid_table_properties({name: "rel/x"}) == {}
