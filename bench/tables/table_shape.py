@@ -5,6 +5,7 @@ It is read by other code than wrote it (`icebench.bench.truth`, pyarrow), before
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ from icebench.bench.truth.manifests import (
     manifest_list,
     read_avro,
 )
-from icebench.bench.truth.metadata import TableJson, load_table_json
+from icebench.bench.truth.metadata import TableJson, load_table_json, read_bytes
 
 _BLOOM = "write.parquet.bloom-filter-enabled.column."
 _METRICS = "write.metadata.metrics."
@@ -289,12 +290,22 @@ def _has_values(footer: pq.FileMetaData, column: str) -> bool:
     return any(c.statistics is None or c.statistics.null_count != c.num_values for c in chunks)
 
 
+def _indexed_fields(table: TableJson) -> list[list[int]]:
+    """The columns of the file indexes, as the footers of statistics files say (Puffin spec: "Footer structure")."""
+    found = []
+    for each in table.values.get("statistics", ()):
+        footer = read_bytes(each["statistics-path"])[-each["file-footer-size-in-bytes"] :]
+        blobs = json.loads(footer[4:-12])["blobs"]
+        found += [blob["fields"] for blob in blobs if blob["type"] == "icebench-file-index-v1"]
+    return found
+
+
 def _extras(shape: _Shape, _: int) -> Iterator[str]:
     """File indexes are there, and manifests that were clustered have partitions of their own."""
     ids = {column.name: column.field_id for column in shape.table.columns}
-    blobs = [blob["fields"] for each in shape.table.values.get("statistics", ()) for blob in each["blob-metadata"]]
+    indexed = _indexed_fields(shape.table) if shape.layout.file_index else ()
     for column in shape.layout.file_index:
-        if [ids[column]] not in blobs:
+        if [ids[column]] not in indexed:
             yield f"it has no file index of {column}"
     if shape.layout.cluster_manifests:
         manifests = manifest_list(shape.table)
