@@ -112,9 +112,12 @@ def fresh_process(
         _kill(process)
 
     watch = Timer(_TIMEOUT_SECONDS, end)
+    watch.daemon = True
     watch.start()
-    line = process.stdout.readline()
-    watch.cancel()
+    try:
+        line = process.stdout.readline()
+    finally:
+        watch.cancel()
     started = FreshProcess(process=process, line=line, errors=errors, least=least, exactly=exactly)
     if late.is_set():
         raise started.killed("answer")
