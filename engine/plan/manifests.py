@@ -226,14 +226,12 @@ def live_entries(manifest: ManifestFile, columns: ManifestColumns) -> LiveEntrie
 def live_entries_together(manifests: Sequence[ManifestFile], columns: Sequence[ManifestColumns]) -> list[LiveEntries]:
     """As `live_entries` for each of these manifests, which is faster where they are small."""
     counts = [each.count for each in columns]
-    if len(columns) == 1:
-        joined = columns[0]
-        rows = np.flatnonzero(joined.numbers("status") != _DELETED)
-        place = np.zeros(len(rows), np.int64)
-    else:
+    joined = columns[0]
+    if len(columns) > 1:
         joined = ManifestColumns(pa.concat_batches([each.batch.select(_OF_INHERITANCE) for each in columns]))
-        rows = np.flatnonzero(joined.numbers("status") != _DELETED)
-        place = np.repeat(np.arange(len(manifests)), counts)[rows]
+    rows = np.flatnonzero(joined.numbers("status") != _DELETED)
+    is_one = len(columns) == 1
+    place = np.zeros(len(rows), np.int64) if is_one else np.repeat(np.arange(len(columns)), counts)[rows]
     live = _Live(joined, rows, manifests, place)
     live.check_contents()
     snapshot_id = live.filled("snapshot_id", [each.added_snapshot_id for each in manifests])
@@ -286,12 +284,12 @@ class _Live:
     def sequence_numbers(self, *names: str) -> list[Int64Array]:
         """Null inherits the manifest's number, for added entries only; in v1 all numbers are 0."""
         numbers = [each.sequence_number for each in self.manifests]
-        if any(numbers) and any(self.columns[name].null_count for name in names):
-            needs_own = (self.columns.numbers("status")[self.rows] != _ADDED) & (self._inherited(numbers) > 0)
-            for valid in (valid_of(self.columns[name]) for name in names if needs_own.any()):
-                if valid is not None and (needs_own & ~valid[self.rows]).any():
-                    location = self._first(needs_own & ~valid[self.rows]).manifest_path
-                    raise CorruptTable("an existing entry has no sequence number", location=location)
+        needs_own = (self.columns.numbers("status")[self.rows] != _ADDED) & (self._inherited(numbers) > 0)
+        for name in names if needs_own.any() else ():
+            valid = valid_of(self.columns[name])
+            if valid is not None and (lacking := needs_own & ~valid[self.rows]).any():
+                location = self._first(lacking).manifest_path
+                raise CorruptTable("an existing entry has no sequence number", location=location)
         return [self.filled(name, numbers) for name in names]
 
     def first_row_ids(self) -> pa.Array:
