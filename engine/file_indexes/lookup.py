@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from icebench.engine.codec.array_views import Int64Array, data_of, offsets_of
-from icebench.engine.errors import CorruptTable, FileNotFound, Invalid, StorageFailed, Unsupported
+from icebench.engine.errors import Contradiction, CorruptTable, FileNotFound, Invalid, StorageFailed, Unsupported
 from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from icebench.engine.expressions.bounds import PreparedLeaf
 from icebench.engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
@@ -27,8 +27,7 @@ from icebench.engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, dec
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.runtime.counters import Counters
 from icebench.engine.spec.metadata import TableMetadata
-from icebench.engine.spec.properties import FILE_INDEX as FILE_INDEX_OF
-from icebench.engine.spec.properties import NAME_MAPPING
+from icebench.engine.spec.properties import INDEX_OF_COLUMN, NAME_MAPPING
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.statistics import StatisticsFile
 from icebench.engine.spec.values import Value
@@ -112,7 +111,7 @@ class Hashing:
 
 def listed_index(field_id: int, snapshot_id: int, kind: str, hashing: Hashing) -> dict[str, str]:
     """The table property that names the index of a column."""
-    return {f"{FILE_INDEX_OF.prefix}{field_id}": f"{snapshot_id} {kind} {hashing.names} {hashing.family}"}
+    return {f"{INDEX_OF_COLUMN.prefix}{field_id}": f"{snapshot_id} {kind} {hashing.names} {hashing.family}"}
 
 
 def index_of(
@@ -120,10 +119,7 @@ def index_of(
 ) -> tuple[StatisticsFile, Hashing] | None:
     """The statistics file with the index of a column, if it is of this kind, and valid for the schema and the table as
     they are; and how its values are hashed."""
-    try:
-        listed = FILE_INDEX_OF.of(metadata.properties, str(field_id))
-    except Invalid:  # of another writer: a plan is correct without an index
-        return None
+    listed = INDEX_OF_COLUMN.of(metadata.properties, str(field_id))
     if listed is None:
         return None
     snapshot_id, own_kind, names, family = listed
@@ -186,7 +182,11 @@ class FileIndexes:
         self._files: dict[int, tuple[StatisticsFile, Hashing]] = {}
         for place, test in enumerate(tests if metadata.statistics else ()):
             field_id, values = test.leaf.column.field_id, _sought(test.leaf)
-            found = index_of(metadata, schema, field_id) if values else None
+            try:
+                found = index_of(metadata, schema, field_id) if values else None
+            except Invalid as error:  # another writer set the property; a plan is correct without an index
+                store.report(Contradiction("file index", metadata.location, str(error)))
+                continue
             if found is not None:
                 self._tests.append((place, field_id, value_hashes.literal_hashes(test.leaf.column.primitive, values)))
                 self._files[field_id] = found

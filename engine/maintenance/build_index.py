@@ -122,13 +122,13 @@ def _load_known(
     sizes: dict[str, int],
 ) -> tuple[_Kept | None, list[FileRead]]:
     """The reusable part of the newest index of this kind, and the files that it lacks."""
-    old = index_of(metadata, metadata.schema, field_id, kind)
-    if old is None:
-        return None, list(files)
     try:
+        old = index_of(metadata, metadata.schema, field_id, kind)
+        if old is None:
+            return None, list(files)
         file, hashing = old
         index = load_index(file, field_id, hashing, store)
-    except (FileNotFound, CorruptTable):
+    except (FileNotFound, CorruptTable, Invalid):
         return None, list(files)  # it is built anew
     paths = bytes_array_of([file.file_path.encode() for file in files])
     found = LoadedIndex.of(index).files(paths, np.array([sizes[file.file_path] for file in files], np.int64))

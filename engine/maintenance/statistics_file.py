@@ -109,17 +109,18 @@ def with_moved_indexes(file: StatisticsFile, moved: Callable[[str], str | None],
     """
     location = file.statistics_path
     try:
-        footer = read_footer(store.read(location), location=location)
+        data = store.read(location)
+        footer = read_footer(data, location=location)
     except (FileNotFound, CorruptTable, Unsupported):
         return None
     if not any(blob.type == FILE_INDEX for blob in footer.blobs):
         return None
-    blobs, writer = _other_blobs(file, (), store)
+    blobs = [_copied(blob, data, location) for blob in footer.blobs]
     for number, blob in enumerate(blobs):
         if blob.type == FILE_INDEX:
             index = moved_index(decode_index(blob.data, location=location), moved)
             blobs[number] = replace(blob, data=encode_index(index))
-    return write_puffin(blobs, properties=_created_by(blobs, writer))
+    return write_puffin(blobs, properties=_created_by(blobs, footer.properties.get("created-by")))
 
 
 def _created_by(copied: Sequence[NewBlob], writer: str | None) -> dict[str, str]:
@@ -140,20 +141,22 @@ def _other_blobs(
     except FileNotFound:
         return [], None
 
-    def copied(other: PuffinBlob) -> NewBlob:
-        return NewBlob(
-            type=other.type,
-            data=decode_blob(data[other.offset : other.offset + other.length], other, location=location),
-            fields=other.fields,
-            snapshot_id=other.snapshot_id,
-            sequence_number=other.sequence_number,
-            properties=other.properties,
-            compression=None if other.compression_codec is None else "zstd",
-        )
-
     footer = read_footer(data, location=location)
-    kept = [copied(other) for other in footer.blobs if (other.type, other.fields) not in replaced]
+    kept = [_copied(blob, data, location) for blob in footer.blobs if (blob.type, blob.fields) not in replaced]
     return kept, footer.properties.get("created-by")
+
+
+def _copied(blob: PuffinBlob, data: bytes, location: str) -> NewBlob:
+    """A blob of a file with these bytes, to be written again."""
+    return NewBlob(
+        type=blob.type,
+        data=decode_blob(data[blob.offset : blob.offset + blob.length], blob, location=location),
+        fields=blob.fields,
+        snapshot_id=blob.snapshot_id,
+        sequence_number=blob.sequence_number,
+        properties=blob.properties,
+        compression=None if blob.compression_codec is None else "zstd",
+    )
 
 
 def _statistics_file(snapshot: Snapshot, location: str, encoded: EncodedPuffin) -> StatisticsFile:

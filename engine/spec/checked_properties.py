@@ -12,8 +12,8 @@ from icebench.engine.spec.locations import is_relative
 from icebench.engine.spec.name_mapping import parse_name_mapping
 from icebench.engine.spec.properties import (
     DATA_PATH,
-    FILE_INDEX,
     FOLDER_STORAGE_PATH,
+    INDEX_OF_COLUMN,
     METADATA_PATH,
     NAME_MAPPING,
     OBJECT_STORAGE_PATH,
@@ -34,7 +34,7 @@ def check_table_properties(properties: Mapping[str, str]) -> None:
     for name in properties:
         if name in _KNOWN and not name.startswith(_OF_FORMATS):
             _KNOWN[name].of(properties)
-    FILE_INDEX.by_column(properties)
+    INDEX_OF_COLUMN.by_column(properties)
     for each in _LOCATIONS:
         location = each.of(properties)
         if location is not None and is_relative(location):

@@ -275,7 +275,9 @@ GC_ENABLED = Property("gc.enabled", True, _boolean)
 STREAM_MAX_AGE_MS = Property("icebench.streams.max-age-ms", 90 * _DAY, _not_negative)
 """Expire what is kept of a stream's last batch when the stream has committed none for so long."""
 
-FILE_INDEX: ColumnProperty[tuple[int, str, str, str] | None] = ColumnProperty("icebench.file-index.", None, _file_index)
+INDEX_OF_COLUMN: ColumnProperty[tuple[int, str, str, str] | None] = ColumnProperty(
+    "icebench.file-index.", None, _file_index
+)
 """By the id of a column: the snapshot whose statistics file has its newest index, the kind, a digest of the name
 mapping, and the family of types that tell how values were hashed; see `icebench.engine.file_indexes.lookup`."""
 
