@@ -115,7 +115,7 @@ def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
     except Exception:  # noqa: BLE001 - that is what is looked for
         came, detail = "wrong error", traceback.format_exc()
     finally:
-        guards.remove()
+        copied_bytes = guards.remove()
     return {
         "index": index,
         "kind": specimen.kind,
@@ -124,7 +124,7 @@ def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
         "came": came,
         "detail": detail[-3000:],
         "seconds": round(time.monotonic() - started, 3),
-        "peak_bytes": max(0, status("VmHWM") - before),
+        "peak_bytes": max(0, status("VmHWM") - before - copied_bytes),
     }
 
 

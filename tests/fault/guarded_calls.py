@@ -34,9 +34,14 @@ class GuardedCalls:
         """Have them called from now on."""
         setattr(MachineKernel, "__call__", lambda kernel, *arrays: self.call(kernel, arrays))  # noqa: B010 - a class
 
-    def remove(self) -> None:
-        """Have the kernels called as they were."""
+    def remove(self) -> int:
+        """Have the kernels called as they were; the bytes that the copies took."""
         setattr(MachineKernel, "__call__", self._call)  # noqa: B010 - a class
+        size_bytes = sum(memory.size_bytes for memory in self._free)
+        for memory in self._free:
+            memory.free()
+        self._free = []
+        return size_bytes
 
     def call(self, kernel: MachineKernel, arrays: Sequence[NDArray[Any]]) -> int:
         addresses = [array.__array_interface__["data"][0] for array in arrays]
@@ -61,11 +66,13 @@ class GuardedCalls:
             memory = self._taken(sizes[slot])
             made[slot] = memory.put(address, sizes[slot], at_end=at_end)
             used.append((memory, address, made[slot], sizes[slot]))
-        found = kernel(made)
-        for memory, address, place, size in used:
-            ctypes.memmove(address, place, size)
+        try:
+            found = kernel(made)
+            for _, address, place, size in used:
+                ctypes.memmove(address, place, size)
+        finally:
             with self._lock:
-                self._free.append(memory)
+                self._free += [memory for memory, *_ in used]
         return found
 
     def _taken(self, size: int) -> GuardedMemory:

@@ -8,6 +8,7 @@ import mmap
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mmap.restype = ctypes.c_void_p
 _LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _LIBC.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _NO_ACCESS = 0
 
@@ -21,13 +22,17 @@ class GuardedMemory:
 
     def __init__(self, room: int) -> None:
         self._room = -(-max(room, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
-        size = self._room + 2 * mmap.PAGESIZE
+        self.size_bytes = self._room + 2 * mmap.PAGESIZE
         access = mmap.PROT_READ | mmap.PROT_WRITE
-        base = _LIBC.mmap(None, size, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        base = _LIBC.mmap(None, self.size_bytes, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         assert base not in (None, ctypes.c_void_p(-1).value), "no memory"
         self._first = base + mmap.PAGESIZE
         for guard in (base, self._first + self._room):
             assert _LIBC.mprotect(guard, mmap.PAGESIZE, _NO_ACCESS) == 0, "memory that can not be protected"
+
+    def free(self) -> None:
+        """Give the memory back; nothing may use it any more."""
+        assert _LIBC.munmap(self._first - mmap.PAGESIZE, self.size_bytes) == 0
 
     def holds(self, size: int) -> bool:
         return size <= self._room
