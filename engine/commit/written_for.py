@@ -33,7 +33,7 @@ class WrittenFor:
 
         Raises:
             ValidationFailed: A column has the name of a written one that was dropped, a required one has no value for
-                the rows, or the transaction's own columns or orders have other ids by now.
+                the rows or may have null, or the transaction's own columns or orders have other ids by now.
         """
         again = "after rows were written for it; run the operation again"
         if any(order not in base.sort_orders for order in self.own_orders):
@@ -45,6 +45,9 @@ class WrittenFor:
             is_own = field_id in self.own_field_ids
             if now.name_of.get(field_id) != name if is_own else field_id not in now.by_id and name in now.id_of:
                 raise ValidationFailed(f"another commit gave column {name!r} another id {again}")
+        for field_id in now.by_id.keys() & written.by_id.keys():
+            if now.by_id[field_id].required and not written.by_id[field_id].required:
+                raise ValidationFailed(f"another commit made column {now.name_of[field_id]!r} required {again}")
         for field_id in now.by_id.keys() - written.by_id.keys():
             field, parent = now.by_id[field_id], now.parent_of.get(field_id)
             # Fields of a struct that the rows lack are not read: the struct is null.

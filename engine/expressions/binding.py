@@ -61,16 +61,12 @@ def bound_column(schema: Schema, field_id: int) -> Column:
     Raises:
         Invalid: It is inside a list or a map, so a row has no single value of it.
     """
-    field = schema.by_id[field_id]
-    nullable = not field.required
     parent = schema.parent_of.get(field_id)
     while parent is not None:
-        around = schema.by_id[parent]
-        if isinstance(around.type, (ListType, MapType)):
+        if isinstance(schema.by_id[parent].type, (ListType, MapType)):
             raise Invalid(f"column {schema.name_of[field_id]!r} is inside a list or map and cannot be filtered")
-        nullable = nullable or not around.required
         parent = schema.parent_of.get(parent)
-    return Column(field_id, schema.name_of[field_id], field.type, nullable)
+    return Column(field_id, schema.name_of[field_id], schema.by_id[field_id].type)
 
 
 class _Binder:
@@ -172,7 +168,7 @@ def _comparable(column: Column) -> PrimitiveType:
 def _is_null(column: Column, *, negated: bool) -> BoundPredicate:
     if column.type == UNKNOWN:
         return BoundConstant(not negated)
-    return BoundIsNull(column, negated) if column.nullable else BoundConstant(negated)
+    return BoundIsNull(column, negated)
 
 
 def _always(column: Column) -> BoundPredicate:

@@ -46,12 +46,12 @@ _MOMENTS: dict[str, tuple[TemporalKind, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a bound filter. `nullable` is False only if neither it nor a struct around it may be null."""
+    """A column of a bound filter. Any may be null, a required one too: files that were written while it was optional
+    stay readable from branches and by cherry-picks."""
 
     field_id: int
     name: str
     type: Type
-    nullable: bool
 
     def __str__(self) -> str:
         return name_text(self.name)

@@ -86,16 +86,15 @@ class Presence:
 
     def outcomes(self, count: int, test: PreparedLeaf, of_values: Callable[[LiteralIntervals], Outcomes]) -> Outcomes:
         """The test's outcomes over `count` rows, where `of_values` gives those of its values."""
-        null = self.null if test.leaf.column.nullable else False
         nan = self.nan if test.leaf.column.is_floating else False
         match test.leaf:
             case BoundIsNull(_, negated):
-                found = _two_valued(null, np.logical_or(nan, self.value), negated=negated)
+                found = _two_valued(self.null, np.logical_or(nan, self.value), negated=negated)
             case BoundIsNaN(_, negated):
-                found = _two_valued(nan, np.logical_or(null, self.value), negated=negated)
+                found = _two_valued(nan, np.logical_or(self.null, self.value), negated=negated)
             case _:
                 assert test.intervals is not None
-                found = _bits(null, NULL) | _bits(nan, test.intervals.nan_outcome)
+                found = _bits(self.null, NULL) | _bits(nan, test.intervals.nan_outcome)
                 if self.value is not False:
                     found = found | of_values(test.intervals) * np.asarray(self.value, dtype=np.uint8)
         return np.broadcast_to(found, (count,))

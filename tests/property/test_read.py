@@ -58,7 +58,7 @@ def filters(draw: st.DrawFn) -> BoundPredicate:
     def leaf(field_id: int) -> st.SearchStrategy[BoundPredicate]:
         type_ = model.NEW.primitive(field_id)
         assert isinstance(type_, PrimitiveType)
-        column = Column(field_id, model.NEW.name_of[field_id], type_, nullable=True)
+        column = Column(field_id, model.NEW.name_of[field_id], type_)
         literals = model.VALUES[field_id].filter(lambda v: v is not None and v == v)  # noqa: PLR0124 - NaN has tests of its own
         operators = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
         return (

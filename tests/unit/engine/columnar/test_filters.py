@@ -40,7 +40,7 @@ OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
 @st.composite
 def leaves(draw: st.DrawFn, field_id: int, type_: PrimitiveType, pool: list[Value]) -> BoundPredicate:
     """A leaf whose literals are often values of the rows."""
-    column = Column(field_id, f"c{field_id}", type_, nullable=True)
+    column = Column(field_id, f"c{field_id}", type_)
     literals = st.sampled_from(pool) | values(type_, nan=True) if pool else values(type_, nan=True)
     kinds = ["null", "compare", "in"]
     kinds += ["nan"] if type_.name in ("float", "double") else []
@@ -96,7 +96,7 @@ def test_equals_the_scalar_evaluation_row_by_row(case: tuple[Schema, list[list[V
 
 
 FLOATS = (None, math.nan, -math.inf, -1.5, -0.0, 0.0, 1.5, math.inf)
-DOUBLES = Column(1, "d", DOUBLE, nullable=True)
+DOUBLES = Column(1, "d", DOUBLE)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,7 @@ def test_a_literal_cast_to_float_is_what_an_expression_makes_of_it(
     found = outcomes(batch, bind(parse(text), schema), schema)
     assert found == outcomes(batch, bind(parse(f"{text} + 0"), schema), schema)
     assert found.to_pylist() == [
-        evaluate(BoundCompare(Column(1, "c", type_, nullable=True), operator, narrow), {1: value})
-        for value in values.to_pylist()
+        evaluate(BoundCompare(Column(1, "c", type_), operator, narrow), {1: value}) for value in values.to_pylist()
     ]
 
 

@@ -117,8 +117,9 @@ def test_nulls_are_neither_true_nor_false() -> None:
     assert outcomes("i is null or i < 100", i=between(INT, 5, 9, null=True)) == T | N  # leaves are seen one by one
 
 
-def test_a_required_column_has_no_nulls() -> None:
-    assert outcomes("r < 100", r=between(INT, 5, 9, null=True)) == T
+def test_a_required_column_may_have_been_optional() -> None:
+    assert outcomes("r < 100", r=between(INT, 5, 9, null=True)) == T | N
+    assert outcomes("r < 100", r=between(INT, 5, 9)) == T
 
 
 def test_nan_is_above_every_number() -> None:
@@ -169,7 +170,7 @@ def test_nothing_known_allows_everything() -> None:
     assert outcomes("i = 1") == T | F | N
     assert outcomes("i is null") == T | F
     assert outcomes("d is nan") == T | F
-    assert outcomes("r = 1") == T | F
+    assert outcomes("r = 1") == T | F | N
 
 
 def test_constants() -> None:

@@ -22,6 +22,7 @@ from icebench.errors import ValidationFailed
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string())])
 OTHER = pa.schema([("id", pa.int64()), ("p", pa.int32())])
+NEVER_NULL = pa.schema([("id", pa.int64()), pa.field("p", pa.string(), nullable=False)])
 REQUIRED = pa.schema([("id", pa.int64()), ("p", pa.string()), pa.field("w", pa.int32(), nullable=False)])
 Change = Callable[[icebench.Table], object]
 
@@ -208,3 +209,39 @@ def test_files_have_the_order_that_they_name(catalog: icebench.Catalog) -> None:
     catalog.load_table("db.t").replace_sort_order(["id"])
     with pytest.raises(ValidationFailed, match="changed the sort order"):
         transaction.commit()
+
+
+def test_a_null_in_a_column_that_became_required_is_a_conflict(catalog: icebench.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+
+    def meanwhile() -> None:
+        with catalog.replace_table_transaction("db.t", NEVER_NULL) as transaction:
+            transaction.append(pa.table({"id": [1], "p": ["a"]}, schema=NEVER_NULL))
+
+    with before_commit(meanwhile), pytest.raises(ValidationFailed, match="made column 'p' required"):
+        table.append(pa.table({"id": [2], "p": [None]}, schema=SCHEMA))
+    assert rows(catalog) == [{"id": 1, "p": "a"}]
+
+
+def test_a_column_that_became_optional_is_no_conflict(catalog: icebench.Catalog) -> None:
+    table = catalog.create_table("db.t", NEVER_NULL)
+    with before_commit(lambda: catalog.load_table("db.t").update_schema(lambda s: s.make_optional("p"))):
+        table.append(pa.table({"id": [2], "p": ["b"]}, schema=NEVER_NULL))
+    assert rows(catalog) == [{"id": 2, "p": "b"}]
+
+
+def test_nulls_of_a_branch_are_found_after_their_column_became_required(catalog: icebench.Catalog) -> None:
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(pa.table({"id": [1, 2], "p": ["x", None]}, schema=SCHEMA), wap_id="w")
+    table.append(pa.table({"id": [1, 2], "p": ["x", None]}, schema=SCHEMA))
+    table.create_branch("b")
+    with catalog.replace_table_transaction("db.t", NEVER_NULL) as transaction:
+        transaction.append(pa.table({"id": [5], "p": ["z"]}, schema=NEVER_NULL))
+    table.refresh()
+    with pytest.raises(ValidationFailed, match="made column 'p' required"):
+        table.cherry_pick(wap_id="w")
+    assert table.scan("p is null", ref="b").to_arrow()["id"].to_pylist() == [2]
+    assert table.scan("p is not null", ref="b").to_arrow()["id"].to_pylist() == [1]
+    assert table.scan("p = 'x'", ref="b").to_arrow()["id"].to_pylist() == [1]
+    table.delete("p = 'x'", "merge-on-read", branch="b")
+    assert table.scan(ref="b").to_arrow().to_pylist() == [{"id": 2, "p": None}]
