@@ -15,7 +15,7 @@ from icebench.engine.commit.changes.expire_snapshots import ExpireSnapshots
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import EngineError, FileNotFound, ValidationFailed
-from icebench.engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
+from icebench.engine.plan.reachable_files import Reach, SnapshotFiles, statistics_paths
 from icebench.engine.runtime.progress import Counted, OnStep
 from icebench.engine.runtime.runner import Runner
 from icebench.engine.spec.data_file import FileContent

@@ -9,8 +9,8 @@ from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import Invalid, StorageFailed
 from icebench.engine.maintenance.expire_snapshots import delete_all
-from icebench.engine.maintenance.reachable_files import Reach, statistics_paths
 from icebench.engine.maintenance.remove_orphan_files import list_own_files
+from icebench.engine.plan.reachable_files import Reach, statistics_paths
 from icebench.engine.spec.properties import DATA_PATH, GC_ENABLED, METADATA_PATH
 from icebench.engine.storage.canonical_paths import CanonicalPaths
 

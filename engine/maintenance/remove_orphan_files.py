@@ -14,7 +14,7 @@ from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import FileNotFound, Invalid
 from icebench.engine.maintenance.expire_snapshots import delete_all
-from icebench.engine.maintenance.reachable_files import Reach
+from icebench.engine.plan.reachable_files import Reach
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import GC_ENABLED
 from icebench.engine.storage.canonical_paths import CanonicalPaths

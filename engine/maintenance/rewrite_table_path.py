@@ -32,9 +32,9 @@ from icebench.engine.deletes.positions import position_batches
 from icebench.engine.errors import EngineError, Invalid
 from icebench.engine.maintenance.moved_manifests import Move, move_manifest
 from icebench.engine.maintenance.profile.table_profile import Subject
-from icebench.engine.maintenance.reachable_files import Reach
 from icebench.engine.maintenance.statistics_file import with_moved_indexes
 from icebench.engine.plan.manifests import ManifestSource
+from icebench.engine.plan.reachable_files import Reach
 from icebench.engine.spec.data_file import FileContent
 from icebench.engine.spec.locations import normalise
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile

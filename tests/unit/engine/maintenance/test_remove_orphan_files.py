@@ -16,7 +16,7 @@ import pytest
 import icebench
 from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.committer import Committed
-from icebench.engine.maintenance.reachable_files import Reach
+from icebench.engine.plan.reachable_files import Reach
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
