@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from icebench.engine.catalog.catalog import Namespace, not_as_loaded
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.metadata_files import RecentMetadata
-from icebench.engine.catalog.ownership import check_ownership, is_own_version
+from icebench.engine.catalog.ownership import check_ownership, is_own_version, surely_own
 from icebench.engine.catalog.versions import VERSION_HINT, current_version, existing_version, version_of
 from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
@@ -53,9 +53,11 @@ from icebench.engine.storage.canonical_paths import CanonicalPaths
 from icebench.engine.storage.store import Store, WriteUncertain
 
 if TYPE_CHECKING:
+    from icebench.engine.plan import reachable_files
     from icebench.engine.spec import requirements as table_requirements
     from icebench.engine.spec import updates as table_updates
-else:  # loaded by the first commit
+else:  # loaded by the first commit or drop
+    reachable_files = LazyModule("icebench.engine.plan.reachable_files")
     table_requirements = LazyModule("icebench.engine.spec.requirements")
     table_updates = LazyModule("icebench.engine.spec.updates")
 
@@ -177,6 +179,13 @@ class FileSystemCatalog:
         raise Unsupported("renaming a table of a file-system catalog: its name is its directory")
 
     def drop_table(self, identifier: Identifier, *, base: TableState | None = None) -> None:
+        """Drop a table with the files in its directory that are surely its own (`surely_own`).
+
+        Raises:
+            Invalid: ``gc.enabled`` is false, or the directory has metadata of another table; nothing is dropped.
+            CorruptTable: A manifest cannot be read; likewise.
+            StorageFailed: Likewise; or it was dropped, and files of it are left, as the message says.
+        """
         state = self.load_state(identifier)
         if base not in (None, state):
             raise not_as_loaded(identifier)
@@ -184,9 +193,12 @@ class FileSystemCatalog:
             raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
         listed = list(self._store.list(self.default_location(identifier)))
         canonical = CanonicalPaths(self._warehouse)
-        check_ownership(listed, state, state, canonical=canonical, store=self._store, runner=LocalRunner())
+        runner = LocalRunner()
+        check_ownership(listed, state, state, canonical=canonical, store=self._store, runner=runner)
+        reach = reachable_files.Reach(store=self._store, runner=runner, canonical=canonical)
+        own = surely_own(listed, reach.all_of(state.metadata, state.metadata_location), canonical)
         directory = self._metadata_directory(identifier)
-        versions = {info.location: version_of(info.location.removeprefix(f"{directory}/")) for info in listed}
+        versions = {location: version_of(location.removeprefix(f"{directory}/")) for location in own}
         # Metadata first, the oldest first: until the newest is gone the table is whole, and then it is no more.
         for location in sorted(filter(versions.get, versions), key=versions.__getitem__):
             if not is_own_version(state.metadata, location, self._store, canonical):
@@ -202,7 +214,7 @@ class FileSystemCatalog:
             raise CommitStateUnknown(f"whether {dotted(identifier)} was dropped is not known: {failed}") from failed
         try:
             for location, version in versions.items():
-                if not version and not location.endswith(f"/{_MARKER}"):
+                if not version:
                     self._delete(location)
         except (StorageFailed, CommitStateUnknown) as error:
             raise StorageFailed(f"{dotted(identifier)} was dropped, but files of it are left: {error}") from error

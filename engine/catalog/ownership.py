@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from icebench.engine.catalog.versions import version_of
+from icebench.engine.catalog.versions import VERSION_HINT, version_of
 from icebench.engine.codec.metadata_json.files import parse_json_file
 from icebench.engine.commit.committer import TableState
 from icebench.engine.errors import CorruptTable, FileNotFound, Invalid
@@ -20,6 +20,7 @@ _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 _HEAD_BYTES = 4096
 STAGED = "staged-"
 """Begins the name of the metadata file that a transaction writes before it creates its table."""
+_CHECKSUM = re.compile(r"\.(.+)\.crc", re.DOTALL)
 _UNTIDY = ("", ".", "..")
 _UUID = re.compile(r'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
 """Inside a string the quotes are escaped, so that this matches members alone."""
@@ -102,6 +103,31 @@ def check_ownership(
                 f"no file is deleted: {location} is the metadata of another table or view, which has its files in the "
                 f"directories of the table {metadata.table_uuid} at {metadata.location}"
             )
+
+
+def surely_own(listed: Iterable[FileInfo], reached: Collection[str], canonical: CanonicalPaths) -> list[str]:
+    """The locations of listed files that a dropped table may take with it: those that its metadata refers to, metadata
+    files, the version hint, and Hadoop's checksum files ``.NAME.crc`` of these.
+
+    All other files stay. No name and no directory proves whose they are: another table may have its
+    ``write.data.path`` here, and its files are named alike.
+
+    Args:
+        listed: Files in the table's directories, after `check_ownership`.
+        reached: Canonical paths of the files that the table's metadata refers to.
+        canonical: Compares locations.
+    """
+
+    def is_own(directory: str, name: str) -> bool:
+        return name.endswith(_METADATA_FILES) or name == VERSION_HINT or f"{directory}/{name}" in reached
+
+    found = []
+    for each in listed:
+        directory, _, name = canonical.path(each.location).rpartition("/")
+        checked = _CHECKSUM.fullmatch(name)
+        if is_own(directory, name) or (checked is not None and is_own(directory, checked[1])):
+            found.append(each.location)
+    return found
 
 
 def is_own_version(metadata: TableMetadata, location: str, store: Store, canonical: CanonicalPaths) -> bool:

@@ -310,13 +310,14 @@ class Catalog:
     @also_named(identifier="name")
     def drop_table(self, name: Name, *, purge: bool = False) -> None:
         """Drop a table; raises NotFound. A SQL catalog keeps the files, a directory catalog deletes those in the
-        table's directory. Files elsewhere are kept: those in ``write.data.path``, and those of `add_files`. If another
-        table has files in the directory, or files would be deleted and ``gc.enabled`` is false, raises Invalid and
-        drops nothing.
+        table's directory to which its metadata leads. Files elsewhere are kept: those in ``write.data.path``, and those
+        of `add_files`; and so are files of the directory to which nothing leads, which may be another table's data. If
+        the directory has metadata of another table, or files would be deleted and ``gc.enabled`` is false, raises
+        Invalid and drops nothing.
 
-        `purge` also deletes the files, even if they are registered under another name as well. With a REST catalog the
-        server does so; for other catalogs see `icebench.engine.maintenance.purge`. If the table is changed or renamed
-        meanwhile, raises CommitConflict and deletes nothing.
+        `purge` also deletes the table's files, even if they are registered under another name as well. With a REST
+        catalog the server does so; for other catalogs see `icebench.engine.maintenance.purge`. If the table is changed
+        or renamed meanwhile, raises CommitConflict and deletes nothing.
         """
         identifier = table_identifier(name)
         if not purge:

@@ -97,6 +97,20 @@ class Reach:
             found.update(self.canonical.path(location) for _, location in files)
         return found
 
+    def all_of(self, metadata: TableMetadata, metadata_location: str) -> dict[str, str]:
+        """All files that a table's metadata refers to, metadata files included: canonical path -> location. Missing
+        metadata files are ignored.
+
+        Raises:
+            CorruptTable, StorageFailed: A manifest list or manifest cannot be read.
+        """
+        found = statistics_paths(metadata, self.canonical)
+        for kind in self.only_of(metadata.snapshots, ()):
+            found.update(kind)
+        for location in (metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)):
+            found[self.canonical.path(location)] = location
+        return found
+
     def readable(self, snapshots: Collection[Snapshot]) -> tuple[set[str], set[str]]:
         """Locations of the manifests of these snapshots, and of the files that they list as live, without what only
         files lead to that are gone."""

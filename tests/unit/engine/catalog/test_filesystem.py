@@ -17,8 +17,9 @@ from icebench.engine.commit.committer import Committed, Conflicted, Outcome, Tab
 from icebench.engine.spec.creation import new_table_metadata
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.schema import Schema
+from icebench.engine.spec.statistics import PartitionStatisticsFile
 from icebench.engine.spec.types import LONG, NestedField
-from icebench.engine.spec.updates import SetLocation, SetProperties
+from icebench.engine.spec.updates import SetLocation, SetPartitionStatistics, SetProperties
 from icebench.engine.storage.arrow import ArrowStore
 from icebench.engine.storage.memory import MemoryStore
 from icebench.engine.storage.store import FileInfo
@@ -357,6 +358,15 @@ class TestNested:
             catalog.drop_table(NAME)
         assert list(store.list("memory://wh")) == before
 
+    def test_files_that_may_be_of_another_stay_and_hadoops_checksums_go(self) -> None:
+        store = MemoryStore()
+        catalog = created(store)
+        kept = [f"memory://wh/db/t/{name}" for name in ("data/.x.parquet.crc", "data/x.parquet", "metadata/m0.avro")]
+        for path in (*kept, f"{PLACE}/.v1.metadata.json.crc", f"{PLACE}/.version-hint.text.crc"):
+            store.write(path, b"x")
+        catalog.drop_table(NAME)
+        assert [info.location for info in store.list("memory://wh")] == kept
+
     def test_neighbours_are_none_of_this(self) -> None:
         catalog = created(MemoryStore())
         for name in (("db", "t2"), ("db2", "t"), ("t", "db")):
@@ -479,12 +489,18 @@ def test_a_hint_that_cannot_be_written_does_not_matter() -> None:
 def test_an_interrupted_drop_says_whether_the_table_is_left_and_leaves_all_of_it_or_nothing(
     moment: Moment, *, forever: bool
 ) -> None:
+    reached = PartitionStatisticsFile(
+        snapshot_id=1, statistics_path="memory://wh/db/t/data/f.parquet", file_size_in_bytes=1
+    )
+    others = "memory://wh/db/t/data/g.parquet"
     for at in range(100):
         store = MemoryStore()
         catalog = created(store)
         for n in range(10):
             state = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": str(n)})])
-        store.write("memory://wh/db/t/data/f.parquet", b"x")
+        state = catalog.commit(NAME, catalog.load_state(NAME), [], [SetPartitionStatistics(reached)])
+        for path in (reached.statistics_path, others):
+            store.write(path, b"x")
         faulty = FaultyStore(store, Fault(at, moment, forever))
         said: EngineError | None = None
         try:
@@ -495,9 +511,10 @@ def test_an_interrupted_drop_says_whether_the_table_is_left_and_leaves_all_of_it
         if is_left:
             assert isinstance(state, Committed)
             assert catalog.load_state(NAME) == state.state
-            assert store.exists("memory://wh/db/t/data/f.parquet")
+            assert store.exists(reached.statistics_path)
+        assert store.exists(others)
         if said is None:
-            assert list(store.list("memory://wh/db/t")) == []
+            assert [info.location for info in store.list("memory://wh/db/t")] == [others]
         elif not isinstance(said, CommitStateUnknown):
             assert is_left == ("was dropped, but files of it are left" not in str(said))
         if len(faulty.requests) <= at:

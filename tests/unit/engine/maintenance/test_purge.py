@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.engine.catalog.filesystem import FileSystemCatalog
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.maintenance import purge
@@ -45,6 +46,35 @@ def test_nothing_of_the_table_is_left_and_all_of_others(catalog: icebench.Catalo
     assert kept.scan().count() == 3
     with pytest.raises(NotFound):
         catalog.drop_table("db.t", purge=True)
+
+
+@pytest.mark.parametrize("purges", [False, True])
+@pytest.mark.parametrize("inside", ["data", "data/b", "metadata/b", "b"])
+def test_data_of_another_table_in_the_directory_stays(
+    inside: str, catalog: icebench.Catalog, tmp_path: Path, *, purges: bool
+) -> None:
+    """Other engines make such tables, and here one can come before the other."""
+    outer = tmp_path / "wh" / "db" / "a"
+    other = catalog.create_table("db.b", ROWS.schema, properties={"write.data.path": str(outer / inside)})
+    table = catalog.create_table("db.a", ROWS.schema)
+    assert table.location == str(outer)
+    other.append(ROWS)
+    before = files_of(outer)
+    table.append(ROWS)
+    catalog.drop_table("db.a", purge=purges)
+    assert catalog.load_table("db.b").scan().to_arrow().num_rows == 3
+    if purges or isinstance(catalog._inner, FileSystemCatalog):
+        assert files_of(outer) == {name for name in before if name.endswith(".parquet")}
+
+
+def test_files_that_nothing_refers_to_stay(catalog: icebench.Catalog, tmp_path: Path) -> None:
+    table = catalog.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    orphans = [Path(table.location, "data", "x.parquet"), Path(table.location, "metadata", "y.avro")]
+    for orphan in orphans:
+        orphan.write_bytes(b"x")
+    catalog.purge_table("db.t")
+    assert files_of(tmp_path) == {orphan.name for orphan in orphans}
 
 
 def test_statistics_below_the_metadata_path_go(tmp_path: Path) -> None:
@@ -113,6 +143,7 @@ def test_what_a_killed_creation_left_is_named_with_what_to_do(tmp_path: Path, *,
     catalog = icebench.load_catalog(str(tmp_path / "wh"))
     killed = catalog.create_table_transaction("db.t", ROWS.schema)
     killed.append(ROWS)
+    left = {name for name in files_of(tmp_path) if not name.startswith("staged-")}
     catalog.create_table("db.t", ROWS.schema)
     with pytest.raises(Invalid, match="if that transaction was killed, delete this file and try again") as refused:
         catalog.drop_table("db.t", purge=purges)
@@ -120,4 +151,4 @@ def test_what_a_killed_creation_left_is_named_with_what_to_do(tmp_path: Path, *,
     assert found is not None
     Path(found[1].removeprefix("file://")).unlink()
     catalog.drop_table("db.t", purge=purges)
-    assert files_of(tmp_path) == set()
+    assert files_of(tmp_path) == left
