@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING
 from icebench.engine.catalog.catalog import Namespace, not_as_loaded
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.metadata_files import RecentMetadata
-from icebench.engine.catalog.ownership import check_ownership, is_own_version, surely_own
+from icebench.engine.catalog.ownership import (
+    check_ownership,
+    is_own_version,
+    new_write_paths,
+    surely_own,
+    write_path_error,
+)
 from icebench.engine.catalog.versions import VERSION_HINT, current_version, existing_version, version_of
 from icebench.engine.codec.metadata_json.table import encode_metadata
 from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
@@ -126,6 +132,7 @@ class FileSystemCatalog:
         if self.table_exists(identifier):
             raise AlreadyExists(f"table {dotted(identifier)} exists already")
         self._check_alone(identifier)
+        self._check_write_paths(identifier, metadata, None)
         return metadata
 
     def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
@@ -167,6 +174,7 @@ class FileSystemCatalog:
             return Committed(base)
         if changed.location != base.metadata.location:
             raise Unsupported("moving a table of a file-system catalog")
+        self._check_write_paths(identifier, changed, base.metadata)
         return self._create(identifier, version + 1, changed, (base.metadata_location, data))
 
     def list_tables(self, namespace: Namespace) -> list[Identifier]:
@@ -192,7 +200,7 @@ class FileSystemCatalog:
         if not GC_ENABLED.of(state.metadata.properties):
             raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
         listed = list(self._store.list(self.default_location(identifier)))
-        canonical = CanonicalPaths(self._warehouse)
+        canonical = CanonicalPaths(f"{self._warehouse}/")
         runner = LocalRunner()
         check_ownership(listed, state, state, canonical=canonical, store=self._store, runner=runner)
         reach = reachable_files.Reach(store=self._store, runner=runner, canonical=canonical)
@@ -366,6 +374,19 @@ class FileSystemCatalog:
                 f"{dotted(identifier)} and {other} would lie in one another, at {self.default_location(identifier)}: "
                 "dropping the outer one would delete the files of the inner one"
             )
+
+    def _check_write_paths(self, identifier: Identifier, metadata: TableMetadata, base: TableMetadata | None) -> None:
+        """Raise Invalid if a table would write into the directory of another one."""
+        canonical = CanonicalPaths(f"{self._warehouse}/")
+        for path in new_write_paths(metadata, base):
+            if not canonical.is_inside(f"{path}/-", [self._warehouse]):
+                continue
+            below = canonical.path(f"{path}/-").removeprefix(canonical.path(f"{self._warehouse}/-").removesuffix("-"))
+            levels = tuple(below.split("/")[:-1])
+            above = [levels[:depth] for depth in range(1, len(levels) + 1)]
+            outer = next((each for each in above if each == identifier or self.table_exists(each)), identifier)
+            if outer != identifier:
+                raise write_path_error(dotted(identifier), path, dotted(outer))
 
     def _scan(self, below: Namespace = ()) -> tuple[set[Identifier], set[Namespace]]:
         """All tables and namespaces below one. The whole directory is listed: this layout has no register of them."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from icebench.engine.catalog.catalog import Namespace
 from icebench.engine.catalog.identifiers import dotted
-from icebench.engine.catalog.ownership import overlapping
+from icebench.engine.catalog.ownership import overlap_error, overlapping
 from icebench.engine.catalog.pointers import TABLE_TYPE, PointerCatalog
 from icebench.engine.commit.committer import Identifier, TableState
 from icebench.engine.errors import AlreadyExists, Invalid, NotFound, Unsupported
@@ -223,18 +223,17 @@ class MetastoreCatalog(PointerCatalog):
     def _check_alone(self, identifier: Identifier, state: TableState) -> None:
         """Refuse a directory in which another table of the database has files, or that is within such a one."""
         location = state.metadata.location
+        other = overlapping(self._others(identifier, None), location)
+        if other:
+            raise overlap_error(dotted(identifier), location, other)
+
+    def _others(self, identifier: Identifier, base: TableState | None) -> list[tuple[str, str]]:
         # Of a table of another format, only the directory is known.
-        rows = (
+        return [
             (f"{identifier[0]}.{table.name}", table.parameters.get(LOCATION) or f"{table.location}/-")
             for table in self._tables(identifier[0])
             if table.name != identifier[1] and (table.location or LOCATION in table.parameters)
-        )
-        other = overlapping(rows, location)
-        if other:
-            raise Invalid(
-                f"the location {location} of {dotted(identifier)} is inside that of {other}, or {other} is inside it: "
-                "maintenance of one would delete files of the other; choose another with location="
-            )
+        ]
 
     def _ensure_database(self, name: str) -> None:
         if self._find_database(name) is None:

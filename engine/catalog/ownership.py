@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from icebench.engine.catalog.versions import VERSION_HINT, version_of
 from icebench.engine.codec.metadata_json.files import parse_json_file
@@ -39,15 +39,59 @@ def overlapping(tables: Iterable[tuple[str, str]], location: str) -> str | None:
     """
     segments = path_of(location).split("/")
     for name, metadata_location in tables:
-        directory = metadata_location.rpartition("/")[0].removesuffix("/metadata")
+        directory, last = _directory_of(metadata_location)
         # Normalising is expensive: most tables have nothing in common, in whatever spelling.
-        last = directory.rpartition("/")[2]
         if segments[-1] not in metadata_location and last not in segments and last not in _UNTIDY:
             continue
-        is_root = parts(f"{directory}/")[1:] == ("", "/")
-        if lies_inside(metadata_location, location) or (not is_root and lies_inside(location, directory)):
+        if lies_inside(metadata_location, location) or _holds(directory, location):
             return name
     return None
+
+
+def overlap_error(name: str, location: str, other: str) -> Invalid:
+    """The error of a table whose directory overlaps with another one's."""
+    return Invalid(
+        f"the location {location} of {name} is inside that of {other}, or {other} is inside it: "
+        "maintenance of one would delete files of the other; choose another with location="
+    )
+
+
+def around(tables: Iterable[tuple[str, str]], location: str) -> Iterator[tuple[str, str]]:
+    """The tables and views in whose directory a location seems to be, as far as `overlapping` knows directories: names
+    and metadata files, of which those in a ``write.metadata.path`` may prove otherwise."""
+    segments = path_of(location).split("/")
+    for name, metadata_location in tables:
+        directory, last = _directory_of(metadata_location)
+        if (last in segments or last in _UNTIDY) and _holds(directory, location):
+            yield name, metadata_location
+
+
+def _directory_of(metadata_location: str) -> tuple[str, str]:
+    """A table's directory by its metadata file, and the name of that directory."""
+    directory = metadata_location.rpartition("/")[0].removesuffix("/metadata")
+    return directory, directory.rpartition("/")[2]
+
+
+def _holds(directory: str, location: str) -> bool:
+    is_root = parts(f"{directory}/")[1:] == ("", "/")
+    return not is_root and lies_inside(location, directory)
+
+
+def new_write_paths(metadata: TableMetadata, base: TableMetadata | None) -> list[str]:
+    """The directories that ``write.data.path`` and its kind name outside the table's location, and that they did not
+    name in `base`."""
+    former = () if base is None else base.own_locations[1:]
+    return [
+        path for path in metadata.own_locations[1:] if path not in former and not lies_inside(path, metadata.location)
+    ]
+
+
+def write_path_error(name: str, path: str, other: str) -> Invalid:
+    """The error of a table that would write into the directory of another one."""
+    return Invalid(
+        f"{name} may not write to {path}, which is in the directory of {other}: removing orphan files of {other} would "
+        "delete what is written there"
+    )
 
 
 def check_ownership(

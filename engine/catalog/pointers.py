@@ -17,6 +17,13 @@ from icebench.engine.catalog.catalog import not_as_loaded
 from icebench.engine.catalog.identifiers import dotted
 from icebench.engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
 from icebench.engine.catalog.metadata_files import MetadataFiles
+from icebench.engine.catalog.ownership import (
+    around,
+    new_write_paths,
+    overlap_error,
+    overlapping,
+    write_path_error,
+)
 from icebench.engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from icebench.engine.errors import (
     AlreadyExists,
@@ -27,6 +34,7 @@ from icebench.engine.errors import (
     NotFound,
 )
 from icebench.engine.lazy_module import LazyModule
+from icebench.engine.spec.locations import lies_inside, normalise
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.properties import METADATA_DELETE_AFTER_COMMIT
 from icebench.engine.storage.resolve import Stores
@@ -100,6 +108,7 @@ class PointerCatalog(ABC):
     def stage_table(self, identifier: Identifier, metadata: TableMetadata) -> TableMetadata:
         if self.table_exists(identifier):
             raise AlreadyExists(f"table {dotted(identifier)} exists already")
+        self._check_write_paths(identifier, metadata, None)
         return metadata
 
     def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
@@ -142,6 +151,8 @@ class PointerCatalog(ABC):
             return Conflicted(str(conflict))
         if metadata is base.metadata:
             return Committed(base)
+        self._check_moved(identifier, metadata, base)
+        self._check_write_paths(identifier, metadata, base)
         # Read before the swap: an error after it would be taken for a failed commit, and delete what was committed.
         deletes_outdated = METADATA_DELETE_AFTER_COMMIT.of(metadata.properties)
         location = self._files.write_next(metadata, base.metadata_location)
@@ -233,6 +244,45 @@ class PointerCatalog(ABC):
 
     def _not_found(self, identifier: Identifier) -> NotFound:
         return NotFound(f"no table {dotted(identifier)} in catalog {self._name!r}")
+
+    # Directories of other tables.
+
+    @abstractmethod
+    def _others(self, identifier: Identifier, base: TableState | None) -> list[tuple[str, str]]:
+        """Names and metadata files of the other tables and views whose directories are compared with a table's.
+
+        Args:
+            identifier: The table's name.
+            base: The table; None if it does not exist yet.
+        """
+
+    def _check_moved(self, identifier: Identifier, metadata: TableMetadata, base: TableState) -> None:
+        """Raise Invalid if a commit gives a table a location that overlaps with another table's. That of a new table is
+        checked by `_add`."""
+        if normalise(metadata.location) == normalise(base.metadata.location):
+            return
+        other = overlapping(self._others(identifier, base), metadata.location)
+        if other:
+            raise overlap_error(dotted(identifier), metadata.location, other)
+
+    def _check_write_paths(self, identifier: Identifier, metadata: TableMetadata, base: TableState | None) -> None:
+        """Raise Invalid if a commit lets a table write into the directory of another one. Other tables are looked at
+        only if ``write.data.path`` or its kind changes, and names a directory outside the table's location."""
+        for path in new_write_paths(metadata, None if base is None else base.metadata):
+            for other, metadata_location in around(self._others(identifier, base), path):
+                if self._is_inside(path, metadata_location):
+                    raise write_path_error(dotted(identifier), path, other)
+
+    def _is_inside(self, path: str, metadata_location: str) -> bool:
+        """Whether a path is in the directory of the table with a metadata file that seems to be around it."""
+        try:
+            return lies_inside(path, self._files.load(metadata_location).location)
+        except CorruptTable:
+            # Of a view, which has no files but those.
+            return False
+        except EngineError:
+            # Of a table of another format only the directory is known.
+            return True
 
     # Changes, whose lost answers are settled.
 

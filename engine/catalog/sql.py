@@ -16,6 +16,7 @@ from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
 
 from icebench.engine.catalog.catalog import Namespace
 from icebench.engine.catalog.identifiers import dotted
+from icebench.engine.catalog.ownership import overlap_error
 from icebench.engine.catalog.pointers import TABLE_TYPE, PointerCatalog
 from icebench.engine.catalog.sql_database import Database
 from icebench.engine.catalog.sql_tables import (
@@ -24,6 +25,7 @@ from icebench.engine.catalog.sql_tables import (
     TABLES,
     create_all,
     of_kind,
+    others,
     overlapping,
     row_of,
 )
@@ -178,6 +180,10 @@ class SqlCatalog(PointerCatalog):
             row = connection.execute(select(TABLES.c.metadata_location).where(self._row(identifier, kind))).first()
         return row and (row[0],)
 
+    def _others(self, identifier: Identifier, base: TableState | None) -> list[tuple[str, str]]:
+        with self._database.reading() as connection:
+            return others(connection, None if base is None else base.metadata_location)
+
     def _add(self, identifier: Identifier, state: TableState, *, is_new: bool) -> None:
         self._insert_row(identifier, state.metadata_location, state.metadata.location if is_new else None)
 
@@ -196,11 +202,8 @@ class SqlCatalog(PointerCatalog):
             connection.execute(insert(TABLES).values(**row))
             # After the row is there: a table that another writer made under this name and renamed is seen by now.
             other = directory and overlapping(connection, directory, but=location)
-            if other:
-                raise Invalid(
-                    f"the location {directory} of {dotted(identifier)} is inside that of {other}, or {other} is inside "
-                    "it: maintenance of one would delete files of the other; choose another with location="
-                )
+            if directory and other:
+                raise overlap_error(dotted(identifier), directory, other)
 
     def _move(self, old: Identifier, new: Identifier, kind: str) -> bool:
         change = update(TABLES).where(self._row(old, kind)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])

@@ -67,9 +67,14 @@ def overlapping(connection: Connection, location: str, *, but: str | None = None
         location: The directory.
         but: The metadata file of the table or view whose directory it is to be.
     """
+    return ownership.overlapping(others(connection, but), location)
+
+
+def others(connection: Connection, but: str | None) -> list[tuple[str, str]]:
+    """Names and metadata files of all tables and views of the database, without the one of a metadata file."""
     columns = (TABLES.c.table_namespace, TABLES.c.table_name, TABLES.c.metadata_location)
     rows = connection.execute(select(*columns).where(TABLES.c.metadata_location.is_not(None)))
-    return ownership.overlapping(((f"{row[0]}.{row[1]}", row[2]) for row in rows if row[2] != but), location)
+    return [(f"{row[0]}.{row[1]}", row[2]) for row in rows if row[2] != but]
 
 
 def create_all(engine: Engine) -> None:

@@ -50,6 +50,9 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
     Files ``vN.metadata.json`` are kept however old they are: a directory catalog commits by creating the next one, so a
     writer that was stalled during many commits could mistake a name that is free again for the next version.
 
+    Data files of another table that has its ``write.data.path`` here are not recognised: they are orphan files of this
+    one. Catalogs refuse such a path where they see it.
+
     Args:
         table: The table.
         older_than_ms: Files newer than this time, by the storage's clock, are kept: a writer may be about to commit

@@ -265,6 +265,46 @@ def test_tables_do_not_lie_in_one_another(catalog: Catalog) -> None:
     assert catalog.load_state(EVENTS) == outer
 
 
+PATHS = [f"write.{kind}.path" for kind in ("data", "object-storage", "folder-storage")]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_no_table_writes_into_the_directory_of_another(name: str, catalog: Catalog) -> None:
+    outer = create(catalog)
+    if chosen_by_server(catalog):
+        return
+    other = ("db", "other")
+    for inside in ("data/b", "data", "x//y/../z", ""):
+        path = f"{outer.metadata.location}/{inside}"
+        with pytest.raises(Invalid, match=r"db\.other may not write to .* in the directory of db\.events"):
+            catalog.create_table(other, metadata_for(catalog, other, **{name: path}))
+        with pytest.raises(Invalid, match=r"in the directory of db\.events"):
+            catalog.stage_table(other, metadata_for(catalog, other, **{name: path}))
+    base = create(catalog, other)
+    change = SetProperties({name: f"{outer.metadata.location}/data"})
+    with pytest.raises(Invalid, match=r"in the directory of db\.events"):
+        catalog.commit(other, base, [], [change])
+    assert catalog.load_state(other) == base
+    for path in (f"{outer.metadata.location}2", f"{base.metadata.location}/x", f"{outer.metadata.location}/../x"):
+        outcome = catalog.commit(other, catalog.load_state(other), [], [SetProperties({name: path})])
+        assert isinstance(outcome, Committed)
+
+
+def test_no_table_moves_into_the_directory_of_another(catalog: Catalog) -> None:
+    outer = create(catalog)
+    base = create(catalog, ("db", "other"))
+    if chosen_by_server(catalog) or isinstance(catalog, FileSystemCatalog):
+        return
+    for place in ("/data", "", "//x/..", "/.."):
+        with pytest.raises(Invalid, match=r"db\.other is inside that of db\.events, or db\.events is inside it"):
+            catalog.commit(("db", "other"), base, [], [SetLocation(f"{outer.metadata.location}{place}")])
+    assert catalog.load_state(("db", "other")) == base
+    moved = catalog.commit(("db", "other"), base, [], [SetLocation(f"{outer.metadata.location}2")])
+    assert isinstance(moved, Committed)
+    again = catalog.commit(("db", "other"), moved.state, [], [SetLocation(f"{outer.metadata.location}2/x")])
+    assert isinstance(again, Committed)
+
+
 def test_a_name_that_is_free_again_shares_no_directory(catalog: Catalog) -> None:
     """Wherever a table went that had the name before."""
     first = create(catalog).metadata.location
