@@ -141,10 +141,11 @@ class Clustered:
         """From a branch's manifests.
 
         Raises:
+            NotFound, Invalid: There is no such branch, or it is a tag.
             CorruptTable, FileNotFound, Unsupported: As a plan.
         """
         source = ManifestSource(store=table.store, runner=table.runner, cache=table.cache, needed_by="clustering")
-        head = metadata.head(branch) if branch in metadata.refs else None
+        head = metadata.existing_head(branch)
         manifests = () if head is None else source.manifests_of(head)
         files = load_live_files(manifests, source, table.runner, metadata)
         ids = [each.source_id for each in declaration.order.fields]

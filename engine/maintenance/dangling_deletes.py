@@ -52,10 +52,11 @@ def remove_dangling_deletes(
         The table, the snapshot (None if there was nothing to remove), and the number of removed delete files.
 
     Raises:
+        NotFound, Invalid: There is no such branch, or it is a tag.
         CommitFailed: See `Target.commit`.
     """
     state = table.load()
-    head = state.metadata.head(branch)
+    head = state.metadata.existing_head(branch)
     entries = live_deletes(table.store, table.runner, head)
     if head is None or not entries:
         return state, None, 0

@@ -170,6 +170,7 @@ class Maintenance:
             options: See `Rewrite`, and `Selection` for the sizes.
 
         Raises:
+            NotFound: No such branch.
             Invalid: No declaration, unsuitable columns in it, or an unknown option.
             ValidationFailed: As `rewrite_data_files`.
         """
@@ -255,6 +256,7 @@ class Maintenance:
             snapshot_properties: Entries for the snapshot summary.
 
         Raises:
+            NotFound: No such branch.
             ValidationFailed: A data file with deleted rows was concurrently removed, or in version 3 got other position
                 deletes.
             Unsupported: A column of a data file's partition spec was dropped.
@@ -404,6 +406,7 @@ class Maintenance:
             options: See `Selection` and `Rewrite`.
 
         Raises:
+            NotFound: No such branch.
             Invalid: An unknown option or column, or sizes that contradict each other.
             ValidationFailed: Rows of the rewritten files were deleted concurrently; with partial progress, such groups
                 are among `RewrittenDataFiles.failed`.
@@ -454,6 +457,7 @@ class Maintenance:
             snapshot_properties: Entries for the snapshot summary.
 
         Raises:
+            NotFound: No such branch.
             ValidationFailed: A rewritten delete file was concurrently removed; in version 3 also, a data file with
                 deleted rows was removed, or got other position deletes.
             Unsupported: A column of a data file's partition spec was dropped.
@@ -491,6 +495,7 @@ class Maintenance:
             The snapshot, whose summary counts the manifests.
 
         Raises:
+            NotFound: No such branch.
             Invalid: The branch has no snapshot.
         """
         state, snapshot = rewrite_manifests(

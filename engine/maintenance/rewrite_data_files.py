@@ -165,10 +165,13 @@ def rewrite_data_files(
         state: The table as loaded, whose files are rewritten.
         rewrite: What to do.
         operation_id: Part of the names of the new files.
+
+    Raises:
+        NotFound, Invalid: There is no such branch, or it is a tag.
     """
     metadata = state.metadata
     ordering, sort_order = _ordering(rewrite, metadata)
-    snapshot = metadata.head(rewrite.branch) if rewrite.branch in metadata.refs else None
+    snapshot = metadata.existing_head(rewrite.branch)
     if snapshot is None:
         return state, RewrittenDataFiles()
     scan = table_scan(

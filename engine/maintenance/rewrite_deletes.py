@@ -93,7 +93,7 @@ class DeleteRewrite:
 
     @property
     def _head(self) -> Snapshot | None:
-        return self._metadata.head(self.branch)
+        return self._metadata.existing_head(self.branch)
 
     def of_positions(
         self, *, min_input_files: int, rewrite_all: bool, dry_run: bool = False

@@ -31,7 +31,8 @@ def rewrite_manifests(
         ``entries-processed``.
 
     Raises:
-        Invalid: The branch has no snapshot.
+        NotFound: There is no such branch.
+        Invalid: The branch has no snapshot, or is a tag.
         CommitFailed: See `Target.commit`.
     """
     change = RewriteManifests(by_partition=by_partition, branch=branch, properties=dict(properties or {}))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from icebench.engine.errors import CorruptTable, NotFound
+from icebench.engine.errors import CorruptTable, Invalid, NotFound
 from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
 from icebench.engine.spec.schema import Schema
@@ -122,6 +122,20 @@ class TableMetadata:
         """The snapshot that a branch points at; None when the branch does not exist yet."""
         found = self.refs.get(branch)
         return None if found is None else self.snapshot(found.snapshot_id)
+
+    def existing_head(self, branch: str = MAIN) -> Snapshot | None:
+        """The snapshot that an existing branch points at; None for main in a table without snapshots.
+
+        Raises:
+            NotFound: There is no such branch.
+            Invalid: It is a tag.
+        """
+        if branch == MAIN and branch not in self.refs:
+            return None
+        ref = self.ref(branch)
+        if ref.type != "branch":
+            raise Invalid(f"{branch!r} is a tag; only branches can be written to")
+        return self.snapshot(ref.snapshot_id)
 
     def ancestors(self, snapshot_id: int | None) -> Iterator[int]:
         """A snapshot and those it was built on, newest first, as far back as the metadata goes; none for None.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from icebench.engine.commit.manifest_rows import ManifestRewriting
 from icebench.engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests
-from icebench.engine.commit.staged_snapshot import SnapshotChange, Staged, branch_head, stage_snapshot
+from icebench.engine.commit.staged_snapshot import SnapshotChange, Staged, stage_snapshot
 from icebench.engine.commit.staging_context import Staging
 from icebench.engine.commit.summary import summarize
 from icebench.engine.errors import Invalid
@@ -38,9 +38,10 @@ class RewriteManifests(SnapshotChange):
     _rewritten: AttemptCache[list[WrittenManifest]] = field(default_factory=AttemptCache, init=False)
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `icebench.engine.commit.changes.change.Change`; Invalid for a branch without a snapshot."""
-        parent = branch_head(base, self.branch)
-        if parent is None or self.branch not in base.refs:
+        """See `icebench.engine.commit.changes.change.Change`; NotFound for a branch that does not exist, Invalid for a
+        branch without a snapshot or a tag."""
+        parent = base.existing_head(self.branch)
+        if parent is None:
             raise Invalid(f"branch {self.branch!r} has no manifests to rewrite")
         snapshot_id = self._chosen_id(base, staging)
         manifests = load_manifests(parent, staging.store)

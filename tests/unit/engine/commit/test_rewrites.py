@@ -20,7 +20,7 @@ from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.inheritance import apply_inheritance
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry
 from icebench.engine.spec.updates import AddPartitionSpec, SetDefaultSpec
-from icebench.errors import Invalid, ValidationFailed
+from icebench.errors import Invalid, NotFound, ValidationFailed
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 A, B, C = data_file("a"), data_file("b"), data_file("c")
@@ -204,7 +204,7 @@ def test_an_empty_table_has_nothing_to_rewrite() -> None:
         world().transaction().commit([RewriteManifests()])
     w = world()
     w.transaction().commit([Append(data_files=[A])])
-    with pytest.raises(Invalid, match="branch 'other' has no manifests"):
+    with pytest.raises(NotFound, match="no branch or tag 'other'"):
         w.transaction().commit([RewriteManifests(branch="other")])
 
 

@@ -461,7 +461,6 @@ def test_a_branch(tmp_path: Path) -> None:
     assert done.rewritten_data_files == 4
     assert table.scan(ref="audit").count() == 40
     assert (len(contents(table)), len(table.inspect.files())) == (80, 8)
-    assert table.maintenance.rewrite_data_files(branch="none") == operation.RewrittenDataFiles()
 
 
 def test_large_files_are_taken_apart(tmp_path: Path) -> None:
