@@ -42,6 +42,10 @@ PACKAGES = (
 WHAT_RUNS = (":(exclude)docs", ":(exclude)results")
 """What of a checkout can move a figure, as git's pathspecs; a study writes its pages and results as it goes."""
 
+CODE = ("engine", "bench", "icebench")
+"""Where a file that git does not track runs as one that it tracks. What a definition in ``datasets`` says and names is
+recorded with the run, so a definition of the user's own there is no change of what runs."""
+
 Command = Callable[[Sequence[str]], str | None]
 """Runs a command and gives what it printed (stdout and stderr), or None when it cannot run or fails."""
 
@@ -129,9 +133,22 @@ def _git(checkout: Path, command: Command) -> dict[str, Any]:
     if len(found) != 1:  # an installed package may lie in a repository of its user's
         return {"revision": None, "dirty": None, "changes": None}
     changed = command([*git, "status", "--porcelain", "--untracked-files=no", "--", *WHAT_RUNS])
+    untracked = _untracked(checkout, git, command)
+    # Two trees with changes are seldom the same: a run must not go on with others.
+    changes = command([*git, "diff", "HEAD", "--", *WHAT_RUNS]) if changed else ""
     return {
         "revision": found[0],
-        "dirty": None if changed is None else bool(changed.strip()),
-        # Two trees with changes are seldom the same: a run must not go on with others.
-        "changes": _digest(command([*git, "diff", "HEAD", "--", *WHAT_RUNS])) if changed else None,
+        "dirty": None if changed is None else bool(changed.strip() or untracked),
+        "changes": None if changes is None or not (changed or untracked) else _digest(changes + untracked),
     }
+
+
+def _untracked(checkout: Path, git: Sequence[str], command: Command) -> str:
+    """The code that git neither tracks nor ignores: a line for each file, of its name and a digest of what it has."""
+    listed = command([*git, "ls-files", "-z", "--others", "--exclude-standard", "--", *CODE]) or ""
+    lines = []
+    for name in sorted(listed.split("\0")[:-1]):  # after the last one is what git warned of
+        path = checkout / name
+        content = path.read_bytes() if path.is_file() else b""
+        lines.append(f"{hashlib.sha256(content).hexdigest()} {name}\n")
+    return "".join(lines)

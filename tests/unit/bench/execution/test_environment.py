@@ -54,15 +54,20 @@ def test_without_git_and_java() -> None:
     assert found["software"]["java"] is None
 
 
-def test_what_a_run_writes_is_no_change_of_what_runs(tmp_path: Path) -> None:
-    """A study writes its pages between its questions: the second is of the same revision as the first."""
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    for name in ("engine", "results", "docs"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a").write_text("1")
+def _repository(root: Path, *folders: str) -> None:
+    """Make a repository of one commit, which has a file ``a`` in each folder."""
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    for name in folders:
+        (root / name).mkdir()
+        (root / name / "a").write_text("1")
     author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["add", "."], [*author, "commit", "-qm", "first"]):
-        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True)
+        subprocess.run(["git", "-C", str(root), *arguments], check=True)
+
+
+def test_what_a_run_writes_is_no_change_of_what_runs(tmp_path: Path) -> None:
+    """A study writes its pages between its questions: the second is of the same revision as the first."""
+    _repository(tmp_path, "engine", "results", "docs")
 
     def git_after(name: str) -> dict[str, Any]:
         (tmp_path / name / "a").write_text(f"2 {name}")
@@ -75,6 +80,30 @@ def test_what_a_run_writes_is_no_change_of_what_runs(tmp_path: Path) -> None:
     assert changed == git_after("docs")
     # So is a package that is installed below a user's repository.
     assert fingerprint({}, spark=None, checkout=tmp_path / "engine")["git"] == of({}, {})["git"]
+
+
+@pytest.mark.parametrize("folder", ["engine", "bench", "icebench"])
+def test_code_that_git_does_not_track_runs_too(tmp_path: Path, folder: str) -> None:
+    _repository(tmp_path, folder, "datasets")
+    (tmp_path / ".gitignore").write_text("__pycache__/\n")
+
+    def git_after(name: str, content: str) -> dict[str, Any]:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        return dict(fingerprint({}, spark=None, checkout=tmp_path)["git"])
+
+    clean = git_after("datasets/own.toml", "1")
+    assert (clean["dirty"], clean["changes"]) == (False, None)
+    assert git_after(f"{folder}/__pycache__/a", "1") == clean
+    first = git_after(f"{folder}/né w.py", "1")
+    assert first["dirty"]
+    assert first["changes"]
+    assert first == git_after("datasets/own.toml", "2")
+    second, named = git_after(f"{folder}/né w.py", "2"), git_after(f"{folder}/other.py", "")
+    changed = git_after(f"{folder}/a", "2")
+    assert len({each["changes"] for each in (first, second, named, changed)}) == 4
+    assert git_after(f"{folder}/né w.py", "1")["changes"] != changed["changes"]
 
 
 @pytest.mark.parametrize("arguments", [["/no/such/program"], ["false"]])
