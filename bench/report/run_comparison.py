@@ -92,6 +92,11 @@ def pairs_of(base: Run, head: Run) -> list[tuple[Record, Record]]:
     return [(before[r.key], r) for r in head.records if r.key in before]
 
 
+def has_several_measurements(pairs: Iterable[tuple[Record, Record]]) -> bool:
+    """Whether cases and metrics do not say which measurement they are of, as several have a scan of everything."""
+    return len({head.measurement for _, head in pairs}) > 1
+
+
 def _of_definitions(base: Run, head: Run) -> Iterator[Difference]:
     asked = [_flat(run.environment.get("definition") or {}) for run in (base, head)]
     for path, was, now in _changes(*asked):
@@ -229,9 +234,11 @@ def _pooled(
 def _each(timed: Sequence[tuple[Record, Record]]) -> Table:
     tables = table_names(head for _, head in timed)
     caches = Counter((*head.key[:-2], head.metric) for _, head in timed)
+    named = ("Measurement",) if has_several_measurements(timed) else ()
     rows = tuple(
         (
             plain(f"{head.case}, {head.cache}" if caches[*head.key[:-2], head.metric] > 1 else head.case),
+            *(plain(head.measurement) for _ in named),
             plain(tables[head.workload, head.layout]),
             plain(head.engine),
             plain(head.metric),
@@ -241,7 +248,7 @@ def _each(timed: Sequence[tuple[Record, Record]]) -> Table:
         )
         for base, head in timed
     )
-    columns = ("Case", "Layout", "Engine", "Metric", "First run", "Second run", "Ratio of medians")
+    columns = ("Case", *named, "Layout", "Engine", "Metric", "First run", "Second run", "Ratio of medians")
     return Table(title="Every case", columns=columns, rows=rows)
 
 

@@ -12,7 +12,7 @@ from icebench.bench.report.compare import bounds, median, table_names
 from icebench.bench.report.model import Comparison, Fact, Report, Section
 from icebench.bench.report.quantities import count, scaled
 from icebench.bench.report.remarks import is_timed
-from icebench.bench.report.run_comparison import pairs_of
+from icebench.bench.report.run_comparison import has_several_measurements, pairs_of
 
 _SERIES = ("first run", "second run")
 
@@ -50,10 +50,10 @@ def runs_report(base: Run, head: Run, comparison: Comparison, names: Sequence[st
 
 
 def _charts(timed: Sequence[tuple[Record, Record]]) -> Iterator[DotChart]:
-    """One for each metric, with a panel for each engine."""
-    tables = table_names(head for _, head in timed)
-    for metric in dict.fromkeys(head.metric for _, head in timed):
-        own = [pair for pair in timed if pair[1].metric == metric]
+    """One for each metric of a measurement, with a panel for each engine."""
+    tables, several = table_names(head for _, head in timed), has_several_measurements(timed)
+    for measurement, metric in dict.fromkeys((head.measurement, head.metric) for _, head in timed):
+        own = [pair for pair in timed if (pair[1].measurement, pair[1].metric) == (measurement, metric)]
         scale, unit = scaled(max(median(record) for pair in own for record in pair), own[0][1].unit)
         panels = []
         for engine in dict.fromkeys(head.engine for _, head in own):
@@ -63,7 +63,8 @@ def _charts(timed: Sequence[tuple[Record, Record]]) -> Iterator[DotChart]:
                 if pair[1].engine == engine
             ]
             panels.append(DotPanel(title=engine, rows=tuple(rows)))
-        yield DotChart(caption=metric, axis=unit, log=True, series=_SERIES, panels=tuple(panels))
+        caption = f"{measurement}: {metric}" if several else metric
+        yield DotChart(caption=caption, axis=unit, log=True, series=_SERIES, panels=tuple(panels))
 
 
 def _label(record: Record, tables: Mapping[tuple[str, str], str]) -> str:

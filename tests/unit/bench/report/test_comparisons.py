@@ -27,6 +27,7 @@ from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Cell, Comparison, Finding, Table, Tone, plain
 from icebench.bench.report.remarks import INTERRUPTED
 from icebench.bench.report.run_comparison import compare_runs, differences
+from icebench.bench.report.runs_page import runs_report
 from icebench.bench.report.sections import sections_of
 from tests.unit.bench.report.sample_run import DRIFT, FAILED, measured, sample_run
 from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
@@ -342,6 +343,28 @@ def test_caches_are_apart_where_the_metric_does_not_say_which() -> None:
     (section,) = sections_of(Records(run(10.0, 1.0).records))
     table = next(table for table in section.tables if table.title == "Time")
     assert (column(table, "Case"), column(table, "icebench")) == (["all, cold", "all, warm"], ["10.1 s", "1.01 s"])
+
+
+def test_measurements_with_the_same_case_and_metric_are_told_apart() -> None:
+    def run(*measurements: str) -> Run:
+        cases = [
+            Case(workload="w", layout="l", engine="icebench", measurement=name, cache="cold", filter="all")
+            for name in measurements
+        ]
+        return sample_run(measured=tuple(measured(case, DRIFT) for case in cases))
+
+    def captions(of_run: Run) -> list[str]:
+        page = runs_report(of_run, of_run, compare_runs(of_run, of_run), ("a", "b"))
+        return [chart.caption for section in page.sections for chart in section.charts]
+
+    both, one = run("filtered", "decimals"), run("decimals")
+    each = compare_runs(both, both).tables[-1]
+    shown = set(zip(*(column(each, name) for name in ("Case", "Measurement", "Metric")), strict=True))
+    assert shown >= {("all", "filtered", "scan_time_cold"), ("all", "decimals", "scan_time_cold")}
+    assert {"filtered: scan_time_cold", "decimals: scan_time_cold"} <= set(captions(both))
+    assert len(captions(both)) == len(set(captions(both)))
+    assert "Measurement" not in compare_runs(one, one).tables[-1].columns
+    assert "scan_time_cold" in captions(one)
 
 
 @pytest.mark.parametrize("name", ["files_planned", "delete_files_loaded"])
