@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from os.path import commonprefix
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -33,6 +32,7 @@ from icebench.bench.report.charts import (
     Point,
     ScatterChart,
 )
+from icebench.bench.report.labels import common_phrase, shortened
 from icebench.bench.report.palette import (
     GRID,
     HATCHES,
@@ -113,11 +113,10 @@ def draw_narrow(chart: Chart, name: str) -> str | None:
 
 
 def _dots(chart: DotChart, width: float) -> Figure:
-    short = _labels((row.label for panel in chart.panels for row in panel.rows), _LONGEST_LABEL)
-    labels = [[short[row.label] for row in panel.rows] for panel in chart.panels]
-    titles = [panel.title for panel in chart.panels]
+    named = _named([(panel.title, [row.label for row in panel.rows]) for panel in chart.panels])
+    row_height = max(0.115 * len(chart.series) + 0.16, 0.08 + 0.14 * named.lines)
     rows = _legend_rows(chart.series, width)
-    panels = _panels(titles, labels, 0.115 * len(chart.series) + 0.16, _RIGHT / 2, total_width=width, legend=rows)
+    panels = _panels(named, row_height, _RIGHT / 2, total_width=width, legend=rows)
     for axis, panel in zip(panels.axes, chart.panels, strict=True):
         _dot_panel(axis, panel, chart.series)
     first = panels.axes[0]
@@ -160,10 +159,8 @@ def _interval(axis: Axes, point: Point, y: float, index: int) -> None:
 
 
 def _bars(chart: BarChart) -> Figure:
-    short = _labels((bar.label for panel in chart.panels for bar in panel.bars), _LONGEST_LABEL)
-    labels = [[short[bar.label] for bar in panel.bars] for panel in chart.panels]
-    lines = 1 + max(label.count("\n") for own in labels for label in own)
-    panels = _panels([panel.title for panel in chart.panels], labels, 0.16 + 0.14 * lines, _RIGHT)
+    named = _named([(panel.title, [bar.label for bar in panel.bars]) for panel in chart.panels])
+    panels = _panels(named, 0.16 + 0.14 * named.lines, _RIGHT)
     for axis, panel in zip(panels.axes, chart.panels, strict=True):
         for place, bar in enumerate(panel.bars):
             left = 0.0
@@ -205,7 +202,7 @@ def _bars(chart: BarChart) -> Figure:
 def _scatter(chart: ScatterChart, width: float, longest: int) -> Figure:
     """Labels stand in a column at the right, each joined to its point, so that none covers another."""
     points = sorted(chart.points, key=lambda point: point.y)
-    short = _labels((point.label for point in points), longest)
+    short = shortened((point.label for point in points), longest)
     labels = [short[point.label] for point in points]
     margin = 0.3 + _INCHES_A_LETTER * max(map(len, labels))
     height = max(_SCATTER_HEIGHT, _INCHES_A_LABEL * len(points))
@@ -314,7 +311,7 @@ def _lines(chart: LineChart, width: float) -> Figure:
     figure = Figure(figsize=(width, total))
     FigureCanvasSVG(figure)
     axes: list[Axes] = []
-    short = _labels((panel.title for panel in chart.panels), int((width - left) / _INCHES_A_BOLD_LETTER))
+    short = shortened((panel.title for panel in chart.panels), int((width - left) / _INCHES_A_BOLD_LETTER))
     for number, panel in enumerate(chart.panels):
         bottom = total - rows * _LEGEND - (number + 1) * (_LINES_HEIGHT + _TITLE)
         box = (left / width, bottom / total, (width - left - right) / width, _LINES_HEIGHT / total)
@@ -379,9 +376,31 @@ class _Panels:
     last: list[Axes]
 
 
+@dataclass(frozen=True)
+class _Named:
+    """What panels say beside what is drawn: their titles, and the labels of the rows of each."""
+
+    titles: list[str]
+    labels: list[list[str]]
+
+    @property
+    def lines(self) -> int:
+        """Of the label that has most."""
+        return 1 + max(label.count("\n") for own in self.labels for label in own)
+
+
+def _named(panels: Sequence[tuple[str, Sequence[str]]]) -> _Named:
+    """Labels that fit, each panel given as its title and labels; what all long labels begin with is in the titles."""
+    phrase = common_phrase((label for _, labels in panels for label in labels), _LONGEST_LABEL)
+    said = phrase.rstrip(" ,;:")
+    rest = [[label.removeprefix(phrase) for label in labels] for _, labels in panels]
+    short = shortened((label for own in rest for label in own), _LONGEST_LABEL, wrapped=True)
+    titles = [f"{title} ({said})" if title and said else title or said for title, _ in panels]
+    return _Named(titles, [[short[label] for label in own] for own in rest])
+
+
 def _panels(
-    titles: Sequence[str],
-    labels: Sequence[Sequence[str]],
+    named: _Named,
     row_height: float,
     right: float,
     *,
@@ -391,13 +410,13 @@ def _panels(
     """Panels that share their horizontal axis: one below the other, many with equal rows in two columns.
 
     Args:
-        titles: Of the panels.
-        labels: Of the rows of each panel.
+        named: The titles and labels.
         row_height: Inches.
         right: Inches to leave free at the right of each panel.
         total_width: Inches.
         legend: Rows of the legend above them.
     """
+    titles, labels = named.titles, named.labels
     margin = 0.12 + _INCHES_A_LETTER * max(len(line) for own in labels for label in own for line in label.split("\n"))
     wide, narrow = ((total_width - margin - columns * right) / columns for columns in (1, 2))
     alike = all(own == labels[0] for own in labels) and max(map(len, titles)) <= narrow / _INCHES_A_BOLD_LETTER
@@ -408,7 +427,7 @@ def _panels(
     FigureCanvasSVG(figure)
     axes: list[Axes] = []
     top = total - legend * _LEGEND
-    short = _labels(titles, int(width / _INCHES_A_BOLD_LETTER))
+    short = shortened(titles, int(width / _INCHES_A_BOLD_LETTER))
     for ordinal, (title, own) in enumerate(zip(titles, labels, strict=True)):
         row, column = divmod(ordinal, columns)
         above = top - sum(heights[:row]) - _TITLE * (row + 1)
@@ -419,36 +438,6 @@ def _panels(
         _rows(axis, short[title], own if column == 0 else [""] * len(own))
         axes.append(axis)
     return _Panels(figure, axes, axes[-columns:])
-
-
-def _labels(texts: Iterable[str], most: int) -> dict[str, str]:
-    """What texts of a chart are shortened to, line by line: those that differ still do."""
-    texts = list(texts)
-    alike: dict[str, list[str]] = {}
-    for line in dict.fromkeys(line for text in texts for line in text.split("\n")):
-        alike.setdefault(_shortened(line, most), []).append(line)
-    short = {line: label for label, (line, *others) in alike.items() if not others}
-    for lines in alike.values():
-        short |= _apart(lines, most) if len(lines) > 1 else {}
-    return {text: "\n".join(short[line] for line in text.split("\n")) for text in texts}
-
-
-def _shortened(text: str, most: int) -> str:
-    """A line's beginning and its end: most names of layouts with knobs differ in either."""
-    tail = (most - 1) // 2
-    return text if len(text) <= most else f"{text[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{text[-tail:]}"
-
-
-def _apart(lines: Sequence[str], most: int) -> dict[str, str]:
-    """Lines that begin and end alike: where they differ, as long as that is, and as much of both ends as has room."""
-    first = len(commonprefix(lines))  # noqa: RUF071 - of letters
-    last = len(commonprefix([line[first:][::-1] for line in lines]))  # noqa: RUF071
-    around = max(2, most - 2 - max(len(line) - first - last for line in lines))
-    head, tail = around - around // 2, around // 2
-    return {
-        line: "\N{HORIZONTAL ELLIPSIS}".join((line[:head], line[first : len(line) - last], line[-tail:]))
-        for line in lines
-    }
 
 
 def _rows(axis: Axes, title: str, labels: Sequence[str]) -> None:

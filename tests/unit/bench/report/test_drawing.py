@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import re
 import warnings
+from dataclasses import replace
+from html import unescape
 
 from icebench.bench.report.charts import (
     Bar,
@@ -22,7 +25,7 @@ def test_long_names_that_differ_at_their_ends_stay_apart() -> None:
     points = tuple(ScatterPoint(label=label, x=1.0 + place, y=2.0, joined=True) for place, label in enumerate(labels))
     drawn = draw(ScatterChart(caption="", x_axis="s", y_axis="s", points=points), "t")
     for level, files in ((9, 61), (1, 8)):
-        assert f"l={level}, files={files})" in drawn
+        assert f"={level}, files={files})" in drawn
     assert all(label not in drawn for label in labels)
 
 
@@ -41,6 +44,39 @@ def test_long_names_that_differ_in_the_middle_stay_apart() -> None:
         assert all(f"\u2026{codec}\u2026" in drawn for codec in codecs)
         assert "sorted" in drawn
         assert all(label not in drawn for label in labels)
+
+
+def _texts(drawn: str) -> list[str]:
+    """What a drawing says, a line each."""
+    return [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", drawn)]
+
+
+def _dots(*labels: str, panels: int = 1) -> DotChart:
+    rows = tuple(DotRow(label=label, points=(Point(series="icebench", value=1.0),)) for label in labels)
+    own = tuple(DotPanel(title=f"scan {number}", rows=rows) for number in range(panels))
+    return DotChart(caption="", axis="ms", log=False, series=("icebench",), panels=own)
+
+
+def test_what_all_long_labels_begin_with_is_said_in_the_title() -> None:
+    labels = [f"deletion vectors, {how}" for how in ("never compacted", "compacted every 10", "by policy default")]
+    bars = tuple(Bar(label=label, shares=(Share(kind="k", value=1.0),), note="") for label in labels)
+    bar_chart = BarChart(caption="", axis="", kinds=("k",), panels=(BarPanel(title="scan 0", bars=bars),))
+    for chart in (_dots(*labels), bar_chart):
+        said = _texts(draw(chart, "t"))
+        assert {"never compacted", "compacted every 10", "by policy default"} <= set(said)
+        assert "scan 0 (deletion vectors)" in said
+    untitled = replace(_dots(*labels), panels=tuple(replace(each, title="") for each in _dots(*labels).panels))
+    assert "deletion vectors" in _texts(draw(untitled, "t"))
+
+
+def test_a_long_label_is_wrapped_between_words() -> None:
+    labels = ["sorted", "unpartitioned (metrics.default=counts)", "rewritten once a day and never again", "x" * 40]
+    said = _texts(draw(_dots(*labels), "t"))
+    wrapped = ("sorted", "unpartitioned", "(metrics.default=counts)", "rewritten once a day and never", "again")
+    assert set(wrapped) <= set(said)
+    chart = _dots(*labels[:3])
+    heights = [float(draw(each, "t").split('"')[1].split()[-1]) for each in (chart, _dots("a", "b", "c"))]
+    assert heights[0] > heights[1]
 
 
 def test_texts_are_not_limited_to_the_fonts_of_this_machine() -> None:
