@@ -61,6 +61,8 @@ _HISTORY_HEIGHT, _INCHES_A_REVISION = 1.0, 0.75
 _LINES_HEIGHT = 1.9
 _HOVER = "hover: "
 """What the id of a drawn group begins with whose rest is shown on hover, as in a URL."""
+_SCREEN = 5.5
+"""Inches that the drawing has on a screen, about 800 pixels."""
 _ONE_COLUMN = 4
 """Panels up to which one column is easier to read."""
 
@@ -369,11 +371,11 @@ def _line_panel(axis: Axes, panel: LinePanel, chart: LineChart) -> None:
 
 @dataclass(frozen=True)
 class _Panels:
-    """Axes in reading order; `last` are those at the foot of a column."""
+    """Axes in reading order; `numbered` are those below which the numbers of the common axis stand."""
 
     figure: Figure
     axes: list[Axes]
-    last: list[Axes]
+    numbered: list[Axes]
 
 
 @dataclass(frozen=True)
@@ -422,7 +424,8 @@ def _panels(
     alike = all(own == labels[0] for own in labels) and max(map(len, titles)) <= narrow / _INCHES_A_BOLD_LETTER
     columns, width = (2, narrow) if alike and len(titles) > _ONE_COLUMN else (1, wide)
     heights = [row_height * max(map(len, labels[i : i + columns])) for i in range(0, len(titles), columns)]
-    total = sum(heights) + _TITLE * len(heights) + legend * _LEGEND + _FOOT
+    feet = _feet([_TITLE + height for height in heights])
+    total = sum(heights) + _TITLE * len(heights) + legend * _LEGEND + _FOOT * len(feet)
     figure = Figure(figsize=(total_width, total))
     FigureCanvasSVG(figure)
     axes: list[Axes] = []
@@ -430,14 +433,27 @@ def _panels(
     short = shortened(titles, int(width / _INCHES_A_BOLD_LETTER))
     for ordinal, (title, own) in enumerate(zip(titles, labels, strict=True)):
         row, column = divmod(ordinal, columns)
-        above = top - sum(heights[:row]) - _TITLE * (row + 1)
+        above = top - sum(heights[:row]) - _TITLE * (row + 1) - _FOOT * sum(foot < row for foot in feet)
         height = row_height * len(own)
         left, bottom = margin + column * (width + right), above - height
         box = (left / total_width, bottom / total, width / total_width, height / total)
         axis = figure.add_axes(box, sharex=axes[0] if axes else None)
         _rows(axis, short[title], own if column == 0 else [""] * len(own))
         axes.append(axis)
-    return _Panels(figure, axes, axes[-columns:])
+    low = [axis for place, axis in enumerate(axes) if place >= len(axes) - columns or place // columns in feet]
+    return _Panels(figure, axes, low)
+
+
+def _feet(heights: Sequence[float]) -> list[int]:
+    """The rows of panels below which numbers stand, by the rows' heights: the last, and as many others as make each
+    screen show some."""
+    feet, since = [], 0.0
+    for row, height in enumerate(heights):
+        if row and since + height > _SCREEN:
+            feet.append(row - 1)
+            since = 0.0
+        since += height
+    return [*feet, len(heights) - 1]
 
 
 def _rows(axis: Axes, title: str, labels: Sequence[str]) -> None:
@@ -472,7 +488,7 @@ def _numbers(axis: Axis, limits: tuple[float, float], *, log: bool) -> None:
 
 def _common_axis(panels: _Panels, label: str) -> None:
     for axis in panels.axes:
-        if axis in panels.last:
+        if axis in panels.numbered:
             axis.set_xlabel(label)
         else:
             axis.tick_params(axis="x", labelbottom=False, length=0)

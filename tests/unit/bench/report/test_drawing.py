@@ -79,6 +79,18 @@ def test_a_long_label_is_wrapped_between_words() -> None:
     assert heights[0] > heights[1]
 
 
+def test_numbers_of_the_common_axis_are_seen_from_every_part_of_a_drawing() -> None:
+    """A page draws 7.8 inches of 72 points on about 1,130 pixels."""
+    screen = 900 * 7.8 * 72 / 1130
+    for labels in (("a", "b", "c"), ("a", "b"), [f"row {number}" for number in range(12)]):
+        drawn = draw(_dots(*labels, panels=31), "t")
+        height = float(drawn.split('"')[1].split()[-1])
+        places = sorted({float(found) for found in re.findall(r' y="([\d.]+)"[^>]*>ms</text>', drawn)})
+        assert height > 2 * screen
+        assert max(b - a for a, b in zip((0.0, *places), (*places, height), strict=True)) < screen
+    assert draw(_dots("a", "b", panels=4), "t").count(">ms</text>") == 1
+
+
 def test_texts_are_not_limited_to_the_fonts_of_this_machine() -> None:
     points = (ScatterPoint(label="\u540d", x=1.0, y=2.0, joined=True),)
     with warnings.catch_warnings():
