@@ -21,7 +21,7 @@ from icebench.bench.report.console import opening_rows
 from icebench.bench.report.line_counts import height
 from icebench.bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from icebench.bench.report.profile import Place
-from icebench.bench.report.quantities import count, digits, duration, quantity
+from icebench.bench.report.quantities import MEGABYTE, count, digits, duration, quantity
 from icebench.bench.report.wrapping import Command, Hanging
 
 _UNITS = {"seconds": "s", "bytes": "bytes", "dollars": "$"}
@@ -281,7 +281,7 @@ def _front(advice: Advice) -> Section | None:
     if not advice.recommendations:
         return None
     scale, axis = (
-        (1e-6, "MB of a query")
+        (1 / MEGABYTE, "MB of a query")
         if advice.options.minimize == "bytes"
         else (1.0, f"{advice.options.minimize} of a query")
     )
@@ -303,7 +303,7 @@ def _front(advice: Advice) -> Section | None:
 def _effects(each: Recommendation, number: int, commands: tuple[tuple[str, tuple[str, ...]], ...]) -> Section:
     dots = []
     for effect in _most_read_first(each):
-        before, after, worst = (r.bytes_read / 1e6 for r in (effect.before, effect.after, effect.worst))
+        before, after, worst = (r.bytes_read / MEGABYTE for r in (effect.before, effect.after, effect.worst))
         advised = Point(series=_ADVISED, value=after, low=min(after, worst), high=max(after, worst))
         dots.append(DotRow(label=effect.query.name, points=(Point(series=_TODAY, value=before), advised)))
     return Section(

@@ -43,6 +43,10 @@ GLOSSARY = (
         f"geometric mean, and over processes an interval of {CONFIDENCE:.0%} by Student's t. What rounds and processes "
         "are assumed to differ by (see Claim) has a part in it, so that one process has an interval, too.",
     ),
+    Fact(
+        "MB",
+        "2^20 bytes, as for properties of tables; a KB has 2^10 and a GB 2^30. Only MB/s, a speed, are 10^6 bytes.",
+    ),
     Fact("Round", "Every case once, in an order drawn anew, so that a drift of the machine touches all alike."),
     Fact("False-positive rate", "The share of the files without a matching row that is planned."),
     Fact("Recall", "The share of the files with a matching row that is planned; below 100% rows are lost."),

@@ -7,7 +7,10 @@ import math
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 _LARGE_STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-_BYTE_STEPS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB"))
+MEGABYTE = 1 << 20
+"""Bytes of a MB, as properties of tables have them: 1,024 KB, and 1,024 of them are a GB."""
+BYTES_OF = {"GB": 1 << 30, "MB": MEGABYTE, "KB": 1 << 10}
+"""Unit of a size -> its bytes, the largest first: the same in every table, chart and estimate."""
 
 
 def quantity(value: float, unit: str, *, like: float | None = None) -> str:
@@ -86,7 +89,7 @@ def scaled(value: float, unit: str) -> tuple[float, str]:
     if unit in {"ratio", "fraction", "share", "1"}:
         return 0.01, "%"
     if unit in {"bytes", "B"}:
-        return next(((float(step), name) for step, name in _BYTE_STEPS if size >= step), (1.0, "B"))
+        return next(((float(step), name) for name, step in BYTES_OF.items() if size >= step), (1.0, "B"))
     if "/" in unit:
         return next(((step, f"{letter} {unit}") for step, letter in _LARGE_STEPS if size >= step), (1.0, unit))
     return 1.0, unit

@@ -21,6 +21,7 @@ from icebench.bench.experiment import Experiment
 from icebench.bench.workloads.definitions import RowsWorkload
 from icebench.bench.workloads.rows import Rows
 from icebench.bench.workloads.workload import Workload
+from icebench.engine.display import size_text
 
 _SAMPLE_VALUES = 1 << 19
 _FEWEST_SAMPLED = 500
@@ -32,6 +33,7 @@ _ONE_BUILD_SECONDS = 16.0
 _START, _START_SPARK = 2.0, 13.0
 """Seconds to start an engine, and a Spark session, which engines share but for those in processes of their own."""
 _CHOSEN_FILTERS = 8
+_MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ def total_of(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def _size(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{math.ceil(size / 1e6):,} MB"
+    return size_text(math.ceil(size / _MEGABYTE) * _MEGABYTE)
 
 
 def _lasted(run: Run, path: Path) -> float | None:

@@ -12,7 +12,7 @@ from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
 from icebench.bench.report.compare import Records
 from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone, plain
-from icebench.bench.report.quantities import count, digits, listed, quantity, times
+from icebench.bench.report.quantities import MEGABYTE, count, digits, listed, quantity, times
 from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.comparing import ALONE, MODEL_ERROR, choice, effect, least_of, only, rows_of, within
 from icebench.bench.study.page import Choice, Page
@@ -98,7 +98,7 @@ def _chart(read: Grid, kept: Mapping[str, float]) -> DotChart:
     rows = tuple(
         DotRow(
             label=f"{case} ({quantity(kept[case], 'ratio')})",
-            points=tuple(Point(series=name, value=max(read.values[case, name], 1.0) / 1e6) for name in series),
+            points=tuple(Point(series=name, value=max(read.values[case, name], 1.0) / MEGABYTE) for name in series),
         )
         for case in read.cases
     )

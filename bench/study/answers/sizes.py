@@ -13,12 +13,11 @@ from icebench.bench.report.charts import Line, LineChart, LinePanel, LinePoint
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone
-from icebench.bench.report.quantities import listed, quantity, times
+from icebench.bench.report.quantities import BYTES_OF, MEGABYTE, listed, quantity, times
 from icebench.bench.statistics.claims import Effect
 from icebench.bench.study.comparing import ALONE, choice, effect, least_of, only, varied, within
 from icebench.bench.study.page import Page
 
-MEGABYTE = 1 << 20
 NEAR = 1.1
 """How many times the least a size takes at most to be as good."""
 BY_FILTER = ("Files: time by filter", "Row groups: time by filter")
@@ -71,7 +70,7 @@ def _bytes_of_a_file(records: Records, layout: str) -> float:
 def _bytes_of(level: str) -> float:
     """The size that the label of an axis's value stands for."""
     number, unit = level.split()
-    return float(number) * {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[unit]
+    return float(number) * BYTES_OF[unit]
 
 
 def _mean(grid: Grid, layout: str) -> float:

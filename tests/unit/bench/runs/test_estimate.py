@@ -137,6 +137,13 @@ def test_several_runs_take_what_each_of_them_takes() -> None:
     assert (total_of([]).cases, total_of([]).seconds, total_of([]).size) == (0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("size", "said"), [(1, "1 MB"), (8 << 20, "8 MB"), ((8 << 20) + 1, "9 MB"), (1 << 30, "1 GB"), (3 << 29, "1.5 GB")]
+)
+def test_a_size_is_in_the_bytes_of_reports(size: int, said: str) -> None:
+    assert f" at most {said} of tables " in str(Estimate(cases=1, seconds=1, size=size, basis="b"))
+
+
 def test_the_size_of_several_runs_is_not_known_unless_that_of_each_is() -> None:
     known = Estimate(cases=1, seconds=1.0, size=10, basis="a")
     unknown = Estimate(cases=1, seconds=1.0, size=None, basis="b")

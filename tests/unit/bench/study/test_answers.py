@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from icebench.bench.costs.costing import Costing
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.case import Case, Measured
-from icebench.bench.report.charts import LineChart
+from icebench.bench.report.charts import DotChart, LineChart
+from icebench.bench.report.compare import Records
+from icebench.bench.report.layouts import grids
+from icebench.bench.report.quantities import quantity
 from icebench.bench.study.comparing import MODEL_ERROR
 from icebench.bench.study.kept import kept_run
 from icebench.bench.study.pages import files_of, with_model_error
@@ -165,6 +169,16 @@ def test_layouts_that_do_not_differ_from_the_fastest_are_named() -> None:
     near = slowed(slowed(run, 1e-3, {"layout": "sorted", "measurement": "filtered"}), 1.0, {"layout": "monthly"})
     assert "sorted is the fastest here, and" in answer_of("layouts", near)
     assert all(name in answer_of("layouts", run).partition("differ from it at 95%")[0] for name in names)
+
+
+def test_megabytes_are_drawn_as_they_are_written() -> None:
+    run = kept("layouts")
+    chart = QUESTIONS["layouts"].page(run).chart
+    assert isinstance(chart, DotChart)
+    drawn = max(point.value for panel in chart.panels for row in panel.rows for point in row.points)
+    (by_bytes,) = (grid for grid in grids(Records(run.records), Costing()) if grid.key == "bytes")
+    read = max(by_bytes.values[case, layout] for case in by_bytes.cases for layout in chart.series)
+    assert quantity(read, "bytes") == quantity(drawn * (1 << 20), "bytes")
 
 
 @pytest.mark.parametrize("name", ["layouts", "sizes", "remote"])
