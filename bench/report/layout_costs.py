@@ -40,6 +40,7 @@ BUILDS = {
     "manifests": ("Manifests", "manifests"),
 }
 """Figure of a build, as its records name it after ``build_`` -> its column and its unit."""
+_TIMES = {key for key, (_, unit) in BUILDS.items() if unit == "s"}
 PROCESSOR, CLOCK = "processor time", "time by the clock"
 _EXPLANATION = (
     "A query is the mean over the filters that all layouts have, each as often as the definition's weights say."
@@ -220,10 +221,19 @@ def builds_table(costs: Sequence[LayoutCost]) -> Table:
         title=f"What building a layout takes, and when it pays over {baseline}",
         columns=("Layout", *columns),
         rows=_by_layout(costs, columns),
-        note=f"A query is by {costs[0].read} of {costs[0].engine}. Build is {PROCESSOR}; the median of several builds "
-        f"of each table, interleaved with the queries. It pays by {costs[0].clock}. Compaction rewrites appended rows "
-        "into the layout's order and files; its seconds by the clock, and its bytes, are part of the build's."
+        note=f"A query is by {costs[0].read} of {costs[0].engine}. {_builds_words(costs)}"
         f"{left_out_words(costs[0].left_out)}",
+    )
+
+
+def _builds_words(costs: Sequence[LayoutCost]) -> str:
+    """What the columns of building mean; nothing of times where none was taken."""
+    compaction = "Compaction rewrites appended rows into the layout's order and files"
+    if not any(cost.build.keys() & _TIMES for cost in costs):
+        return f"{compaction}; its bytes are part of the build's."
+    return (
+        f"Build is {PROCESSOR}; the median of several builds of each table, interleaved with the queries. It pays by "
+        f"{costs[0].clock}. {compaction}; its seconds by the clock, and its bytes, are part of the build's."
     )
 
 

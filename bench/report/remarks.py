@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -38,11 +39,6 @@ class Remark:
     advice: str
 
 
-INTERRUPTED = Remark(
-    severity=Severity.ERROR,
-    text="This run was interrupted: what is missing here was not measured.",
-    advice="Run it again; datasets that were built are kept, so it will be quicker.",
-)
 UNCOMMITTED = Remark(
     severity=Severity.NOTE,
     text="The checkout had uncommitted changes, so the revision below is not exactly what ran.",
@@ -52,7 +48,7 @@ UNCOMMITTED = Remark(
 
 def remarks_of(run: Run) -> tuple[Remark, ...]:
     """All remarks on a run, worst first."""
-    found = [] if run.complete else [INTERRUPTED]
+    found = [] if run.complete else [interrupted(run.run_id)]
     found += map(_failed, failures_of(run))
     figures = {(each.case.measurement, name) for each in run.measured for name in each.evidence.figures}
     # A figure of a case is not repeated, whatever the repetitions.
@@ -69,6 +65,15 @@ def remarks_of(run: Run) -> tuple[Remark, ...]:
     if (run.environment.get("git") or {}).get("dirty"):
         found.append(UNCOMMITTED)
     return tuple(sorted(found, key=lambda remark: remark.severity))
+
+
+def interrupted(run_id: str) -> Remark:
+    """What is said of a run without an end."""
+    return Remark(
+        severity=Severity.ERROR,
+        text="This run was interrupted: what is missing here was not measured.",
+        advice=f"Go on where it stopped: {shlex.join(['icebench', 'run', '--resume', run_id])}",
+    )
 
 
 def failures_of(run: Run) -> Sequence[Failure]:

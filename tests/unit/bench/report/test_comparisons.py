@@ -25,7 +25,7 @@ from icebench.bench.report.console import compared
 from icebench.bench.report.exports import comparison_of, exported, markdown_table
 from icebench.bench.report.layout_comparison import compare_layouts
 from icebench.bench.report.model import Cell, Comparison, Finding, Table, Tone, plain
-from icebench.bench.report.remarks import INTERRUPTED
+from icebench.bench.report.remarks import interrupted
 from icebench.bench.report.run_comparison import compare_runs, differences
 from icebench.bench.report.runs_page import runs_report
 from icebench.bench.report.sections import sections_of
@@ -190,7 +190,7 @@ def test_a_comparison_says_what_went_wrong_with_its_run() -> None:
     run = replace(filtered(), complete=False, failures=(FAILED,))
     made = compare_layouts(run, (), Costing())
     said = made.notes[:2]
-    assert said[0] == INTERRUPTED.text
+    assert said[0] == interrupted(run.run_id).text
     assert made.errors == 2
     assert FAILED.message in said[1]
     for form in ("json", "markdown"):

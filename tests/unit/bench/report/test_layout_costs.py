@@ -150,17 +150,24 @@ def test_where_building_was_not_timed_paying_is_not_measured() -> None:
     """With no repetitions of builds there are sizes and counts alone."""
     run = run_of(QUERIES, BUILDS)
 
-    def pays(untimed: AbstractSet[str]) -> list[str]:
+    def built(untimed: AbstractSet[str]) -> Table:
         cases = [
             replace(m, samples=()) if m.case.measurement == "build" and m.case.layout in untimed else m
             for m in run.measured
         ]
         costs = corrected(layout_costs(Records(sample_run(measured=tuple(cases)).records), Costing(weights={"one": 1})))
-        return column(costs_section(costs, Costing()).tables[1], "Pays")
+        return costs_section(costs, Costing()).tables[1]
+
+    def pays(untimed: AbstractSet[str]) -> list[str]:
+        return column(built(untimed), "Pays")
 
     assert pays(BUILDS.keys()) == ["baseline", "not measured", "never", "not measured", "not measured"]
     assert pays({"plain"}) == ["baseline", "not measured", "never", "not measured", "not measured"]
     assert pays({"fast"}) == ["baseline", "not measured", "never", "at once", "undecided"]
+    for of_time in ("Build is", "It pays by", "seconds by the clock"):
+        assert of_time in built({"fast"}).note
+        assert of_time not in built(BUILDS.keys()).note
+    assert "its bytes are part of the build's" in built(BUILDS.keys()).note
 
 
 def test_what_takes_no_processor_time_pays_by_the_clock() -> None:

@@ -6,7 +6,7 @@ from icebench.bench.records.case import Case
 from icebench.bench.records.record import Skipped
 from icebench.bench.report.build import build_report
 from icebench.bench.report.compare import spread
-from icebench.bench.report.remarks import INTERRUPTED, UNCOMMITTED, WRONG, Severity, remarks_of
+from icebench.bench.report.remarks import UNCOMMITTED, WRONG, Severity, interrupted, remarks_of
 from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, measured, record, sample_run
 
 CLEAN = {**ENVIRONMENT, "git": {"revision": "b" * 40, "dirty": False}}
@@ -24,7 +24,8 @@ def test_remarks_come_worst_first_each_with_advice() -> None:
     remarks = remarks_of(run)
     error, warning, note = Severity.ERROR, Severity.WARNING, Severity.NOTE
     assert [r.severity for r in remarks] == [error, error, warning, warning, note, note]
-    assert (remarks[0], remarks[-1]) == (INTERRUPTED, UNCOMMITTED)
+    assert (remarks[0], remarks[-1]) == (interrupted(run.run_id), UNCOMMITTED)
+    assert remarks[0].advice == f"Go on where it stopped: icebench run --resume {run.run_id}"
     assert all(r.text and r.advice for r in remarks)
     texts = [r.text for r in remarks]
     assert texts[1] == "Disagreement: sorted/decimals/scan/pyiceberg: 57,608 rows against 57,607"
