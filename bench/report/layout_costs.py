@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,7 @@ BUILDS = {
 }
 """Figure of a build, as its records name it after ``build_`` -> its column and its unit."""
 _TIMES = {key for key, (_, unit) in BUILDS.items() if unit == "s"}
+_NEVER = "never"
 PROCESSOR, CLOCK = "processor time", "time by the clock"
 _EXPLANATION = (
     "A query is the mean over the filters that all layouts have, each as often as the definition's weights say."
@@ -213,9 +215,9 @@ def builds_table(costs: Sequence[LayoutCost]) -> Table:
     """What building takes and gives, and after how many queries that has paid; a row for each layout."""
     baseline = baseline_of(costs)
     columns = {
+        "Pays": map(_pays, costs),  # what the others are for, so it is seen in a narrow window, too
         **{name: _cells([c.build.get(key) for c in costs], unit) for key, (name, unit) in BUILDS.items()},
         "A query": heated([c.query.get("time") for c in costs], "s"),
-        "Pays": map(_pays, costs),
     }
     return Table(
         title=f"What building a layout takes, and when it pays over {baseline}",
@@ -293,7 +295,7 @@ def pays_words(cost: LayoutCost) -> tuple[str, str]:
     after = cost.pays_after()
     if after is None:
         if cost.saved is not None and cost.saved.amount < 0:
-            return "never", ""
+            return _NEVER, ""
         return "undecided" if cost.builds_timed else "not measured", ""
     low, about, high = after
     if not high:
@@ -306,7 +308,9 @@ def _pays(cost: LayoutCost) -> Cell:
     if cost.is_baseline:
         return Cell(text="baseline")
     text, detail = pays_words(cost)
-    return Cell(text=text, detail=detail, tone=Tone.DOUBTFUL if cost.pays_after() is None else Tone.PLAIN)
+    after = cost.pays_after()
+    order = after[1] if after is not None else math.inf if text == _NEVER else None
+    return Cell(text=text, detail=detail, tone=Tone.DOUBTFUL if after is None else Tone.PLAIN, order=order)
 
 
 def _means(found: Sequence[Grid], layout: str, costing: Costing) -> dict[str, float]:

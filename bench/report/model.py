@@ -30,7 +30,8 @@ class Tone(Enum):
 class Cell:
     """One cell: what it says, smaller print beside it, and how it stands out. Text is left-aligned, figures right.
     `heat` is how dark it is in a heat map, from 0 to 1; None elsewhere. `record` has the samples that it sums up, which
-    a page shows on demand."""
+    a page shows on demand. `order` is the number that a column is sorted by where the text of its cells has none, such
+    as ``never``, which is infinite."""
 
     text: str
     detail: str = ""
@@ -38,6 +39,7 @@ class Cell:
     figure: bool = True
     heat: float | None = None
     record: Record | None = None
+    order: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,11 +19,13 @@ const VIEW = { parts: new Map(), changed: () => {} };
     const found = /([-+]?[\d,]*\.?\d+)\s*([^\s\d[(]*)/.exec(text);
     return found ? parseFloat(found[1].replaceAll(",", "")) * (SIZES[found[2]] ?? 1) : NaN;
   };
+  // What a figure is sorted by: what its cell says of itself, or the number that it shows.
+  const value = cell => cell.dataset.order === undefined ? number(said(cell)) : parseFloat(cell.dataset.order);
   const compare = (first, second, isFigure, sign) => {
-    if (!isFigure) return sign * first.localeCompare(second, undefined, { numeric: true });
-    const [a, b] = [number(first), number(second)];
+    if (!isFigure) return sign * said(first).localeCompare(said(second), undefined, { numeric: true });
+    const [a, b] = [value(first), value(second)];
     if (isNaN(a) || isNaN(b)) return isNaN(a) - isNaN(b);
-    return sign * (a - b);
+    return a === b ? 0 : sign * (a - b);
   };
   const made = (tag, values) => Object.assign(document.createElement(tag), values);
 
@@ -40,7 +42,7 @@ const VIEW = { parts: new Map(), changed: () => {} };
       const sign = order === "descending" ? -1 : 1;
       const isFigure = isKnown && rows.some(row => row.cells[place].classList.contains("figure"));
       const sorted = isKnown
-        ? rows.toSorted((a, b) => compare(said(a.cells[place]), said(b.cells[place]), isFigure, sign))
+        ? rows.toSorted((a, b) => compare(a.cells[place], b.cells[place], isFigure, sign))
         : rows;
       table.tBodies[0].append(...sorted);
     };

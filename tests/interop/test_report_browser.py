@@ -356,6 +356,25 @@ def test_what_is_no_number_is_last_in_any_order(pages: dict[str, Path], page: Pa
         assert column(page, place).index("-") == len(column(page, place)) - 1
 
 
+def test_layouts_are_sorted_by_when_they_pay_and_that_is_seen(pages: dict[str, Path], page: Page) -> None:
+    page.open(pages["builds"], width=1100)
+    found = """(([head]) => {
+      const table = head.closest("table"), box = head.getBoundingClientRect();
+      %s
+      return { seen: box.right < table.parentElement.getBoundingClientRect().right, texts: [...table.tBodies[0].rows]
+        .map(row => row.cells[head.cellIndex].firstChild.textContent.trim()) };
+    })([...document.querySelectorAll("thead th")].filter(each => each.textContent === "Pays"))"""
+    first = page.ask(found % "")
+    assert first["seen"]
+    number = r"after [\d,]+ quer(y|ies)"
+    up, down = (page.ask(found % "head.querySelector('button').click();")["texts"] for _ in range(2))
+    for texts, wanted in ((up, f"at once( {number})+ never"), (down, f"never( {number})+ at once")):
+        assert sorted(texts) == sorted(first["texts"])
+        assert re.fullmatch(rf"{wanted} (?=.*baseline)(baseline|undecided| )+", " ".join(texts))
+    after = [int(re.sub(r"\D", "", text)) for text in up if text.startswith("after")]
+    assert after == sorted(after)
+
+
 def test_tables_are_filtered(pages: dict[str, Path], page: Page) -> None:
     page.open(pages["usual"])
     names = column(page, 0)

@@ -171,7 +171,8 @@ def test_what_building_takes_stands_beside_what_a_query_does() -> None:
     assert found["Files"] == ["6", "6", "6"]
     assert found["A query"] == ["1.01 s", "505 ms", "404 ms"]
     assert found["Pays"] == ["baseline", "after 40 queries", "at once"]
-    assert [row[1].tone for row in built.rows] == [Tone.PLAIN, Tone.PLAIN, Tone.BEST]
+    assert built.columns[1] == "Pays"
+    assert [row[built.columns.index("Build")].tone for row in built.rows] == [Tone.PLAIN, Tone.PLAIN, Tone.BEST]
     assert "fast pays over plain after 40 queries." in [finding.statement for finding in made.findings]
     values = {(row["layout"], row["quantity"]): row["value"] for row in made.rows if row["filter"] == ""}
     assert values["fast", "build_seconds"] == 30.5
