@@ -37,8 +37,8 @@ LAYOUTS = ("sorted", "sorted-twin")
 PAYING = len(LAYOUTS) - 1
 """Claims that a layout pays, which a report is silent of where it is none."""
 
-_COMPARED = re.compile(r"is fastest|takes as long|inconclusive")
-_WINNER = re.compile(r"is fastest|pays over")
+_COMPARED = re.compile(r"is fastest|fastest are|takes as long|inconclusive")
+_WINNER = re.compile(r"is fastest|fastest are|pays over")
 
 
 class Twin(Icebench):

@@ -45,7 +45,7 @@ def answer_of(
 
 
 def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
-    """The layout of the largest claimed saving; those of which the intervals reach it are no worse for certain."""
+    """The layout of the largest claimed saving, with those of which the intervals reach it: they may be as good."""
     baseline = baseline_of(costs)
     effects = {cost.layout: cost.effect for cost in costs if cost.effect is not None}
     queries = f"For these queries (left out: {costs[0].left_out})" if costs[0].left_out else "For these queries"
@@ -61,19 +61,24 @@ def _best(costs: Sequence[LayoutCost]) -> Iterator[str]:
     best = min(faster, key=lambda cost: effects[cost.layout].ratio)
     effect = effects[best.layout]
     than = effect.inverse
-    yield (
-        f"{queries} {best.layout} is best: {baseline} takes {times(than.ratio)} its {best.clock} by "
-        f"{best.read} [{factor(than.low)}, {factor(than.high)}]{_payment(best) if best.builds_timed else ''}"
-    )
     rivals = [name for name, own in effects.items() if name != best.layout and own.low <= effect.high]
     if rivals:
-        yield f"undecided between {listed([best.layout, *rivals])}"
+        which = f"the best is among {listed([best.layout, *rivals])} (undecided)"
+        takes, who = f"{times(than.ratio)} the {best.clock} of {best.layout}", best.layout
+    else:
+        which, takes, who = f"{best.layout} is best", f"{times(than.ratio)} its {best.clock}", "it"
+    yield (
+        f"{queries} {which}: {baseline} takes {takes} by {best.read} [{factor(than.low)}, {factor(than.high)}]"
+        f"{_payment(best, who) if best.builds_timed else ''}"
+    )
 
 
-def _payment(best: LayoutCost) -> str:
-    """When the best layout pays, as the end of a sentence."""
+def _payment(best: LayoutCost, who: str) -> str:
+    """When the best layout pays, as the end of a sentence that calls it `who`."""
     when, bounds = pays_words(best)
-    return f", and when it pays is {when}" if best.pays_after() is None else f", and it pays {when} {bounds}".rstrip()
+    if best.pays_after() is None:
+        return f", and when {who} pays is {when}"
+    return f", and {who} pays {when} {bounds}".rstrip()
 
 
 def _object_store(costs: Sequence[LayoutCost]) -> Iterator[str]:

@@ -152,23 +152,35 @@ class Ranking:
     over: str = ""
 
     def finding(self, least_sure: float) -> Finding:
-        """Which is fastest, which are slower by how much, which take as long, and which are inconclusive. None is
-        fastest that takes longer than another for certain, as may be where pairs share other rounds."""
+        """Which is fastest, which are slower by how much, which take as long, and which are inconclusive. One is called
+        fastest only where it is a claim that each other takes longer; otherwise those that may be are named together.
+        None is fastest that takes longer than another for certain, as may be where pairs share other rounds."""
         first, *others = self._ranked(least_sure)
         measured = [(name, to) for name in others if (to := self._effect(first, name)) is not None]
         claimed = [(name, to) for name, to in measured if to.p_value <= least_sure]
         is_beaten = any(to.ratio < 1 for _, to in claimed)
         slower = [] if is_beaten else [self.slower.format(name, times(to.ratio)) for name, to in claimed]
         equal = [name for name, to in measured if to.is_equal]
-        unsure = _with_intervals(claimed if is_beaten else []) + _unsure(measured, least_sure)
-        said = [f"is fastest {self.preposition} {first}; {listed(slower)}"] if slower else []
-        said += [f"takes as long {self.preposition} {listed([first, *equal])}, within {WITHIN}"] if equal else []
-        if unsure and not said:
-            statement = f"{self.what}: inconclusive between {listed([first, *unsure])}"
+        unsure = (claimed if is_beaten else []) + _unsure(measured, least_sure)
+        if slower:
+            said = self._ahead(first, equal, unsure, listed(slower))
+        elif unsure and not equal:
+            said = f": inconclusive between {listed([first, *_with_intervals(unsure)])}"
         else:
-            said += [f"inconclusive between {first} and {listed(unsure)}"] if unsure else []
-            statement = f"{self.what} {'; '.join(said)}"
-        return Finding(statement=f"{statement}{self.over}.", evidence=f"{self.evidence}: {_intervals(measured)}.")
+            said = f" takes as long {self.preposition} {listed([first, *equal])}, within {WITHIN}"
+            said += f"; inconclusive between {first} and {listed(_with_intervals(unsure))}" if unsure else ""
+        return Finding(statement=f"{self.what}{said}{self.over}.", evidence=f"{self.evidence}: {_intervals(measured)}.")
+
+    def _ahead(self, first: str, equal: list[str], unsure: Sequence[tuple[str, Effect]], slower: str) -> str:
+        """The end of a sentence on those of which no other is faster for certain, and those that take longer."""
+        if not equal and not unsure:
+            return f" is fastest {self.preposition} {first}; {slower}"
+        than = f"{slower} as {self.preposition} {first}"
+        if not unsure:
+            return f": fastest are {listed([first, *equal])}, as long within {WITHIN}; {than}"
+        rivals = listed([first, *equal, *(name for name, _ in unsure)])
+        alike = f"as long within {WITHIN}: {listed(equal)}; " if equal else ""
+        return f": fastest are among {rivals} ({alike}inconclusive: {_open(unsure)}); {than}"
 
     def _ranked(self, least_sure: float) -> list[str]:
         """The competitors, fastest first; those that take longer than another for certain come after all others."""
@@ -205,7 +217,7 @@ class _Added:
         longer = [f"{signed_percent(ratio - 1)} with {name}" for name, ratio in sure if ratio > 1]
         shorter = [f"{1 - ratio:.1%} with {name}" for name, ratio in sure if ratio < 1]
         equal = [name for name, to in ranked if to.is_equal]
-        unsure = _unsure(ranked, least_sure)
+        unsure = _with_intervals(_unsure(ranked, least_sure))
         said = [f"make a scan longer by {listed(longer)}"] if longer else []
         said += [f"make a scan shorter by {listed(shorter)}"] if shorter else []
         said += [f"cost less than {WITHIN} with {listed(equal)}"] if equal else []
@@ -214,13 +226,23 @@ class _Added:
         return Finding(statement=f"{self.what} ({self.case}) {'; they '.join(said)}.", evidence=evidence)
 
 
-def _unsure(measured: Iterable[tuple[str, Effect]], least_sure: float) -> list[str]:
-    """The inconclusive ones, with their intervals: ``b (1.65x, 1.19 to 2.30)``."""
-    return _with_intervals((name, to) for name, to in measured if to.p_value > least_sure and not to.is_equal)
+def _unsure(measured: Iterable[tuple[str, Effect]], least_sure: float) -> list[tuple[str, Effect]]:
+    """The inconclusive ones."""
+    return [(name, to) for name, to in measured if to.p_value > least_sure and not to.is_equal]
 
 
 def _with_intervals(measured: Iterable[tuple[str, Effect]]) -> list[str]:
-    return [f"{name} ({times(to.ratio)}, {factor(to.low)} to {factor(to.high)})" for name, to in measured]
+    """Each with its interval: ``b (1.65x, 1.19 to 2.30)``."""
+    return [f"{name} ({_within(to)})" for name, to in measured]
+
+
+def _open(unsure: Iterable[tuple[str, Effect]]) -> str:
+    """The same within parentheses: ``b 1.65x, 1.19 to 2.30; c 1.10x, 0.98 to 1.23``."""
+    return "; ".join(f"{name} {_within(to)}" for name, to in unsure)
+
+
+def _within(found: Effect) -> str:
+    return f"{times(found.ratio)}, {factor(found.low)} to {factor(found.high)}"
 
 
 def _intervals(measured: Iterable[tuple[str, Effect]]) -> str:

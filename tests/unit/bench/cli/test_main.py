@@ -105,7 +105,7 @@ def test_report_writes_the_page_of_the_latest_run_and_says_where(
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     out = capsys.readouterr().out
     assert out.rstrip().endswith(str(page))
-    assert "Cold planning is fastest with icebench" in out
+    assert "Cold planning: fastest are among icebench and icebench-spark" in out
 
 
 def test_report_takes_a_run_by_path_or_id_and_a_name_for_the_page(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     assert answer == build_report(read_run(run), results_file=str(run)).answer
     assert len(streams.out.splitlines()) <= 25
     assert "Share of the table's bytes planned" in streams.out
-    assert "- Cold planning is fastest with icebench" in streams.out
+    assert "- Cold planning: fastest are among icebench and icebench-spark" in streams.out
     assert ("error: " in streams.out) == failed
     assert page.is_file()
 

@@ -426,6 +426,6 @@ def test_workloads_of_layouts_of_their_own_share_a_section_and_no_finding() -> N
     report = build_report(replace(plans, measured=(*plans.measured, *others.measured)), results_file="r")
     assert [section.title for section in report.sections] == ["Planning latency"]
     assert len(report.sections[0].tables[0].rows) == 2
-    assert [finding.statement.partition(" is fastest")[0] for finding in report.findings] == [
+    assert [finding.statement.partition(": fastest are")[0] for finding in report.findings] == [
         f"{workload}: {state} planning" for workload in "ab" for state in ("Cold", "Warm")
     ]

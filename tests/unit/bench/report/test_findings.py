@@ -34,14 +34,14 @@ def statements(records: tuple[Record, ...]) -> list[str]:
 
 def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() -> None:
     planning = (
-        "fastest",
-        "icebench",
+        "fastest are among icebench and icebench-spark",
+        UNSURE,
+        "icebench-spark 1.20x, 1.08 to 1.33",
         "iceberg-java",
         "4.5x",
         "pyiceberg",
         "18x",
-        UNSURE,
-        "icebench-spark (1.20x, 1.08 to 1.33)",
+        "as long as with icebench",
     )
     expected = [
         ("one_month", "monthly", "1.64%", "100%", "unpartitioned", "sorted"),
@@ -97,7 +97,7 @@ def test_engines_are_compared_over_the_cases_that_all_have() -> None:
     slow = {**dict.fromkeys(easy, 0.25), **dict.fromkeys(hard, 100.0)}
     some = queries(a=dict.fromkeys(range(20), 1.0), b=dict.fromkeys(easy, 0.25), c=slow)
     (found,) = statements(some)
-    assert mentions(found, "fastest with b; a takes 4x as long; inconclusive between b and c (1.00x, ")
+    assert mentions(found, "fastest are among b and c (inconclusive: c 1.00x, ", "; a takes 4x as long as with b")
     assert found.endswith(" (over 4 of 20 cases: b lacks 16).")
     # Where no case is left, it is without the one that has the fewest.
     (found,) = statements(queries(a={0: 1.0, 1: 1.0}, b={0: 4.0, 1: 4.0}, c={2: 1.0}))
@@ -284,7 +284,8 @@ def test_engines_without_a_measurable_difference_are_not_called_faster() -> None
     assert "fastest" not in equal
     slow = record("decimals", "scan", "scan_time_cold", "s", [3.0, 3.1, 3.0, 3.1, 3.0, 3.1], engine="c")
     (slower,) = statements((*records, slow))
-    assert mentions(slower, what, "fastest with a;", "c takes 2.91x", UNSURE, "a and b (1.00x, 0.87 to 1.15)")
+    among = f"{what}: fastest are among a and b ({UNSURE}: b 1.00x, 0.87 to 1.15); c takes 2.91x as long as with a."
+    assert slower == among
 
 
 def of_processes(processes: int, **factors: float) -> list[Record]:
@@ -306,7 +307,33 @@ def test_only_an_interval_within_the_least_effect_makes_equals() -> None:
     (beyond,) = statements(tuple(of_processes(12, a=1.0, b=1.04)))
     assert re.fullmatch(rf"{what}: {UNSURE} between a and b \(1.04x, 1.0\d to 1.0\d\)\.", beyond)
     assert statements(tuple(of_processes(12, a=1.0, b=1.01, c=2.0)))[0] == (
-        f"{what} is fastest with a; c takes 2x as long; takes as long with a and b, within 5%."
+        f"{what}: fastest are a and b, as long within 5%; c takes 2x as long as with a."
+    )
+
+
+def a_race(**ratios: tuple[float, float, float]) -> str:
+    """What is said of a race of ``a`` with others, by their ratio, how far its interval reaches, and its p-value."""
+    effects = {
+        ("a", name): Effect(ratio=ratio, low=ratio / wide, high=ratio * wide, p_value=p_value, processes=1)
+        for name, (ratio, wide, p_value) in ratios.items()
+    }
+    race = Ranking(what="Reading", preposition="on", slower="{1} as long on {0}", effects=effects, evidence="Pooled")
+    return race.finding(0.01).statement
+
+
+def test_nothing_is_fastest_that_another_may_outrun() -> None:
+    sure, unsure, equal = (2.0, 1.1, 1e-9), (1.01, 1.16, 0.9), (1.01, 1.03, 1.0)
+    assert a_race(b=sure) == "Reading is fastest on a; 2x as long on b."
+    assert a_race(b=unsure, c=sure) == (
+        "Reading: fastest are among a and b (inconclusive: b 1.01x, 0.87 to 1.17); 2x as long on c as on a."
+    )
+    assert a_race(b=equal, c=sure) == "Reading: fastest are a and b, as long within 5%; 2x as long on c as on a."
+    assert a_race(b=equal, c=unsure, d=sure) == (
+        "Reading: fastest are among a, b and c (as long within 5%: b; inconclusive: c 1.01x, 0.87 to 1.17); "
+        "2x as long on d as on a."
+    )
+    assert a_race(b=equal, c=unsure) == (
+        "Reading takes as long on a and b, within 5%; inconclusive between a and c (1.01x, 0.87 to 1.17)."
     )
 
 
