@@ -70,7 +70,7 @@ def _tone(best_of_row: bool, timed: Record | None) -> Tone:  # noqa: FBT001 - pr
 
 
 def against_own(records: Records, title: str, case_name: str) -> Table | None:
-    """Ratio of the others to this project's engine: more than 1 is an advantage; None without it."""
+    """Ratio of the others to this project's engine; None without it."""
     others = [engine for engine in records.engines if engine != OWN]
     rows = []
     for case, layout, found in records.cases():
@@ -83,20 +83,26 @@ def against_own(records: Records, title: str, case_name: str) -> Table | None:
         title=f"{title}: how many times that of {OWN}",
         columns=(case_name, "Layout", *others),
         rows=tuple(rows),
-        note="Ratio of paired samples and its interval; above 1 the other takes more.",
+        note="Ratio of paired samples and its interval; above 1 the other takes more, and where it is below 1 for "
+        f"certain {OWN} does. even: the interval is within {WITHIN} of 1; undecided: it includes 1.",
     )
 
 
 def _advantage(own: Record, other: Record | None) -> Cell:
+    """How many times this project's engine another takes; only what is undecided is doubtful, and where this engine
+    certainly takes more, it says so."""
     found = None if other is None else ratio(own, other)
     if other is None or found is None:
         return NOT_MEASURED
-    tone = Tone.BEST if found.low > 1 else Tone.DOUBTFUL
-    return Cell(
-        text=times(found.ratio),
-        detail=f"[{times(found.low)}, {times(found.high)}]",
-        tone=Tone.PLAIN if other.engine == FLOOR else tone,
-    )
+    ends = f"[{times(found.low)}, {times(found.high)}]"
+    if other.engine == FLOOR:
+        return Cell(text=times(found.ratio), detail=ends)
+    words, tone = "", Tone.PLAIN
+    if not found.differs:
+        words, tone = ("even", Tone.PLAIN) if found.is_equal else ("undecided", Tone.DOUBTFUL)
+    elif found.ratio < 1:
+        words = f"{OWN} takes more"
+    return Cell(text=times(found.ratio), detail=f"{ends} {words}".strip(), tone=tone)
 
 
 def aged_scans(records: Records, metric: str) -> Records:
