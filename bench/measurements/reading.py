@@ -12,8 +12,10 @@ from icebench.bench.execution.measurement import (
     Asked,
     MeasurementKind,
     Metric,
+    Race,
     SectionText,
     cold_and_warm,
+    races_of_scans,
 )
 from icebench.bench.workloads.gives import Gives
 
@@ -53,6 +55,10 @@ class _Kind(MeasurementKind):
         ),
         case="Scan",
         added=("{}: what is added", "the first scan of its group"),
+    )
+    races = (
+        *races_of_scans("{} scanning"),
+        Race(what="The first scan of a process (processor time)", metric="scan_cpu_first"),
     )
 
     def fits(self, workload: Workload) -> bool:

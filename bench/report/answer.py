@@ -38,7 +38,7 @@ def answer_of(
     if not said and contests:
         said = [contests[0].statement.removesuffix(".")]
     elif not said and measured:
-        said = ["Nothing can be said: no two layouts or engines were measured that could be compared"]
+        said = ["No two layouts or engines were compared: the tables have what was measured"]
     elif not said:
         said = ["Nothing was measured"]
     return f"{'; '.join([*said, *_doubts(remarks)])}."

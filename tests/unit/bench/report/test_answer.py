@@ -128,11 +128,16 @@ def test_errors_and_warnings_are_counted_as_doubts() -> None:
 
 @pytest.mark.parametrize(
     ("records", "start"),
-    [({}, "Nothing was measured"), ({"a": 1.0}, "Nothing can be said: no two layouts or engines were measured")],
+    [({}, "Nothing was measured"), ({"a": 1.0}, "No two layouts or engines were compared")],
 )
 def test_where_nothing_can_be_said_it_says_so(records: Mapping[str, float], start: str) -> None:
+    """The page says that nothing was measured only where that is so."""
     made = [record("filtered", "f", "scan_time_cold", "s", [value], engine=name) for name, value in records.items()]
-    assert build_report(sample_run(records=made, measured=()), results_file="r").answer.startswith(start)
+    report = build_report(sample_run(records=made, measured=()), results_file="r")
+    assert report.answer.startswith(start)
+    assert not report.findings
+    found = render(report).partition('<h2 id="findings-title">Findings</h2>')[2]
+    assert found.lstrip().startswith(f"<p>{'None' if records else start}")
 
 
 def test_it_stands_above_everything_else_on_the_page_and_last_in_the_terminal() -> None:

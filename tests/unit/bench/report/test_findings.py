@@ -254,6 +254,18 @@ def test_a_filter_of_which_no_bytes_are_counted_is_ranked_by_what_is_planned() -
     assert (one.evidence, two.evidence) == ("", "Bytes read are counted by icebench.")
 
 
+def test_engines_that_read_the_same_states_of_a_table_are_compared() -> None:
+    records = [
+        record("reading", case, metric, "s", [seconds * w for w in DRIFT], engine=engine)
+        for metric, case in (("scan_time_cold", "no deletes"), ("scan_time_cold", "1.0%"), ("scan_cpu_first", "large"))
+        for engine, seconds in (("icebench", 1.0), ("pyiceberg", 3.0))
+    ]
+    assert statements(tuple(records)) == [
+        "Cold scanning is fastest with icebench; pyiceberg takes 3x as long.",
+        "The first scan of a process (processor time) is fastest with icebench; pyiceberg takes 3x as long.",
+    ]
+
+
 def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
     records = tuple(
         record("decimals", "scan", "scan_time_cold", "s", [seconds * w for w in DRIFT], engine=engine)
