@@ -16,6 +16,10 @@ from dataclasses import dataclass
 GIGABYTE = 2**30
 """That prices are for: in its billing examples (S3's FAQ) 100 GB are 107,374,182,400 bytes."""
 _QUERIES = 1_000
+MODEL_ERROR = 0.1
+"""The median error of modelled seconds, as a share, in the run of the study's question ``remote``."""
+UNRANKED_SECONDS = 0.5
+"""Modelled seconds below this are not ranked: there the error is as large as what layouts differ by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +177,12 @@ def seconds_on(work: Work, profile: Profile) -> float:
         waiting += slowest.seconds(profile)
         waiting += sum(stage.seconds_of_one(profile) for stage in phase if stage is not slowest)
     return work.seconds + waiting - work.overlap * min(work.seconds, waiting)
+
+
+def undecided_up_to(least: float) -> float:
+    """Up to how many modelled seconds something may be as fast as what has the least: reports and the study rank by
+    this alone."""
+    return max((1 + MODEL_ERROR) * least, UNRANKED_SECONDS)
 
 
 def dollars_per_thousand_queries(work: Work, profile: Profile) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from icebench.bench.costs.object_store import undecided_up_to
 from icebench.bench.report.layout_costs import LayoutCost, baseline_of, pays_words
 from icebench.bench.report.model import Finding, named
 from icebench.bench.report.quantities import count, factor, listed, times
 from icebench.bench.report.remarks import Remark, Severity
-from icebench.bench.statistics.claims import LEAST_EFFECT
 
 _DOUBTS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
 
@@ -82,13 +81,14 @@ def _payment(best: LayoutCost, who: str) -> str:
 
 
 def _object_store(costs: Sequence[LayoutCost]) -> Iterator[str]:
-    """The layouts within `LEAST_EFFECT` of the least modelled time of a query; with the engine, if it is another."""
+    """The layouts whose modelled time of a query may be the least, as far as the model decides; with the engine, if it
+    is another."""
     seconds = {cost.layout: cost.query["s3"] for cost in costs if "s3" in cost.query}
     if len(seconds) > 1:
-        least = min(seconds.values()) * math.exp(LEAST_EFFECT)
-        close = sorted((name for name in seconds if seconds[name] <= least), key=lambda name: seconds[name])
+        most = undecided_up_to(min(seconds.values()))
+        close = sorted((name for name in seconds if seconds[name] <= most), key=lambda name: seconds[name])
         of = "" if costs[0].modelled in ("", costs[0].engine) else f" for {costs[0].modelled}"
-        yield f"on S3 (modelled{of}) {listed(close)}"
+        yield f"on S3 (modelled{of}) {'undecided between all' if len(close) == len(seconds) else listed(close)}"
 
 
 def _doubts(remarks: Sequence[Remark]) -> Iterator[str]:

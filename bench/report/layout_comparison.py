@@ -141,7 +141,7 @@ def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) ->
     several = len({grid.engine for grid in found}) > 1
     for grid in found:
         means = [costing.mean(grid.of(layout)) if layout in grid.layouts else None for layout in layouts]
-        columns.append(list(heated(means, grid.unit)))
+        columns.append(list(heated(means, grid.unit, modelled=grid.key == "s3")))
     return Table(
         title="A query, in the mean over the filters",
         columns=("Layout", *(NAMES[grid.key] + (f", {grid.engine}" if several else "") for grid in found)),

@@ -15,6 +15,7 @@ from icebench.bench.records.record import Record
 from icebench.bench.report.charts import ScatterChart, ScatterPoint
 from icebench.bench.report.compare import Records, median, series_of
 from icebench.bench.report.layouts import (
+    MODEL_RANKS,
     OF_MODEL,
     READS,
     Grid,
@@ -196,12 +197,17 @@ def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
     }
     columns = {
         f"Time of a query{of}": heated([c.query.get("time") for c in costs], "s"),
-        **{name: heated(values, unit) for name, (values, unit) in known.items() if any(v is not None for v in values)},
+        **{
+            name: heated(values, unit, modelled=unit == "s")
+            for name, (values, unit) in known.items()
+            if any(v is not None for v in values)
+        },
     }
     priced = " Dollars are list prices." if "$ per month" in columns else ""
     if modelled:
         priced = (
-            f" Seconds from S3 and dollars are modelled from counted requests and bytes of {modelled}, at list prices."
+            f" Seconds from S3 and dollars are modelled from counted requests and bytes of {modelled}, at list prices. "
+            f"{MODEL_RANKS}"
         )
     return Table(
         title=f"What each layout costs{'' if of else f' with {engine}'}, by {costs[0].read}",

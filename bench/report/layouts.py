@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from icebench.bench.costs.costing import Costing
-from icebench.bench.costs.object_store import THREADS, Work, dollars_per_thousand_queries, icebench_work, seconds_on
+from icebench.bench.costs.object_store import (
+    MODEL_ERROR,
+    THREADS,
+    UNRANKED_SECONDS,
+    Work,
+    dollars_per_thousand_queries,
+    icebench_work,
+    seconds_on,
+    undecided_up_to,
+)
 from icebench.bench.records.record import Record
 from icebench.bench.report.compare import Records, median
 from icebench.bench.report.model import Cell, Section, Table, Tone, plain
@@ -31,7 +40,13 @@ _CPU = {_SCANS[0]: "scan_cpu_cold", _SCANS[1]: "scan_cpu_warm", "latency_cold": 
 _DARKEST = 2.0
 OF_MODEL = ("s3", "dollars")
 """Quantities that are modelled."""
-_MODELLED = "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md."
+MODEL_RANKS = (
+    f"The model does not rank what is within {MODEL_ERROR:.0%} of the least or below {1e3 * UNRANKED_SECONDS:g} ms."
+)
+_MODELLED = (
+    "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md. "
+    f"{MODEL_RANKS}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,17 +111,21 @@ def layouts_section(records: Records, costing: Costing | None = None) -> Section
 
 def heat_map(grid: Grid) -> Table:
     """A row for each layout, a column for each filter: layouts are the many."""
-    by_filter = [heated([grid.values.get((case, layout)) for layout in grid.layouts], grid.unit) for case in grid.cases]
+    by_filter = [
+        heated([grid.values.get((case, name)) for name in grid.layouts], grid.unit, modelled=grid.key == "s3")
+        for case in grid.cases
+    ]
     rows = tuple(zip(map(plain, grid.layouts), *by_filter, strict=True))
     return Table(title=grid.title, columns=("Layout", *grid.cases), rows=rows, note=grid.note)
 
 
-def heated(values: Sequence[float | None], unit: str) -> Iterator[Cell]:
-    """Cells that are to be compared with each other, as dark as they are far from the least. The darkest is at least
-    twice that."""
+def heated(values: Sequence[float | None], unit: str, *, modelled: bool = False) -> Iterator[Cell]:
+    """Cells that are to be compared with each other, as dark as they are far from the least, which is marked. The
+    darkest is at least twice that. Of `modelled` seconds all are marked that may be the least, unless that is each."""
     known = [value for value in values if value is not None]
     least, most = (min(known), max(known)) if known else (0.0, 0.0)
     darkest = max(most, _DARKEST * least)
+    marked = undecided_up_to(least) if modelled else least
     for value in values:
         if value is None:
             yield Cell(text="-", detail="not measured")
@@ -114,7 +133,7 @@ def heated(values: Sequence[float | None], unit: str) -> Iterator[Cell]:
         heat = 0.0
         if value > least:
             heat = math.log(value / least) / math.log(darkest / least) if least > 0 else value / darkest
-        tone = Tone.BEST if value == least < most else Tone.PLAIN
+        tone = Tone.BEST if value <= marked < most else Tone.PLAIN
         yield Cell(text=quantity(value, unit), tone=tone, heat=heat)
 
 

@@ -22,8 +22,6 @@ ATTAINED = "What an interval attains is in parentheses where few samples give le
 FEWEST, MARK = 3, "†"
 FEW = f"{MARK}: of fewer than {FEWEST} samples."
 """For the notes of tables with figures that `few` marks."""
-MODEL_ERROR = 0.1
-"""The median error of the model of an object store, as a share, in the run of the question ``remote``."""
 
 
 def effect(cases: Sequence[tuple[Record, Record]]) -> Effect:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from statistics import geometric_mean
 
 from icebench.bench.costs.costing import Costing
+from icebench.bench.costs.object_store import MODEL_ERROR, UNRANKED_SECONDS, undecided_up_to
 from icebench.bench.execution.run_file import Run
 from icebench.bench.report.charts import DotChart, DotPanel, DotRow, Point
 from icebench.bench.report.compare import Records
@@ -14,7 +15,7 @@ from icebench.bench.report.layouts import Grid, grids, timed_records
 from icebench.bench.report.model import Cell, Table, Tone, plain
 from icebench.bench.report.quantities import MEGABYTE, count, digits, listed, quantity, times
 from icebench.bench.statistics.claims import Effect
-from icebench.bench.study.comparing import ALONE, MODEL_ERROR, choice, effect, least_of, only, rows_of, within
+from icebench.bench.study.comparing import ALONE, choice, effect, least_of, only, rows_of, within
 from icebench.bench.study.page import Choice, Page
 
 BASE = "unpartitioned"
@@ -136,18 +137,19 @@ def _times(time: Grid, timed: Records, kept: Mapping[str, float]) -> Table:
 
 
 def _modelled(store: Grid, kept: Mapping[str, float]) -> Table:
-    near = {case: _near_least(store, case, 1 + MODEL_ERROR) for case in store.cases}
+    most = {case: undecided_up_to(store.values[case, _least(store, case)]) for case in store.cases}
 
     def cell(case: str, layout: str) -> Cell:
         value = store.values[case, layout]
-        return Cell(text=quantity(value, "s"), tone=Tone.BEST if layout in near[case] else Tone.PLAIN)
+        return Cell(text=quantity(value, "s"), tone=Tone.BEST if value <= most[case] else Tone.PLAIN)
 
     return Table(
         title=MODELLED,
         columns=_columns(store, kept),
         rows=tuple((plain(layout), *(cell(case, layout) for case in store.cases)) for layout in store.layouts),
         note="Of the counted requests and bytes, from a client in the same region. What is within "
-        f"{MODEL_ERROR:.0%} of the least of a filter stands out, which the model does not decide between.",
+        f"{MODEL_ERROR:.0%} of the least of a filter, or below {1e3 * UNRANKED_SECONDS:g} ms, stands out, which the "
+        "model does not decide between.",
     )
 
 
@@ -169,12 +171,12 @@ def _object_store(store: Grid, best: str) -> str:
     """The layouts that take least from an object store over all filters, as far as its model distinguishes them."""
     means = {name: geometric_mean(store.of(name).values()) for name in store.layouts}
     least = min(means.values())
-    near = sorted((name for name in means if means[name] <= (1 + MODEL_ERROR) * least), key=means.__getitem__)
+    near = sorted((name for name in means if means[name] <= undecided_up_to(least)), key=means.__getitem__)
     of = f"{listed(near)} {'takes' if len(near) == 1 else 'take'} least over all filters"
     also = "" if best in near else f", and {best} {times(means[best] / least)} that"
     return (
         f"From S3 (modelled) {of} (geometric mean {digits(1e3 * least)} ms; the model does not decide between layouts "
-        f"within {MODEL_ERROR:.0%} of each other){also}."
+        f"within {MODEL_ERROR:.0%} of each other or below {1e3 * UNRANKED_SECONDS:g} ms){also}."
     )
 
 

@@ -13,7 +13,8 @@ from icebench.bench.report.build import build_report
 from icebench.bench.report.console import renderables
 from icebench.bench.report.html import render
 from icebench.bench.report.layout_costs import LayoutCost, claimed
-from icebench.bench.report.model import Finding
+from icebench.bench.report.layouts import heated
+from icebench.bench.report.model import Finding, Tone
 from icebench.bench.report.remarks import Remark, Severity
 from icebench.bench.report.wrapping import Hanging
 from icebench.bench.statistics.break_even import Difference
@@ -114,6 +115,25 @@ def built(builds: Mapping[str, float]) -> tuple[Measured, ...]:
 
 def answer_to(cases: Sequence[Measured]) -> str:
     return build_report(replace(run_of(QUERIES, BUILDS), measured=tuple(cases)), results_file="r").answer
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said_of_s3"),
+    [
+        ((0.31, 0.342, 0.6), "on S3 (modelled) fast and near"),  # below half a second nothing is ranked
+        ((0.8, 0.87, 0.89), "on S3 (modelled) fast and near"),
+        ((0.31, 0.342, 0.49), "on S3 (modelled) undecided between all"),
+    ],
+)
+def test_layouts_are_not_ranked_on_s3_within_the_error_of_the_model(
+    seconds: tuple[float, float, float], said_of_s3: str
+) -> None:
+    fast, near, base = seconds
+    costs = [replace(BASE, query={"time": 1.0, "s3": base}), cost("fast", 0.5, fast), cost("near", 0.9, near)]
+    answer = answer_of({"": claimed(costs, LEAST)}, (), (), measured=True)
+    assert answer.endswith(f"; {said_of_s3}.")
+    marks = [each.tone is Tone.BEST for each in heated(seconds, "s", modelled=True)]
+    assert marks == [True, True, False] if "all" not in said_of_s3 else not any(marks)
 
 
 def test_errors_and_warnings_are_counted_as_doubts() -> None:
