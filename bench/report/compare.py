@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
+from icebench.bench.engines.registry import ENGINES
+from icebench.bench.errors import ConfigError
 from icebench.bench.records.record import Record
 from icebench.bench.statistics.claims import Effect, Series, effect_between, effect_of
 
 FLOOR = "inflate"
 _FLOORS = (FLOOR, "pyarrow")
 """Measured beside the engines without being one: never the best of them."""
+IN_TICKS = "in ticks of 10 ms"
+"""Of processor time that is too short for the clock of processes (`icebench.bench.processes.process_tree`)."""
+_FEWEST_SECONDS = 0.1
+"""Ten ticks."""
 
 
 def ratio(base: Record, head: Record) -> Effect | None:
@@ -74,6 +80,52 @@ def _number(record: Record, name: str) -> float | None:
 def best(records: Iterable[Record]) -> Record | None:
     """The record of the lowest median, the first of equals; None of none. The floor is out of competition."""
     return min((record for record in records if record.engine not in _FLOORS), key=median, default=None)
+
+
+def is_in_ticks(record: Record) -> bool:
+    """Whether its samples are processor time of an engine that works in other processes, and less than ten ticks of
+    their clock: one tick more or less is then what a comparison would see."""
+    if record.unit != "s" or "cpu" not in record.metric or median(record) >= _FEWEST_SECONDS:
+        return False
+    try:
+        entry = ENGINES[record.engine]
+    except (ConfigError, KeyError):
+        return False
+    return entry.needs_spark or entry.own_process
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """Records of which one is compared with the others.
+
+    Args:
+        leader: What the others are compared with; None of none.
+        is_best: Whether it has the least median and takes no longer than any other in samples of the same rounds. The
+            two may disagree, as one may have run in the calm rounds alone.
+        effects: How many times the leader the others take, by engine, where that is known.
+    """
+
+    leader: Record | None
+    is_best: bool
+    effects: Mapping[str, Effect]
+
+
+def beside(records: Iterable[Record]) -> Beside:
+    """The records of several engines, each compared with the one of the least median; or if another takes less in
+    samples of the same rounds, with the one that takes least. What `is_in_ticks` has no part in it."""
+    timed = [record for record in records if not is_in_ticks(record)]
+    first = best(timed)
+    effects = _effects_on(first, timed)
+    faster = [record for record in timed if record.engine in effects and record.engine not in _FLOORS]
+    least = min(faster, key=lambda record: effects[record.engine].ratio, default=first)
+    if least is None or least is first or effects[least.engine].ratio >= 1:
+        return Beside(leader=first, is_best=first is not None, effects=effects)
+    return Beside(leader=least, is_best=False, effects=_effects_on(least, timed))
+
+
+def _effects_on(base: Record | None, records: Iterable[Record]) -> dict[str, Effect]:
+    others = [] if base is None else [(record, ratio(base, record)) for record in records if record is not base]
+    return {record.engine: found for record, found in others if found is not None}
 
 
 def ordered(values: Iterable[str], order: Sequence[str] = ()) -> tuple[str, ...]:

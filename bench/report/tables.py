@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from icebench.bench.records.record import Record
-from icebench.bench.report.compare import FLOOR, Records, best, bounds, median, ratio
+from icebench.bench.report.compare import (
+    FLOOR,
+    IN_TICKS,
+    Beside,
+    Records,
+    beside,
+    bounds,
+    is_in_ticks,
+    median,
+    ratio,
+)
 from icebench.bench.report.findings import WITHIN
 from icebench.bench.report.model import Cell, Table, Tone, plain
 from icebench.bench.report.quantities import interval, quantity, signed_percent, times
@@ -18,6 +28,7 @@ OWN = "icebench"
 NOT_MEASURED = Cell(text="-", detail="not measured")
 AGED = {cache: f"scan_time_{cache}_added" for cache in ("cold", "warm")}
 """Cache -> the metric of what a scan takes more than that of its base."""
+_TICKS = f" {IN_TICKS}: processor time of other processes, which is compared from ten ticks on."
 _KEPT = "kept"
 """What of a warm case's detail is its engine's, not its name's."""
 _LEFT_BEHIND = ("data_files", "data_bytes", "delete_files", "delete_records", "manifests")
@@ -35,31 +46,34 @@ def comparison(records: Records, *, title: str, case_name: str, folded: bool = F
     engines = records.engines
     rows = []
     for case, layout, found in records.cases():
-        winner = best(found.all)
-        cells = (_against(found.one(engine=engine), winner) for engine in engines)
+        compared = beside(found.all)
+        cells = (_against(found.one(engine=engine), compared) for engine in engines)
         rows.append((plain(case), plain(layout), *cells))
+    in_ticks = any(map(is_in_ticks, records.all))
     return Table(
         title=title,
         columns=(case_name, "Layout", *engines),
         rows=tuple(rows),
         note="Median, its interval, and the ratio to the best of the row, from samples of the same rounds; "
-        f"even: the interval of that ratio is within {WITHIN} of 1; undecided: it includes 1.",
+        f"even: the interval of that ratio is within {WITHIN} of 1; undecided: it includes 1. Where another has the "
+        "least median than takes least in the same rounds, none is marked, and ratios are to the latter."
+        f"{_TICKS if in_ticks else ''}",
         folded=folded,
     )
 
 
-def _against(record: Record | None, winner: Record | None) -> Cell:
-    if record is None or winner is None:
+def _against(record: Record | None, compared: Beside) -> Cell:
+    if record is None:
         return NOT_MEASURED
     middle = median(record)
     ends = bounds(record)
-    words = []
-    if record is not winner and (worse := ratio(winner, record)) is not None:
+    words = [IN_TICKS] if is_in_ticks(record) else []
+    if record is not compared.leader and (worse := compared.effects.get(record.engine)) is not None:
         words.append(times(worse.ratio))
         words += [] if worse.differs else ["even" if worse.is_equal else "undecided"]
     words += ["noisy"] if is_noisy(record) else []
     detail = f"{interval(*ends, record.unit, like=middle) if ends else ''} {', '.join(words)}".strip()
-    tone = _tone(record is winner, record)
+    tone = _tone(compared.is_best and record is compared.leader, record)
     return Cell(text=quantity(middle, record.unit), detail=detail, tone=tone, record=record)
 
 
@@ -91,6 +105,8 @@ def against_own(records: Records, title: str, case_name: str) -> Table | None:
 def _advantage(own: Record, other: Record | None) -> Cell:
     """How many times this project's engine another takes; only what is undecided is doubtful, and where this engine
     certainly takes more, it says so."""
+    if other is not None and (is_in_ticks(own) or is_in_ticks(other)):
+        return Cell(text="-", detail=IN_TICKS)
     found = None if other is None else ratio(own, other)
     if other is None or found is None:
         return NOT_MEASURED
@@ -142,8 +158,8 @@ def added_costs(costs: Records, scans: Records, *, title: str, case_name: str, b
     engines = costs.engines
     rows = []
     for case, layout, found in costs.cases():
-        winner = best(found.all)
         with_deletes = scans.where(case=found.all[0].case, cache=found.all[0].cache, layout=layout)
+        winner = _adds_least(found, with_deletes)
         cells = (_cost(found.one(engine=e), with_deletes.one(engine=e), winner) for e in engines)
         rows.append((plain(case), plain(layout), *cells))
     return Table(
@@ -154,6 +170,14 @@ def added_costs(costs: Records, scans: Records, *, title: str, case_name: str, b
     )
 
 
+def _adds_least(costs: Records, scans: Records) -> Record | None:
+    """What adds the least share, by medians and in samples of the same rounds alike; None where these disagree."""
+    known = [r for r in costs.all if (scan := scans.one(engine=r.engine)) is None or not is_in_ticks(scan)]
+    factors = [replace(r, samples=tuple(1 + share for share in r.samples), summary={}) for r in known]
+    found = beside(factors)
+    return costs.one(engine=found.leader.engine) if found.leader is not None and found.is_best else None
+
+
 def _cost(record: Record | None, scan: Record | None, winner: Record | None) -> Cell:
     if record is None:
         return NOT_MEASURED
@@ -161,6 +185,7 @@ def _cost(record: Record | None, scan: Record | None, winner: Record | None) -> 
     detail = f"[{signed_percent(ends[0])}, {signed_percent(ends[1])}]" if ends else ""
     if scan is not None:
         detail += f" {quantity(median(scan), scan.unit)}"
+        detail += f" {IN_TICKS}" if is_in_ticks(scan) else ""
         detail += " noisy" if is_noisy(scan) else ""
     return Cell(text=signed_percent(median(record)), detail=detail.strip(), tone=_tone(record is winner, scan))
 

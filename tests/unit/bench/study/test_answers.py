@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from icebench.bench.costs.costing import Costing
+from icebench.bench.costs.object_store import MODEL_ERROR
 from icebench.bench.execution.run_file import Run
 from icebench.bench.records.case import Case, Measured
 from icebench.bench.report.charts import DotChart, LineChart
 from icebench.bench.report.compare import Records
 from icebench.bench.report.layouts import grids
 from icebench.bench.report.quantities import quantity
-from icebench.bench.study.comparing import MODEL_ERROR
 from icebench.bench.study.kept import kept_run
 from icebench.bench.study.pages import files_of, with_model_error
 from icebench.bench.study.questions import QUESTIONS
