@@ -27,7 +27,8 @@ def records_of(measured: Iterable[Measured], spread: ProcessSpread = ASSUMED) ->
         spread: What is known of processes of the machine.
     """
     found = {each.case: each for each in measured}
-    return tuple(replace(r, spread=spread) for each in found.values() for r in _of_case(each, found))
+    made = (record for each in found.values() for record in _of_case(each, found))
+    return tuple(r if r.spread == spread else replace(r, spread=spread, summary={}) for r in made)
 
 
 def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Record]:
@@ -54,7 +55,7 @@ def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Re
     if base is not None and base.samples:
         for name, unit, figures in kind.against(_pairs(samples, base.samples), case):
             if figures:
-                yield _record(measured, name, unit, figures)
+                yield _record(measured, name, unit, figures, of_two=True)
 
 
 def _pairs(samples: Iterable[Sample], base: Iterable[Sample]) -> dict[tuple[int, int], tuple[Figure, Figure]]:
@@ -67,7 +68,9 @@ def _pairs(samples: Iterable[Sample], base: Iterable[Sample]) -> dict[tuple[int,
     }
 
 
-def _record(measured: Measured, metric: str, unit: str, values: Mapping[tuple[int, int], float]) -> Record:
+def _record(
+    measured: Measured, metric: str, unit: str, values: Mapping[tuple[int, int], float], *, of_two: bool = False
+) -> Record:
     case, evidence = measured.case, measured.evidence
     return Record(
         workload=case.workload,
@@ -85,4 +88,5 @@ def _record(measured: Measured, metric: str, unit: str, values: Mapping[tuple[in
         counters=dict(evidence.counters),
         checksum=evidence.checksum,
         detail=dict(evidence.detail),
+        of_two=of_two,
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 
 from icebench.bench.statistics.process_spread import ASSUMED, ProcessSpread
 from icebench.bench.statistics.summary import summarize
 
 Places = tuple[tuple[int, int], ...]
+_OVER_PROCESSES = "icebench.bench.statistics.over_processes:interval_over_processes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +22,8 @@ class Record:
     process and round of each sample: two records of one workload are compared in the pairs that both have. `summary` is
     derived from the samples by `icebench.bench.statistics`; `counters` are exact, never clocks; `checksum` identifies
     the rows that were delivered, equal for every engine that is right; `query` is the case's, in the engine's own
-    words; `spread` is what is known of processes of the machine.
+    words; `spread` is what is known of processes of the machine; `of_two` says that samples are what a case takes more
+    than its base in the same round, or that as a share of the base.
     """
 
     workload: str
@@ -40,12 +43,23 @@ class Record:
     query: str = ""
     detail: Mapping[str, str] = field(default_factory=dict)
     spread: ProcessSpread = ASSUMED
+    of_two: bool = False
 
     def __post_init__(self) -> None:
         if not self.places:
             object.__setattr__(self, "places", tuple((0, ordinal) for ordinal in range(len(self.samples))))
         if not self.summary:
-            object.__setattr__(self, "summary", summarize(self.samples).as_dict())
+            object.__setattr__(self, "summary", self._summed_up())
+
+    def _summed_up(self) -> dict[str, float | int | None]:
+        """The order statistics. Rounds of several processes are not as many independent samples: their interval is over
+        processes, by what loads SciPy, which a process of one need not wait for."""
+        found = summarize(self.samples).as_dict()
+        if found["ci_low"] is not None and len({process for process, _ in self.places}) > 1:
+            found["ci_low"], found["ci_high"], found["confidence"] = resolve_name(_OVER_PROCESSES)(
+                self.samples, self.places, self.spread, unit=self.unit, of_two=self.of_two
+            )
+        return found
 
     @property
     def key(self) -> tuple[str, str, str, str, str, str, str]:

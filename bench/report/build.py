@@ -34,8 +34,10 @@ from icebench.bench.statistics.claims import CONFIDENCE, assumptions
 GLOSSARY = (
     Fact(
         "Median and interval",
-        "The middle sample, and two samples that bound the true median with 95% confidence whatever its distribution "
-        "(three samples attain 75%, five 93.75%); one stalled run moves neither.",
+        "The middle sample, and an interval that has the true median with 95% confidence. Of one process: two samples, "
+        "whatever the distribution (three samples attain 75%, five 93.75%), that bound the median of this process; "
+        "another differs by what processes do (see Claim). Of several processes: Student's t over them, as for a "
+        "ratio. One stalled run moves neither.",
     ),
     Fact(
         "Ratio",

@@ -50,11 +50,12 @@ def comparison(records: Records, *, title: str, case_name: str, folded: bool = F
         cells = (_against(found.one(engine=engine), compared) for engine in engines)
         rows.append((plain(case), plain(layout), *cells))
     in_ticks = any(map(is_in_ticks, records.all))
+    within = " (of this process)" if len({process for r in records.all for process, _ in r.places}) == 1 else ""
     return Table(
         title=title,
         columns=(case_name, "Layout", *engines),
         rows=tuple(rows),
-        note="Median, its interval, and the ratio to the best of the row, from samples of the same rounds; "
+        note=f"Median, its interval{within}, and the ratio to the best of the row, from samples of the same rounds; "
         f"even: the interval of that ratio is within {WITHIN} of 1; undecided: it includes 1. Where another has the "
         "least median than takes least in the same rounds, none is marked, and ratios are to the latter."
         f"{_TICKS if in_ticks else ''}",
