@@ -53,7 +53,8 @@ _SIMPLE: dict[Type, st.DataType] = {
     UNKNOWN: st.NullType(),
 }
 _MOMENTS = {"date": "DATE", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP"}
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""Those of the years 1 to 9999."""
 
 
 def spark_type(type_: Type, *, column: str) -> st.DataType:
@@ -119,7 +120,7 @@ def sql_literal(type_: PrimitiveType, value: Value) -> str:
         case float():
             return f"CAST('{value!r}' AS {name})"
         case int() if name in _MOMENTS:
-            if not _FIRST_DAY <= value // UNITS_PER_DAY[name] <= _LAST_DAY:
+            if not _FIRST_DAY <= value // UNITS_PER_DAY[name] <= LAST_DAY:
                 raise Unsupported(f"on Spark, {type_} values outside of the years 1 to 9999: {value}")
             return f"{_MOMENTS[name]}'{human_value(type_, value)}'"
         case int():
