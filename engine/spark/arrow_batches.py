@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-from uuid import UUID
-
 import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql import types as st
@@ -46,21 +43,21 @@ def _plain(column: pa.Array) -> pa.Array:
     wanted = _plain_type(column.type)
     if wanted == column.type:
         return column
-    if _has_uuid(column.type):
-        return pa.array([_with_texts(value) for value in column.to_pylist()], wanted)
-    return column.cast(wanted)
-
-
-def _with_texts(value: Any) -> Any:  # noqa: ANN401 - any value of Arrow's
-    """The array with uuids as strings."""
-    match value:
-        case UUID():
-            return str(value)
-        case dict():
-            return {name: _with_texts(inner) for name, inner in value.items()}
-        case list() | tuple():
-            return type(value)(_with_texts(inner) for inner in value)
-    return value
+    if isinstance(column.type, pa.UuidType):
+        return pa.array([None if value is None else str(value) for value in column.to_pylist()], wanted)
+    if not _has_uuid(column.type):
+        return column.cast(wanted)
+    nulls = column.is_null() if column.null_count else None
+    if pat.is_struct(wanted):
+        parts = [_plain(column.field(place)) for place in range(wanted.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(child_fields(wanted)), mask=nulls)
+    given = column.offsets.to_numpy()
+    first, end = int(given[0]), int(given[-1])
+    offsets = pa.array(given - first)
+    if pat.is_map(wanted):
+        keys, items = (_plain(each.slice(first, end - first)) for each in (column.keys, column.items))
+        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=nulls)
+    return pa.ListArray.from_arrays(offsets, _plain(column.values.slice(first, end - first)), type=wanted, mask=nulls)
 
 
 def _has_uuid(type_: pa.DataType) -> bool:
