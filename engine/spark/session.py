@@ -42,6 +42,8 @@ SCAN_SETTINGS: Mapping[str, str] = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.variable.substitute": "false",
+    # Version 2 of Spark's file sources has no field ids, no columns of file metadata and no file index.
+    "spark.sql.sources.useV1SourceList": "parquet",
 }
 
 READ_OPTIONS: Mapping[str, str] = {

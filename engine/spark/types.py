@@ -52,7 +52,8 @@ _SIMPLE: dict[Type, st.DataType] = {
     BINARY: st.BinaryType(),
     UNKNOWN: st.NullType(),
 }
-_MOMENTS = {"date": "DATE", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP"}
+_MOMENTS = {"date": "DATE", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP_LTZ"}
+"""The words of literals. ``TIMESTAMP`` alone is what the session's ``spark.sql.timestampType`` says."""
 _FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 """Those of the years 1 to 9999."""
 
@@ -152,6 +153,8 @@ def _type_text(type_: st.DataType) -> str:
             return f"ARRAY<{_type_text(type_.elementType)}>"
         case st.MapType():
             return f"MAP<{_type_text(type_.keyType)}, {_type_text(type_.valueType)}>"
+        case st.TimestampType():
+            return _MOMENTS["timestamptz"]
     return type_.simpleString()
 
 

@@ -226,7 +226,7 @@ def _with_uuids(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
     """The batch with uuid columns that are strings, as scans return them, converted to 16 bytes."""
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        if field.name in names and pat.is_string(field.type):
+        if field.name in names and _is_text(field.type):
             columns.append(_uuid_bytes(column, field.name))
         else:
             columns.append(column)
@@ -239,3 +239,8 @@ def _uuid_bytes(column: pa.Array, name: str) -> pa.Array:
     except ValueError as error:
         raise Invalid(f"column {name!r}: {error}") from error
     return pa.array(values, pa.binary(16))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    """Whether this is one of Arrow's types of strings; which Spark hands over depends on its settings."""
+    return pat.is_string(type_) or pat.is_large_string(type_) or pat.is_string_view(type_)
