@@ -18,12 +18,13 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from icebench.engine.codec.manifests.encoded_files import EncodedFiles, encode_files
-from icebench.engine.errors import Invalid
+from icebench.engine.columnar.extensions import extension_metadata
+from icebench.engine.columnar.schemas import child_fields
+from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.runtime.counters import FILES_WRITTEN, Counters
-from icebench.engine.spark.distribution import distributed
+from icebench.engine.spark.distribution import Numbered, column_name, distributed
 from icebench.engine.spark.jobs import carried_errors, carried_text, errors_of_executors, wait_for_tasks
 from icebench.engine.spark.memory import row_memory_bytes
-from icebench.engine.spark.types import quoted
 from icebench.engine.spark.workers import prepare_worker
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -31,7 +32,7 @@ from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.properties import DISTRIBUTION_MODE
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortOrder
-from icebench.engine.spec.types import UUID
+from icebench.engine.spec.types import UUID, VARIANT
 from icebench.engine.spec.values import UUID_DIGITS, UUID_MARKS
 from icebench.engine.storage.store import Store
 from icebench.engine.write.data_files import remove_files_of, write_data_files
@@ -77,10 +78,11 @@ def write_dataframe(
     own_names = names or FileNames()
     mode = DISTRIBUTION_MODE.of(options)
     order = metadata.sort_order
-    spread = distributed(with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
+    rows = Numbered(frame.columns, numbered(frame, own_schema))
+    spread = distributed(rows, mode, own_schema, own_spec, order)
     is_sorted = mode != "none" and not order.is_unsorted and bool(own_spec.fields or mode == "range")
     task = WriteTask(
-        columns=spread.columns,
+        columns=frame.columns,
         metadata=replace(metadata, properties=options),
         schema=own_schema,
         spec=own_spec,
@@ -92,14 +94,12 @@ def write_dataframe(
     )
     try:
         with errors_of_executors():
-            # Numbered, for mapInArrow finds no column whose name has a dot.
-            numbered = spread.toDF(*[f"c{i}" for i in range(len(spread.columns))])
-            rows = numbered.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
+            made = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
     except BaseException:
         wait_for_tasks(frame.sparkSession)
         remove_files_of(store, task.metadata, own_names)
         raise
-    files = EncodedFiles(bytes(row[0]) for row in rows)
+    files = EncodedFiles(bytes(row[0]) for row in made)
     if counters is not None:
         counters.add(FILES_WRITTEN, len(files))
     return files
@@ -176,9 +176,36 @@ class WriteTask:
 
 
 def incoming_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a DataFrame as an Arrow schema."""
-    schema: pa.Schema = to_arrow_schema(frame.schema)
-    return schema
+    """The columns of a DataFrame as an Arrow schema; see `arrow_schema`."""
+    return arrow_schema(frame.schema)
+
+
+def arrow_schema(columns: st.StructType) -> pa.Schema:
+    """The columns of Spark as an Arrow schema, in which variants, at any depth, are not plain structs.
+
+    Raises:
+        Unsupported: A geometry or geography, which Spark has in a form of its own; the message names the column.
+    """
+    plain = to_arrow_schema(columns)
+    return pa.schema([_named(f, own.dataType, own.name) for f, own in zip(plain, columns.fields, strict=True)])
+
+
+def _named(field: pa.Field, type_: st.DataType, column: str) -> pa.Field:
+    """The field with the extension types that Spark's type stands for."""
+    match type_:
+        case st.VariantType():
+            return field.with_metadata(extension_metadata(VARIANT))
+        case st.GeometryType() | st.GeographyType():
+            raise Unsupported(f"column {column!r}: adding a column of Spark's type {type_.simpleString()}")
+        case st.StructType(fields=fields):
+            inner = zip(child_fields(field.type), fields, strict=True)
+            return field.with_type(pa.struct([_named(f, own.dataType, f"{column}.{own.name}") for f, own in inner]))
+        case st.ArrayType(elementType=element):
+            return field.with_type(pa.list_(_named(field.type.value_field, element, f"{column}.element")))
+        case st.MapType(keyType=key, valueType=value):
+            keys = _named(field.type.key_field, key, f"{column}.key")
+            return field.with_type(pa.map_(keys, _named(field.type.item_field, value, f"{column}.value")))
+    return field
 
 
 def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -193,23 +220,44 @@ def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[p
     yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
-    """The rows with uuid columns that are strings, as scans return them, converted to 16 bytes.
+def numbered(frame: DataFrame, schema: Schema) -> DataFrame:
+    """The rows as they are written, under the names c0, c1 and so on, in the order of their columns: names may differ
+    in case only, which many sessions take for equal, and mapInArrow finds no column whose name has a dot.
 
-    A text that is no uuid fails the job that reads it; `errors_of_executors` then raises Invalid, which names the
-    column.
+    uuid columns that are strings, as scans return them, are converted to 16 bytes. A text that is no uuid fails the job
+    that reads it; `errors_of_executors` then raises Invalid, which names the column. Strings lose their collation, at
+    any depth, since Iceberg has none: tables are partitioned and sorted by bytes.
     """
-    texts = {f.name for f in frame.schema.fields if isinstance(f.dataType, st.StringType)}
-    uuids = {f.name for f in schema.fields if f.type == UUID} & texts
-    if not uuids:
-        return frame
-    return frame.select(*[_uuid_bytes(name) if name in uuids else F.col(quoted(name)) for name in frame.columns])
+    uuids = {f.name for f in schema.fields if f.type == UUID}
+    made = []
+    for place, field in enumerate(frame.schema.fields):
+        column = F.col(column_name(place))
+        plain = _without_collation(field.dataType)
+        if plain.json() != field.dataType.json():
+            column = column.cast(plain)
+        if field.name in uuids and isinstance(plain, st.StringType):
+            column = _uuid_bytes(column, field.name)
+        made.append(column.alias(column_name(place)))
+    return frame.toDF(*map(column_name, range(len(made)))).select(*made)
 
 
-def _uuid_bytes(name: str) -> Column:
-    plain = F.col(quoted(name))
+def _without_collation(type_: st.DataType) -> st.DataType:
+    match type_:
+        case st.StringType():
+            return st.StringType()
+        case st.StructType(fields=fields):
+            inner = [st.StructField(f.name, _without_collation(f.dataType), f.nullable, f.metadata) for f in fields]
+            return st.StructType(inner)
+        case st.ArrayType(elementType=element, containsNull=has_null):
+            return st.ArrayType(_without_collation(element), has_null)
+        case st.MapType(keyType=key, valueType=value, valueContainsNull=has_null):
+            return st.MapType(_without_collation(key), _without_collation(value), has_null)
+    return type_
+
+
+def _uuid_bytes(plain: Column, name: str) -> Column:
     digits = F.regexp_replace(plain, UUID_MARKS, "")
     # unhex gives null for other text, and fills up an odd number of digits.
     error = F.raise_error(F.lit(carried_text(Invalid(f"column {name!r}: a text is not a uuid"))))
     is_uuid = digits.rlike(rf"\A{UUID_DIGITS}\z")
-    return F.when(is_uuid, F.unhex(digits)).when(plain.isNotNull(), error.cast("binary")).alias(name)
+    return F.when(is_uuid, F.unhex(digits)).when(plain.isNotNull(), error.cast("binary"))

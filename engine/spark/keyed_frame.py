@@ -26,8 +26,9 @@ from icebench.engine.columnar.value_summary import MOST_VALUES, ValueSummary
 from icebench.engine.errors import Unsupported
 from icebench.engine.plan.scan import ScanPlan
 from icebench.engine.spark.arrow_batches import spark_batch, spark_schema
+from icebench.engine.spark.distribution import column_name
 from icebench.engine.spark.file_chunks import PREFIX
-from icebench.engine.spark.frame_writer import with_uuids
+from icebench.engine.spark.frame_writer import numbered
 from icebench.engine.spark.jobs import carried_errors, errors_of_executors
 from icebench.engine.spark.native_scan import plan_to_dataframe
 from icebench.engine.spark.types import quoted
@@ -70,8 +71,8 @@ class KeyedFrame:
         if frame.isStreaming:
             raise Unsupported("an upsert of a stream; upsert its batches, in foreachBatch")
         spark_schema(keys)
-        numbered = frame.select("*", F.monotonically_increasing_id().alias(_NUMBER))
-        return cls(numbered.localCheckpoint(), keys, frozenset(searchable))
+        rows = frame.select("*", F.monotonically_increasing_id().alias(_NUMBER))
+        return cls(rows.localCheckpoint(), keys, frozenset(searchable))
 
     @cached_property
     def _names(self) -> list[str]:
@@ -81,17 +82,17 @@ class KeyedFrame:
     @cached_property
     def _keys(self) -> DataFrame:
         """The rows' numbers and keys, in the table's types."""
-        columns = [F.col(quoted(f.name)) for f in self.keys.fields]
-        given = with_uuids(self.rows.select(_NUMBER, *columns), self.keys)
+        places = [self.rows.columns.index(name) for name in (_NUMBER, *(f.name for f in self.keys.fields))]
+        given = numbered(self.rows, self.keys).select(*map(column_name, places))
         wanted = [f.dataType for f in spark_schema(self.keys).fields]
-        numbered = given.toDF(_NUMBER, *self._names)
+        keyed = given.toDF(_NUMBER, *self._names)
         # Not every text of a uuid is the one that scans return.
         is_plain = not any(f.type == UUID for f in self.keys.fields)
         if is_plain and [f.dataType for f in given.schema.fields[1:]] == wanted:
-            return numbered
-        number, names = numbered.schema.fields[0], self._names
+            return keyed
+        number, names = keyed.schema.fields[0], self._names
         schema = [st.StructField(name, type_) for name, type_ in zip(names, wanted, strict=True)]
-        return numbered.mapInArrow(_Converted(self.keys), st.StructType([number, *schema])).persist()
+        return keyed.mapInArrow(_Converted(self.keys), st.StructType([number, *schema])).persist()
 
     def summary(self) -> KeySummary:
         """What the keys are.

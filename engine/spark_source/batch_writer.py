@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from icebench.engine.codec.manifests.encoded_files import EncodedFiles
 from icebench.engine.columnar.schemas import from_arrow_schema
@@ -24,7 +23,7 @@ from icebench.engine.expressions.binding import bind
 from icebench.engine.operations.row_operations import RowOperations
 from icebench.engine.operations.row_source import WrittenRows
 from icebench.engine.plan.scan import as_predicate
-from icebench.engine.spark.frame_writer import WriteTask
+from icebench.engine.spark.frame_writer import WriteTask, arrow_schema
 from icebench.engine.spark_source.options import WriteOptions, refuse_distribution
 from icebench.engine.spec.data_file import DataFile
 from icebench.engine.spec.metadata import TableMetadata
@@ -66,7 +65,7 @@ class SourceWrite:
         self.options = options
         table = options.place.load()
         refuse_distribution({**table.properties, **options.properties})
-        self.incoming = from_arrow_schema(to_arrow_schema(rows)) if options.merges_schema else None
+        self.incoming = from_arrow_schema(arrow_schema(rows)) if options.merges_schema else None
         metadata = table.metadata if self.incoming is None else merged_metadata(table, self.incoming)
         bind(
             as_predicate(options.overwrite_filter, metadata.schema), metadata.schema
