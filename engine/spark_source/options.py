@@ -1,8 +1,9 @@
 """Options of ``format("icebench")``: the table, what of it to read, how to write it.
 
 Names are those of Iceberg's own Spark source wherever it has one. Spark passes options in lower case, so names are
-compared without case, and table properties whose names have capitals cannot be given. An unknown option is an error: a
-misspelt filter would otherwise read, or overwrite, too many rows.
+compared without case, table properties whose names have capitals cannot be given, and names of snapshot properties
+(``snapshot-property.<name>``) lose their capitals. An unknown option is an error: a misspelt filter would otherwise
+read, or overwrite, too many rows.
 
 Spark shows options in its event log, plans and pages, except those whose *names* look like those of secrets. A secret
 under another name is an error; ``catalog-secret.<name>`` is the catalog's property of that name, for any name. Spark
