@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
+from icebench.bench.markdown import escaped, escaped_block
 from icebench.bench.records.record import Record
 from icebench.bench.report.model import Cell, Comparison, Report, Row, Table, Tone
 
@@ -65,36 +66,31 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
     """What is said, then the tables that are not folded."""
     yield from (f"# {escaped(comparison.title)}", "")
     for finding in comparison.findings:
-        yield f"- {escaped(finding.statement)}"
+        yield f"- {escaped_block(finding.statement)}"
     for table in comparison.tables:
         if table.folded:
             continue
         yield from ("", f"## {escaped(table.title)}", "")
         yield from markdown_table(table)
     for note in comparison.notes:
-        yield from ("", escaped(note))
+        yield from ("", escaped_block(note))
 
 
 def markdown_table(table: Table) -> Iterator[str]:
-    """The lines of a table without its title, and its note after it."""
-    yield _line(table.columns)
+    """The lines of a table without its title, and its note after it; the texts of the table are escaped."""
+    yield _line(map(escaped, table.columns))
     figures = [bool(table.rows) and table.rows[0][index].figure for index in range(len(table.columns))]
     yield "|" + "|".join("---:" if figure else "---" for figure in figures) + "|"
     for row in table.rows:
-        yield _line([_cell(cell) for cell in row])
+        yield _line(map(_cell, row))
     if table.note:
-        yield from ("", escaped(table.note))
+        yield from ("", escaped_block(table.note))
 
 
 def _cell(cell: Cell) -> str:
-    text = f"{cell.text} {cell.detail}".strip()
+    text = escaped(f"{cell.text} {cell.detail}")
     return f"**{text}**" if cell.tone is Tone.BEST else text
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(escaped(cell) for cell in cells)} |"
-
-
-def escaped(text: str) -> str:
-    """Text for Markdown: that of a run, such as the name of a filter, is no markup."""
-    return " ".join(text.replace("|", r"\|").replace("<", "&lt;").split())
+    return f"| {' | '.join(cells)} |"

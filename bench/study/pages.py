@@ -11,7 +11,8 @@ from importlib.resources import files
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 
 from icebench.bench.execution.run_file import Run
-from icebench.bench.report.exports import escaped, markdown_table
+from icebench.bench.markdown import escaped, escaped_block
+from icebench.bench.report.exports import markdown_table
 from icebench.bench.report.html import picture
 from icebench.bench.report.model import Table
 from icebench.bench.report.quantities import digits, times
@@ -114,18 +115,18 @@ def _template(name: str) -> Template:
         keep_trailing_newline=True,
         trim_blocks=True,
     )
-    environment.filters |= {"prose": _prose, "escaped": escaped}
+    environment.filters |= {"wrapped": _wrapped, "escaped": escaped, "escaped_block": escaped_block}
     return environment.get_template(name)
 
 
 def _markdown(table: Table) -> str:
     lines = markdown_table(table)
-    return "\n".join(line if line.startswith("|") else _prose(line) for line in lines)
+    return "\n".join(line if line.startswith("|") else _wrapped(line) for line in lines)
 
 
-def _prose(text: str, indent: str = "") -> str:
-    """Text that is escaped, in lines of which none but the first begins with what Markdown takes for a mark."""
-    held = _MARK.sub("\0", escaped(text))
+def _wrapped(markdown: str, indent: str = "") -> str:
+    """Markdown in lines of which none but the first begins with what would be taken for a mark there."""
+    held = _MARK.sub("\0", markdown)
     lines = textwrap.fill(held, LINE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return lines.replace("\0", " ")
 

@@ -24,7 +24,7 @@ class Question:
     Args:
         name: Of its definition in ``datasets/study/``, of its run, of its page and of the module that answers it.
         text: The question.
-        limits: Where its answer does not hold, whatever a run shows.
+        limits: Where its answer does not hold, whatever a run shows; Markdown.
     """
 
     name: str

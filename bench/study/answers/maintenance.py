@@ -53,7 +53,7 @@ def answer(run: Run) -> Page:
         limits=tuple(_against_rules(costs)),
         choices=(
             choice("compacting before a scan", f"{last} batches without maintenance", of, [never]),
-            choice("the policy of `icebench maintain run`", "no maintenance", of, [(kept[1], never[1])]),
+            choice("the policy of 'icebench maintain run'", "no maintenance", of, [(kept[1], never[1])]),
         ),
     )
 

@@ -403,10 +403,11 @@ def test_exports_hold_the_same_figures() -> None:
 
 
 def test_names_of_a_run_are_no_markup() -> None:
-    table = Table(title="t", columns=("a|b",), rows=((plain("<script>x|y"),),))
+    table = Table(title="t", columns=("a|b",), rows=((plain("<script>x|y*"),),), note="# [n](x)")
     folded = replace(table, title="not shown", folded=True)
     made = Comparison(title="<b>", findings=(Finding(statement="a\nb"),), tables=(table, folded), notes=("n",), rows=())
-    assert exported(made, "markdown") == ("# &lt;b>\n\n- a b\n\n## t\n\n| a\\|b |\n|---|\n| &lt;script>x\\|y |\n\nn\n")
+    cells = "| a\\|b |\n|---|\n| &lt;script>x\\|y\\* |"
+    assert exported(made, "markdown") == f"# &lt;b>\n\n- a b\n\n## t\n\n{cells}\n\n\\# [n\\](x)\n\nn\n"
 
 
 def test_a_table_in_markdown_has_its_cells_and_then_its_note() -> None:
