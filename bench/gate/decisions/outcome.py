@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree as ET
@@ -10,6 +11,10 @@ from xml.etree import ElementTree as ET
 from icebench.bench.gate.decisions.counter_verdict import ExitCode
 from icebench.bench.gate.decisions.stacks import Stacks, differences
 from icebench.bench.gate.decisions.time_verdict import WORST_FIRST, Ratio, Stand, overall
+from icebench.bench.markdown import escaped, escaped_block
+
+_NO_XML = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 forbids, and control characters that it discourages."""
 
 _CODES = {
     Stand.PASS: ExitCode.PASS,
@@ -107,20 +112,27 @@ def as_junit(outcome: Outcome) -> str:
     kinds = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
     for attribute, tag in kinds.items():
         suite.set(attribute, str(len(list(suite.iter(tag)))))
+    for element in suite.iter():
+        element.attrib.update({name: _legible(value) for name, value in element.attrib.items()})
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def _legible(text: str) -> str:
+    """The text with escapes for characters that XML cannot have."""
+    return _NO_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def as_markdown(outcome: Outcome) -> str:
-    """A comment on a pull request."""
+    """A comment on a pull request, in which what errors say is no markup."""
     lines = [f"### icebench gate: {outcome.stand}", "", f"`{outcome.base[:12]}` → `{outcome.head[:12]}`", ""]
-    lines += [f"- {note}" for note in outcome.notes]
+    lines += [f"- {escaped_block(_legible(note))}" for note in outcome.notes]
     if outcome.counters:
         lines += ["", "Work that head's baseline does not accept:", "", *(f"- `{text}`" for text in outcome.counters)]
     if outcome.cases:
         lines += ["", "| case | verdict | processor time, head / base | one-sided 95 % bounds | pairs |"]
-        lines += ["|---|---|---:|---:|---:|", *(f"| {' | '.join(row)} |" for row in outcome.rows())]
+        lines += ["|---|---|---:|---:|---:|", *(f"| {' | '.join(map(escaped, row))} |" for row in outcome.rows())]
     for name, case in outcome.cases.items():
-        lines += ["", f"{name}: {case.note}"] if case.note else []
+        lines += ["", escaped_block(_legible(f"{name}: {case.note}"))] if case.note else []
         if case.profile:
             lines += ["", f"<details><summary>{name}: where the time went</summary>", ""]
             lines += ["| function | base, ms | head, ms |", "|---|---:|---:|"]

@@ -63,4 +63,22 @@ def test_the_comment_has_a_table_and_where_the_time_went() -> None:
     assert text.startswith("### icebench gate: regressed\n")
     assert "| scan | regressed | 1.350 | 1.350 to 1.350 | 25 |" in text
     assert "| `decode` | 1.00 | 2.00 |" in text
-    assert "dead: head: ValueError: <gone>" in text
+    assert "dead: head: ValueError: &lt;gone>" in text
+
+
+def test_what_an_error_says_is_no_markup_in_the_comment() -> None:
+    note = "head: Invalid: a|b <img src=x> `c` [d](javascript:1) \x1b[31m"
+    outcome = Outcome(base="b", head="h", cases={"plan/x": CaseOutcome(stand=Stand.FAILED, note=note)}, notes=["# n"])
+    text = as_markdown(outcome)
+    assert r"plan/x: head: Invalid: a\|b &lt;img src=x> \`c\` [d\](javascript:1) \\x1b[31m" in text.splitlines()
+    assert r"- \# n" in text.splitlines()
+
+
+def test_junit_is_xml_whatever_an_error_says() -> None:
+    note = "head: OSError: \x1b[31mno such file\x1b[0m \x00 \ud800 \uffff \x85 <é>\t\U0001f600"
+    outcome = Outcome(base="b", head="h\x01", cases={"plan": CaseOutcome(stand=Stand.FAILED, note=note)}, notes=[])
+    suite = ET.fromstring(as_junit(outcome).encode())
+    assert [error.get("message") for error in suite.iter("error")] == [
+        r"head: OSError: \x1b[31mno such file\x1b[0m \x00 \ud800 \uffff " + "\x85 <é>\t\U0001f600"
+    ]
+    assert suite.get("name") == r"icebench gate b..h\x01"
