@@ -3,9 +3,12 @@
 1. *Screening.* After 6, 8, 12, 18, 26 and 36 pairs a case is *clear* when the upper bound of its ratio is below 1.10,
    and drops out; from 8 on it is *suspected* when the lower bound is above 1 and the estimate above 1.05. What is left
    after 36 is inconclusive: too much noise to say either. Few cases come that far, so that their pairs are short.
-2. *Confirmation.* Suspects alone run up to 30 pairs more, and are looked at after 14, 20 and 30. A case *regressed*
-   when of these alone the lower bound is above 1 and the estimate above 1.05, and is clear as before; the level of
-   0.1 % is shared by all suspects and looks, with one more at the end of the budget.
+2. *Confirmation.* Suspects alone run up to 30 pairs more, and are looked at after 14, 20 and 30. Of these alone a case
+   is clear as before; otherwise it *regressed* when the lower bound is above 1 and the estimate above 1.05. The level
+   of that bound, 0.1 %, is shared by all suspects and looks, with one more at the end of the budget.
+
+Both ask first whether the case is clear: one that is known to be less than 10 % slower passes, however well it is known
+that it is slower.
 
 Confirmation sees nothing of what made a case suspected, so it alone bounds false alarms: at most 0.1 % of decisions
 have any, however many cases there are and however often screening looked, and screening makes it fewer. Bounds are of
@@ -78,10 +81,10 @@ def confirm(logs: Sequence[float], suspects: int, *, last: bool = False) -> Stan
         last: Whether there will be no more.
     """
     values = np.asarray(logs, np.float64)
-    if _is_slower(values, CONFIRMING_LEVEL / suspects / (len(CONFIRMING) + 1)):
-        return Stand.REGRESSED
     if upper_bound(values, CLEARING_LEVEL) < LARGEST_OVERLOOKED:
         return Stand.PASS
+    if _is_slower(values, CONFIRMING_LEVEL / suspects / (len(CONFIRMING) + 1)):
+        return Stand.REGRESSED
     return Stand.INCONCLUSIVE if last or len(values) >= CONFIRMING[-1] else Stand.UNDECIDED
 
 

@@ -87,14 +87,28 @@ def test_too_few_pairs_bound_nothing() -> None:
 
 
 def test_levels_are_shared_by_all_suspects() -> None:
-    logs = [0.06 + 0.001 * n for n in range(15)] + [-0.001 * n for n in range(40, 45)]
+    logs = [0.11 + 0.001 * n for n in range(15)] + [-0.001 * n for n in range(40, 45)]
     assert confirm(logs, 1) is Stand.REGRESSED
     assert confirm(logs, 100) is not Stand.REGRESSED
 
 
-def test_slower_by_less_than_the_least_effect_is_no_regression() -> None:
-    assert confirm([0.04] * CONFIRMING[0], 1) is Stand.PASS
-    assert confirm([0.06] * CONFIRMING[0], 1) is Stand.REGRESSED
+@pytest.mark.parametrize("ratio", [1.04, 1.08, 1.099])
+def test_what_is_known_to_be_less_than_ten_percent_slower_passes_in_both_steps(ratio: float) -> None:
+    assert screen([math.log(ratio)] * LOOKS[0]) is Stand.PASS
+    assert confirm([math.log(ratio)] * CONFIRMING[0], 1) is Stand.PASS
+
+
+def test_slower_by_ten_percent_is_a_regression() -> None:
+    logs = [math.log(1.101)] * LOOKS[1]
+    assert screen(logs) is Stand.SUSPECTED
+    assert confirm(logs * 2, 1) is Stand.REGRESSED
+
+
+@pytest.mark.parametrize("sd", [0.005, 0.015, 0.03])
+def test_noise_does_not_turn_a_slowdown_that_passes_into_a_regression(sd: float) -> None:
+    random = np.random.default_rng(5)
+    found = [decide(random, [math.log(1.07)], sd) for _ in range(200)]
+    assert found.count(Stand.REGRESSED) / 200 <= 0.05
 
 
 @pytest.mark.parametrize(
