@@ -23,7 +23,7 @@ from icebench.bench.cli.compare_revisions import Wanted, compare_two, seconds_of
 from icebench.bench.cli.context import Context, pass_context
 from icebench.bench.cli.ignored_options import refuse_options
 from icebench.bench.cli.places import write_whole
-from icebench.bench.errors import BenchError, ConfigError
+from icebench.bench.errors import BenchError, ConfigError, WrongAnswer
 from icebench.bench.gate.cases.count_cases import counted
 from icebench.bench.gate.decisions.baseline import Baseline, decode, encode
 from icebench.bench.gate.decisions.counter_verdict import (
@@ -104,21 +104,23 @@ def gate(
         if tables is not None:
             from icebench.bench.cli.gate_tables import (  # local import: it takes a second, for Spark
                 baseline_of,
-                count_plans,
+                count_now,
+                count_to_accept,
             )
 
             path, again = baseline_of(tables), f"{again} --tables {tables}"
-            run = partial(count_plans, tables)
-
-            def runs() -> list[Baseline]:
-                return [run(), run()]
-
+            note = partial(out.print, markup=False, soft_wrap=True)
+            run, runs = partial(count_now, tables, note), partial(count_to_accept, tables, note)
         if base is not None:
             return compare_two(context, base, head, Wanted(patterns, seconds_of(budget), seed))
         with context.terminal.err.status("counting the work of the cases"):
             if accepting:
                 return move_baseline(path, allow, out, runs, again)
             return check(path, run, out, again)
+    except WrongAnswer as error:
+        out.print(str(error), style="bold red", markup=False, soft_wrap=True)
+        out.print("REGRESSION: plans lack files; nothing can accept that")
+        return ExitCode.REGRESSION
     except (ConfigError, Unbuildable) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION

@@ -5,8 +5,13 @@ Every count is exact, and the same in every run on the same files: a plan is cou
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 import icebench
 
@@ -19,15 +24,36 @@ _STORAGE_REQUESTS = "storage_requests_"
 _SKIPPED_BY = "_skipped_by_"
 
 
+class Planned(Protocol):
+    """What `icebench.Scan.plan` gives, as far as the gate looks at it."""
+
+    @property
+    def files(self) -> pa.Table:
+        """A row per data file."""
+        ...
+
+    @property
+    def metadata(self) -> Any:  # noqa: ANN401 - of a class that is not public
+        """The table."""
+        ...
+
+    @property
+    def snapshot(self) -> Any:  # noqa: ANN401 - as above
+        """The snapshot; None for an empty table."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlannedWork:
     """What one plan contains, and what planning it cost.
 
     Args:
         counters: Those of `GATED`, and how many manifests and entries each stage of planning skipped.
+        plan: The plan.
     """
 
     counters: Mapping[str, int]
+    plan: Planned = field(repr=False, compare=False)
 
     @property
     def files(self) -> int:
@@ -67,7 +93,23 @@ def planned_work(scan: icebench.Scan) -> PlannedWork:
     requests = sum(n for counter, n in counted.items() if counter.startswith(_STORAGE_REQUESTS))
     skipped = {counter: n for counter, n in counted.items() if _SKIPPED_BY in counter}
     gated = {counter: counted.get(counter, 0) for counter in GATED}
-    return PlannedWork(counters={**gated, BYTES: plan.size_in_bytes, REQUESTS: requests, **skipped})
+    return PlannedWork(counters={**gated, BYTES: plan.size_in_bytes, REQUESTS: requests, **skipped}, plan=plan)
+
+
+def planned_checksum(plan: Planned) -> str:
+    """Of the data files, and of the delete files that apply to each: whatever their order, and wherever the table is.
+
+    A file is known by its path below the table's location, a deletion vector by its place in its file, too.
+    """
+    root = f"{plan.metadata.location.rstrip('/')}/"
+    files = [
+        [
+            row["file_path"].removeprefix(root),
+            sorted([each["file_path"].removeprefix(root), each["content_offset"] or 0] for each in row["deletes"]),
+        ]
+        for row in plan.files.select(["file_path", "deletes"]).to_pylist()
+    ]
+    return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()[:20]
 
 
 def planning_stages(scan: icebench.Scan, counters: Mapping[str, int], before: Mapping[str, int] | None = None) -> str:

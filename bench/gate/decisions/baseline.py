@@ -19,10 +19,13 @@ class CaseResult:
     Args:
         counters: Exact work counters by name; no negative values.
         checksum: Of the answer (the rows, or the set of planned files), independent of their order.
+        snapshot: That the answer is of; empty where the case makes its table, and the answer is always the same.
+            Answers of different snapshots are not compared.
     """
 
     counters: Mapping[str, int]
     checksum: str
+    snapshot: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,11 @@ def encode(baseline: Baseline) -> str:
                 "format": FORMAT,
                 "environment": dict(sorted(baseline.environment.items())),
                 "cases": {
-                    name: {"checksum": case.checksum, "counters": dict(sorted(case.counters.items()))}
+                    name: {
+                        "checksum": case.checksum,
+                        **({"snapshot": case.snapshot} if case.snapshot else {}),
+                        "counters": dict(sorted(case.counters.items())),
+                    }
                     for name, case in sorted(baseline.cases.items())
                 },
             },
@@ -78,6 +85,7 @@ def _case(value: object, path: str) -> CaseResult:
     return CaseResult(
         counters={name: _count(n, f"{path}.counters.{name}") for name, n in counters.items()},
         checksum=_text(case.get("checksum"), f"{path}.checksum"),
+        snapshot=_text(case.get("snapshot", ""), f"{path}.snapshot"),
     )
 
 

@@ -4,6 +4,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.gate.cases import count_cases
 from icebench.bench.gate.cases.count_cases import NO_ROWS, CaseFailed, run_cases
 from icebench.bench.gate.cases.library_calls import probed
+from icebench.bench.gate.cases.planned_work import planned_checksum
 from icebench.bench.gate.cases.tables import DATE, EQUALITY_ITEMS, ITEM, PAID, TABLES, TICKET, Scale
 from icebench.bench.gate.cases.work import Case, cases
 from icebench.bench.gate.decisions.baseline import Baseline, decode, encode
@@ -47,6 +49,11 @@ LEFT = {
 }
 SCANS = sorted(name for name, case in cases().items() if case.rows is not None)
 BASELINE = decode((REPOSITORY / "results" / "baselines" / "counters.json").read_text())
+PLANS_OF_MANY = [
+    f"{how}/{filter}"
+    for how in ("cold", "warm", "disk-cache")
+    for filter in ("no-filter", "metrics-filter", "partition-filter")
+]
 # A case of each kind, to be counted now: `icebench gate`, which `make check` runs, counts all.
 CHOSEN = (
     "changelog/positions",
@@ -80,10 +87,35 @@ def test_every_scan_returns_the_rows_that_brute_force_finds(name: str) -> None:
     assert found.checksum == checksum_of(expected.to_batches(), cases()[name].columns).text
 
 
-def test_counts_without_rows_have_no_checksum() -> None:
-    assert {name for name, case in BASELINE.cases.items() if case.checksum == NO_ROWS} == BASELINE.cases.keys() - set(
-        SCANS
-    )
+def test_scans_and_plans_have_a_checksum_and_others_none() -> None:
+    plans = {name for name in cases() if name.startswith("plan/")}
+    assert len(plans) == 10
+    without = {name for name, case in BASELINE.cases.items() if case.checksum == NO_ROWS}
+    assert without == BASELINE.cases.keys() - set(SCANS) - plans
+
+
+def test_the_plans_of_one_table_have_a_checksum_for_each_filter() -> None:
+    found = {name: BASELINE.cases[f"plan/many/{name}"].checksum for name in PLANS_OF_MANY}
+    assert len(set(found.values())) == 3
+    for how in ("warm", "disk-cache"):
+        for filter in ("no-filter", "metrics-filter", "partition-filter"):
+            assert found[f"{how}/{filter}"] == found[f"cold/{filter}"]
+
+
+def test_a_plan_that_loses_a_file_or_a_delete_has_another_checksum() -> None:
+    with count_cases.built(Scale(rows=480, files=20)) as (_, catalog):
+        plan = catalog.load_table("gate.many").scan().plan()
+        files = plan.files.to_pylist()
+        known = planned_checksum(plan)
+        assert planned_checksum(replace(plan, files=plan.files.take(list(reversed(range(20)))))) == known
+        assert planned_checksum(replace(plan, files=plan.files.slice(1))) != known
+        assert any(row["deletes"] for row in files)
+        held = plan.files.column("deletes").combine_chunks()
+        bare = pa.ListArray.from_arrays(pa.array([0] * (len(files) + 1), pa.int32()), held.values)
+        without = plan.files.drop_columns("deletes").append_column("deletes", bare)
+        assert planned_checksum(replace(plan, files=without)) != known
+    with count_cases.built(Scale(rows=480, files=20)) as (_, catalog):
+        assert planned_checksum(catalog.load_table("gate.many").scan().plan()) == known, "another folder"
 
 
 def test_the_cases_make_every_stage_work() -> None:

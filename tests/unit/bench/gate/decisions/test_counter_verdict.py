@@ -231,3 +231,12 @@ def test_after_accepting_everything_by_name_the_gate_passes(
     moved = accepting(baseline(**before), now, allowed=names)
     assert moved.refused == ()
     assert compared(moved.baseline, now).findings == ()
+
+
+def test_answers_of_different_snapshots_are_not_compared() -> None:
+    before = Baseline(cases={"a": CaseResult(counters={"n": 1}, checksum="x", snapshot="1")})
+    same = Baseline(cases={"a": CaseResult(counters={"n": 1}, checksum="y", snapshot="1")})
+    later = Baseline(cases={"a": CaseResult(counters={"n": 1}, checksum="y", snapshot="2")})
+    assert [finding.change for finding in compare(before, same).findings] == [Change.ANSWER_CHANGED]
+    assert compare(before, later).findings == ()
+    assert accept(before, later).baseline == later
