@@ -83,6 +83,15 @@ def _comparable(type_: PrimitiveType, column: str, values: Sequence[Value]) -> t
     return column, [sql_literal(type_, value) for value in values]
 
 
+def may_be_moved(type_: PrimitiveType, value: Value) -> bool:
+    """Whether a literal that comes from `java.sql` may be the next one that those classes have, instead of what the
+    query says."""
+    if type_ not in _AS_NUMBER or not isinstance(value, int):
+        return False
+    days = UNITS_PER_DAY[type_.name]
+    return not (_is_exact_in_java(type_, value) and _is_exact_in_java(type_, value - days))
+
+
 def _is_exact_in_java(type_: PrimitiveType, value: int) -> bool:
     day = value // UNITS_PER_DAY[type_.name]
     return _FIRST_EXACT_DAY <= day <= LAST_DAY and not (type_ == DATE and day in _SKIPPED_DAYS)

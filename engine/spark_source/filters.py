@@ -11,6 +11,7 @@ from pyspark.sql import datasource as sd
 
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions.binding import bind
+from icebench.engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf, leaves
 from icebench.engine.expressions.predicate import (
     TRUE,
     Operator,
@@ -22,6 +23,7 @@ from icebench.engine.expressions.predicate import (
     not_null,
     starts_with,
 )
+from icebench.engine.spark.predicates import may_be_moved
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import UUID
 
@@ -38,7 +40,7 @@ def pushed(filters: Sequence[sd.Filter], schema: Schema) -> tuple[Predicate, lis
     """The conjunction of the filters that can be converted, and the filters that Spark must evaluate.
 
     Filters on the end or the middle of a string are not converted, nor are filters on uuid columns, which are strings
-    in Spark.
+    in Spark, and on dates and moments whose literal may have changed on its way here (`may_be_moved`).
     """
     taken: list[Predicate] = []
     left: list[sd.Filter] = []
@@ -55,11 +57,20 @@ def _predicate(pushed_filter: sd.Filter, schema: Schema) -> Predicate | None:
     """The filter as an unbound predicate; None where it cannot be converted."""
     try:
         found = _translated(pushed_filter, schema)
-        if found is not None:
-            bind(found, schema)
+        if found is None or any(map(_may_be_moved, leaves(bind(found, schema)))):
+            return None
     except (Invalid, Unsupported):
         return None  # Spark tests it instead
     return found
+
+
+def _may_be_moved(leaf: BoundLeaf) -> bool:
+    match leaf:
+        case BoundCompare(column, _, value):
+            return may_be_moved(column.primitive, value)
+        case BoundIn(column, values, _):
+            return any(may_be_moved(column.primitive, value) for value in values)
+    return False
 
 
 def _translated(pushed_filter: sd.Filter, schema: Schema) -> Predicate | None:

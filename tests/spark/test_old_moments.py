@@ -4,6 +4,7 @@ literals to its Parquet reader."""
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -15,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import icebench
+from icebench.spark import register
 
 DAYS = [*(dt.date(1582, 10, day) for day in (4, 5, 10, 14, 15, 16)), dt.date(2011, 12, 30), dt.date(2024, 2, 29)]
 LITERALS = [dt.date(1582, 10, 5), dt.date(1582, 10, 10), dt.date(2011, 12, 30)]
@@ -87,3 +89,22 @@ def test_an_upsert_replaces_rows_of_such_days(spark: SparkSession, tmp_path: Pat
     table.append(pa.table({column: keys, "v": [1, 2, 3]}))
     table.upsert(spark.createDataFrame(pa.table({column: keys.slice(1, 1), "v": [20]})), [column])
     assert table.scan().to_arrow().sort_by(column)["v"].to_pylist() == [1, 20, 3]
+
+
+@pytest.mark.parametrize("column", ["day", "ts"])
+def test_conditions_that_are_pushed_into_the_data_source(
+    spark: SparkSession, table: icebench.Table, column: str
+) -> None:
+    register(spark)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    made, right = {}, {}
+    try:
+        for literal, (symbol, holds) in itertools.product(LITERALS[:2], OPERATORS.items()):
+            first, last = (f"date'{d}'" if column == "day" else f"timestamp'{moment(d)}'" for d in (literal, DAYS[-1]))
+            test = f"{column} {symbol} {f'({first}, {last})' if symbol == 'in' else first}"
+            frame = spark.read.format("icebench").option("pushdown", "true").load(table.location)
+            made[test] = sorted(row.id for row in frame.where(test).select("id").collect())
+            right[test] = [number for number, day in enumerate(DAYS) if holds(day, literal)]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert made == right
