@@ -20,7 +20,6 @@ _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 _HEAD_BYTES = 4096
 STAGED = "staged-"
 """Begins the name of the metadata file that a transaction writes before it creates its table."""
-_CHECKSUM = re.compile(r"\.(.+)\.crc", re.DOTALL)
 _UNTIDY = ("", ".", "..")
 _UUID = re.compile(r'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
 """Inside a string the quotes are escaped, so that this matches members alone."""
@@ -168,8 +167,8 @@ def surely_own(listed: Iterable[FileInfo], reached: Collection[str], canonical: 
     found = []
     for each in listed:
         directory, _, name = canonical.path(each.location).rpartition("/")
-        checked = _CHECKSUM.fullmatch(name)
-        if is_own(directory, name) or (checked is not None and is_own(directory, checked[1])):
+        checked = name[1:].removesuffix(".crc") if name.startswith(".") and name.endswith(".crc") else name
+        if is_own(directory, name) or is_own(directory, checked):
             found.append(each.location)
     return found
 

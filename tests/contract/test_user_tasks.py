@@ -67,6 +67,8 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> icebench.Catalog:
                 pytest.skip(f"Nessie: {reason}")
         properties = request.getfixturevalue("s3_server").properties
         if request.param == "nessie-signed":
+            if request.node.originalname == "test_add_files_that_exist":
+                pytest.skip("Nessie: signs no requests for files of another table")
             properties = {"header.X-Iceberg-Access-Delegation": "remote-signing"}
         return icebench.load_catalog(request.getfixturevalue("nessie_address"), properties=properties)
     if request.param == "directory":
