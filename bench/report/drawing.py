@@ -248,7 +248,15 @@ def _scatter(chart: ScatterChart, width: float, longest: int) -> Figure:
             fontsize=8.5,
             color=INK,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 4},
+            # From the middle of a label, a steep line would cross the label below it.
+            arrowprops={
+                "arrowstyle": "-",
+                "relpos": (0, 0.5),
+                "color": MUTED,
+                "linewidth": 0.5,
+                "shrinkA": 1,
+                "shrinkB": 4,
+            },
         )
         place += step
     for each in (axis.xaxis, axis.yaxis):

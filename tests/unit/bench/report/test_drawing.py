@@ -96,3 +96,12 @@ def test_texts_are_not_limited_to_the_fonts_of_this_machine() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "\u540d" in draw(ScatterChart(caption="", x_axis="s", y_axis="s", points=points), "t")
+
+
+def test_lines_to_labels_end_before_the_labels() -> None:
+    points = tuple(ScatterPoint(label=f"layout {n}", x=1 + n / 100, y=70.0, joined=n == 0) for n in range(9))
+    drawn = draw(ScatterChart(caption="", x_axis="s", y_axis="s", points=points), "t")
+    ends = [float(x) for x in re.findall(r'<path[^>]*d="M ([\d.]+) [\d.]+\s+Q', drawn)]
+    labels = [float(x) for x in re.findall(r'<text[^>]* x="([\d.]+)"[^>]*>layout', drawn)]
+    assert len(ends) == len(labels) == len(points)
+    assert max(ends) < min(labels)
