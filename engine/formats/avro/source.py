@@ -22,7 +22,7 @@ from icebench.engine.codec.array_views import cast_array, data_of, offsets_of, v
 from icebench.engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header
 from icebench.engine.codec.avro.reading.block_columns import decode_objects
 from icebench.engine.codec.avro.reading.program import Selection
-from icebench.engine.codec.block_codecs import BadBlockError, Inflater
+from icebench.engine.codec.block_codecs import BadBlockError, Buffer, Inflater
 from icebench.engine.codec.budget import budget_of, piece_limit, too_large
 from icebench.engine.columnar.schemas import field_id_of
 from icebench.engine.errors import CorruptTable
@@ -130,7 +130,10 @@ class AvroSource(Source):
             return {}
         schema = self._value_schema()
         budget = budget_of(len(self._data))
-        inflate = Inflater(self._header.codec, piece_limit(len(self._data)) // _VALUE_TIMES)
+        most = piece_limit(len(self._data)) // _VALUE_TIMES
+        inflate = Inflater(self._header.codec, most)
+        if len(blocks) * most > budget:
+            self._check_inflated(blocks, inflate, budget)
         made: dict[int, list[pa.Array]] = {place: [pa.array([], self._stored.field(place).type)] for place in places}
         kept = 0
         for block in blocks:
@@ -142,21 +145,37 @@ class AvroSource(Source):
                 parts.append(pa.array([None if v is None else convert(v) for v in values], field.type))
                 kept += parts[-1].nbytes
             if kept > budget:
-                path = f"block {block.index}"
-                raise too_large(f"a file of {len(self._data)} bytes", budget, location=self.location, path=path)
+                raise self._too_large(block, budget)
         return {place: pa.concat_arrays(parts) for place, parts in made.items()}
+
+    def _check_inflated(self, blocks: Sequence[AvroBlock], inflate: Inflater, budget: int) -> None:
+        """Raise TooLarge if the blocks inflate to more than the columns may take: values are made so slowly that this
+        would be known after minutes."""
+        left = budget
+        for block in blocks:
+            left -= len(self._body(block, inflate))
+            if left < 0:
+                raise self._too_large(block, budget)
+
+    def _too_large(self, block: AvroBlock, budget: int) -> CorruptTable:
+        what = f"a file of {len(self._data)} bytes"
+        return too_large(what, budget, location=self.location, path=f"block {block.index}")
+
+    def _body(self, block: AvroBlock, inflate: Inflater) -> Buffer:
+        try:
+            return inflate(memoryview(self._data)[block.start : block.end])
+        except BadBlockError as error:
+            raise error.at(self.location, f"block {block.index}") from error
 
     def _values(self, block: AvroBlock, inflate: Inflater, schema: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
         """The rows of a block as Python values."""
         path = f"block {block.index}"
+        body = bytes(self._body(block, inflate))
         try:
-            body = bytes(inflate(memoryview(self._data)[block.start : block.end]))
             if block.count > max(len(body), _MOST_EMPTY_ROWS):
                 raise CorruptTable("has fewer bytes than rows", location=self.location, path=path)
             stream = io.BytesIO(body)
             return [fastavro.schemaless_reader(stream, schema, None) for _ in range(block.count)]  # type: ignore[misc]
-        except BadBlockError as error:
-            raise error.at(self.location, path) from error
         except (EOFError, ValueError, IndexError, RecursionError) as error:
             raise CorruptTable(f"{error!s:.300}", location=self.location, path=path) from error
 
