@@ -31,6 +31,10 @@ SAID = "said.txt"
 REFUSED = "which Spark shows"
 
 
+_SMALL = (("spark.executor.memory", "512m"), ("spark.executor.cores", "1"))
+"""What the workers of the tests' cluster have."""
+
+
 def settings(master: str, folder: Path) -> SparkSettings:
     extra = {
         "spark.ui.enabled": "true",
@@ -42,7 +46,7 @@ def settings(master: str, folder: Path) -> SparkSettings:
         "spark.task.maxFailures": "1",
     }
     return SparkSettings(
-        master=master, driver_memory="1g", shuffle_partitions=1, extra=(*quick_spark(), *extra.items())
+        master=master, driver_memory="1g", shuffle_partitions=1, extra=(*quick_spark(), *_SMALL, *extra.items())
     )
 
 
