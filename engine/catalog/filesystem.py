@@ -204,7 +204,8 @@ class FileSystemCatalog:
         runner = LocalRunner()
         check_ownership(listed, state, state, canonical=canonical, store=self._store, runner=runner)
         reach = reachable_files.Reach(store=self._store, runner=runner, canonical=canonical)
-        own = surely_own(listed, reach.all_of(state.metadata, state.metadata_location), canonical)
+        reached = reach.all_of(state.metadata, state.metadata_location, may_be_missing=True)
+        own = surely_own(listed, reached, canonical)
         directory = self._metadata_directory(identifier)
         versions = {location: version_of(location.removeprefix(f"{directory}/")) for location in own}
         # Metadata first, the oldest first: until the newest is gone the table is whole, and then it is no more.

@@ -39,7 +39,7 @@ def purge(table: Target, drop: Callable[[TableState], None]) -> None:
     listed = list(list_own_files(table, metadata))
     check_ownership(listed, state, state, canonical=canonical, store=table.store, runner=table.runner)
     reach = Reach(store=table.store, runner=table.runner, canonical=canonical)
-    reached = reach.all_of(metadata, state.metadata_location)
+    reached = reach.all_of(metadata, state.metadata_location, may_be_missing=True)
     own = {path: each for path, each in reached.items() if canonical.is_inside(each, metadata.own_locations)}
     own.update((canonical.path(each), each) for each in surely_own(listed, reached, canonical))
     drop(state)

@@ -77,39 +77,28 @@ class Reach:
                 found.manifest_lists[self.canonical.path(each.manifest_list)] = each.manifest_list
         return found
 
-    def places_of(self, metadata: TableMetadata, metadata_location: str) -> set[str]:
-        """Canonical paths of all files that a table's metadata refers to, metadata files included.
+    def all_of(self, metadata: TableMetadata, metadata_location: str, *, may_be_missing: bool) -> dict[str, str]:
+        """All files that a table's metadata refers to, metadata files included: canonical path -> location.
+
+        Args:
+            metadata: The table.
+            metadata_location: Its metadata file.
+            may_be_missing: Whether to pass over missing manifest lists and manifests.
 
         Raises:
-            As `only_of` for `kept`.
+            FileNotFound: One of these is missing, and may not be.
+            CorruptTable, StorageFailed: One of these cannot be read.
         """
-        found = {
-            self.canonical.path(metadata_location),
-            *(self.canonical.path(each.metadata_file) for each in metadata.metadata_log),
-        }
-        found.update(self.canonical.path(each) for each in statistics_paths(metadata, self.canonical).values())
-        found.update(
-            self.canonical.path(each.manifest_list) for each in metadata.snapshots if each.manifest_list is not None
-        )
-        manifests = self._manifests(metadata.snapshots, may_be_missing=False)
-        found.update(manifests)
-        for files in self.runner.map(self._live, manifests.values()):
-            found.update(self.canonical.path(location) for _, location in files)
-        return found
-
-    def all_of(self, metadata: TableMetadata, metadata_location: str) -> dict[str, str]:
-        """All files that a table's metadata refers to, metadata files included: canonical path -> location. Missing
-        metadata files are ignored.
-
-        Raises:
-            CorruptTable, StorageFailed: A manifest list or manifest cannot be read.
-        """
-        found = statistics_paths(metadata, self.canonical)
-        for kind in self.only_of(metadata.snapshots, ()):
-            found.update(kind)
-        for location in (metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)):
-            found[self.canonical.path(location)] = location
-        return found
+        manifests = self._manifests(metadata.snapshots, may_be_missing=may_be_missing)
+        live = self._live_or_none if may_be_missing else self._live
+        locations = [
+            metadata_location,
+            *(each.metadata_file for each in metadata.metadata_log),
+            *(each.manifest_list for each in metadata.snapshots if each.manifest_list is not None),
+            *(each.manifest_path for each in manifests.values()),
+            *(location for files in self.runner.map(live, manifests.values()) for _, location in files),
+        ]
+        return {self.canonical.path(each): each for each in locations} | statistics_paths(metadata, self.canonical)
 
     def readable(self, snapshots: Collection[Snapshot]) -> tuple[set[str], set[str]]:
         """Locations of the manifests of these snapshots, and of the files that they list as live, without what only

@@ -151,16 +151,16 @@ def test_what_is_committed_while_manifests_are_read_stays(table: icebench.Table,
         file_path=slow, file_format="parquet", record_count=rows, file_size_in_bytes=Path(slow).stat().st_size
     )
     before = len(ids(table))
-    real, other = Reach.places_of, icebench.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+    real, other = Reach.all_of, icebench.load_catalog(str(tmp_path / "wh")).load_table("db.t")
     waiting: list[Callable[[], object]] = [lambda: other.add_files([file])]
 
-    def places_of(reach: Reach, metadata: TableMetadata, location: str) -> set[str]:
-        found = real(reach, metadata, location)
+    def all_of(reach: Reach, metadata: TableMetadata, location: str, *, may_be_missing: bool) -> dict[str, str]:
+        found = real(reach, metadata, location, may_be_missing=may_be_missing)
         if waiting:
             waiting.pop()()
         return found
 
-    with patch.object(Reach, "places_of", places_of):
+    with patch.object(Reach, "all_of", all_of):
         assert remove(table) == set()
     assert len(ids(table)) == before + rows
 
