@@ -51,7 +51,7 @@ def coverage(random: np.random.Generator, processes: int, runs: int) -> Coverage
         favours = random.normal(0, ASSUMED.deviation, processes)
         samples = np.exp(np.repeat(favours, ROUNDS) + random.normal(0, NOISE, len(places)))
         pooled = summarize(samples.tolist())
-        low, high = _interval(tuple(samples.tolist()), places)
+        low, high = ends_of(record_of(tuple(samples.tolist()), places))
         assert pooled.ci_low is not None
         assert pooled.ci_high is not None
         hits.append((pooled.ci_low <= 1 <= pooled.ci_high, low <= 1 <= high, low <= np.exp(favours[0]) <= high))
@@ -67,8 +67,11 @@ def coverage(random: np.random.Generator, processes: int, runs: int) -> Coverage
     )
 
 
-def _interval(samples: tuple[float, ...], places: tuple[tuple[int, int], ...]) -> tuple[float, float]:
-    made = Record(
+def record_of(
+    samples: tuple[float, ...], places: tuple[tuple[int, int], ...], *, unit: str = "s", of_two: bool = False
+) -> Record:
+    """A record of samples; arguments as its own."""
+    return Record(
         workload="w",
         layout="l",
         engine="e",
@@ -76,11 +79,16 @@ def _interval(samples: tuple[float, ...], places: tuple[tuple[int, int], ...]) -
         measurement="filtered",
         case="all",
         metric="scan_time_cold",
-        unit="s",
+        unit=unit,
         samples=samples,
         places=places,
+        of_two=of_two,
     )
-    low, high = made.summary["ci_low"], made.summary["ci_high"]
+
+
+def ends_of(record: Record) -> tuple[float, float]:
+    """Its interval."""
+    low, high = record.summary["ci_low"], record.summary["ci_high"]
     assert low is not None
     assert high is not None
     return low, high

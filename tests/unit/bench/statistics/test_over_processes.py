@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from icebench.bench.records.record import Record
-from icebench.bench.statistics.process_spread import ASSUMED
-from tests.simulated_medians import coverage
+from tests.simulated_medians import coverage, ends_of, record_of
 
 
 def test_rounds_of_several_processes_are_no_independent_samples() -> None:
@@ -26,23 +24,9 @@ def test_the_interval_of_one_process_is_of_that_process() -> None:
 
 def interval(*samples: float, unit: str = "s", of_two: bool = False, processes: int = 2) -> tuple[float, float]:
     rounds = len(samples) // processes
-    made = Record(
-        workload="w",
-        layout="l",
-        engine="e",
-        engine_version="1",
-        measurement="m",
-        case="c",
-        metric="time",
-        unit=unit,
-        samples=samples,
-        places=tuple((place // rounds, place % rounds) for place in range(len(samples))),
-        of_two=of_two,
-        spread=ASSUMED,
-    )
-    low, high = made.summary["ci_low"], made.summary["ci_high"]
-    assert low is not None
-    assert high is not None
+    places = tuple((place // rounds, place % rounds) for place in range(len(samples)))
+    made = record_of(samples, places, unit=unit, of_two=of_two)
+    low, high = ends_of(made)
     assert made.summary["confidence"] == pytest.approx(0.95)
     median = made.summary["median"]
     assert median is not None
