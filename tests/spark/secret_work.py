@@ -19,24 +19,19 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import icebench
-from icebench.bench.spark_session import SparkSettings, spark_session
 from icebench.engine.spark_source import register
 from icebench.engine.spark_source.options import read_options
-from tests.services.quick_spark import quick_spark
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
+from tests.spark.cluster_work import session_on
 
 ROWS = pa.table({"id": range(10)})
 SAID = "said.txt"
 REFUSED = "which Spark shows"
 
 
-_SMALL = (("spark.executor.memory", "512m"), ("spark.executor.cores", "1"))
-"""What the workers of the tests' cluster have."""
-
-
-def settings(master: str, folder: Path) -> SparkSettings:
-    extra = {
+def settings(folder: Path) -> dict[str, str]:
+    return {
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
         "spark.eventLog.enabled": "true",
@@ -45,9 +40,6 @@ def settings(master: str, folder: Path) -> SparkSettings:
         "spark.local.dir": str(folder / "local"),
         "spark.task.maxFailures": "1",
     }
-    return SparkSettings(
-        master=master, driver_memory="1g", shuffle_partitions=1, extra=(*quick_spark(), *_SMALL, *extra.items())
-    )
 
 
 @contextmanager
@@ -160,7 +152,7 @@ def main(master: str, folder: Path) -> None:
     secrets: dict[str, Any] = json.load(sys.stdin)
     for name in ("events", "local"):
         (folder / name).mkdir(parents=True)
-    spark = spark_session(settings(master, folder))
+    spark = session_on(master, settings(folder), shuffle_partitions=1)
     register(spark)
     work = Work(spark, folder)
     database = secrets["database-address"]

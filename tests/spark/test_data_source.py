@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from icebench.engine.spark_source import register
 from icebench.engine.table import Table
 from tests.spark.deleted_tables import FIELDS, open_catalog, place_of, rows, with_every_delete
+from tests.spark.session_settings import setting
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -64,14 +65,11 @@ def test_columns_filters_refs_and_increments_are_options(spark: SparkSession, tm
 
 def test_pushed_filters_prune_files_and_are_not_tested_again(spark: SparkSession, tmp_path: Path) -> None:
     table = with_every_delete(tmp_path)
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    try:
+    with setting(spark, "spark.sql.python.filterPushdown.enabled", "true"):
         frame = read(spark, tmp_path, pushdown=True, columns="id,name,day,_file")
         wanted = "id >= 1500 and id <= 1600 and not (name = 'n1501') and name like 'n1%' and name like '%0'"
         found = frame.where(wanted).toArrow()
         plan = str(frame.where(wanted)._jdf.queryExecution().executedPlan())
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
     expected = table.scan("id between 1500 and 1600").to_arrow().to_pylist()
     ids = [row["id"] for row in expected if row["name"] != "n1501" and row["name"].endswith("0")]
     assert sorted(found.column("id").to_pylist()) == sorted(ids)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +28,7 @@ from icebench.engine.spec.types import (
 )
 from icebench.engine.table import Table
 from tests.spark.deleted_tables import open_catalog
+from tests.spark.session_settings import setting
 
 ROWS = 1_000_000
 FACTOR = "spark.sql.sources.fileCompressionFactor"
@@ -51,15 +50,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 def size_bytes(frame: DataFrame) -> int:
     return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-
-
-@contextmanager
-def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(name)
 
 
 def test_widths_are_those_of_spark(spark: SparkSession) -> None:

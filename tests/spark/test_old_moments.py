@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import icebench
 from icebench.spark import register
+from tests.spark.session_settings import setting
 
 DAYS = [*(dt.date(1582, 10, day) for day in (4, 5, 10, 14, 15, 16)), dt.date(2011, 12, 30), dt.date(2024, 2, 29)]
 LITERALS = [dt.date(1582, 10, 5), dt.date(1582, 10, 10), dt.date(2011, 12, 30)]
@@ -96,15 +97,12 @@ def test_conditions_that_are_pushed_into_the_data_source(
     spark: SparkSession, table: icebench.Table, column: str
 ) -> None:
     register(spark)
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     made, right = {}, {}
-    try:
+    with setting(spark, "spark.sql.python.filterPushdown.enabled", "true"):
         for literal, (symbol, holds) in itertools.product(LITERALS[:2], OPERATORS.items()):
             first, last = (f"date'{d}'" if column == "day" else f"timestamp'{moment(d)}'" for d in (literal, DAYS[-1]))
             test = f"{column} {symbol} {f'({first}, {last})' if symbol == 'in' else first}"
             frame = spark.read.format("icebench").option("pushdown", "true").load(table.location)
             made[test] = sorted(row.id for row in frame.where(test).select("id").collect())
             right[test] = [number for number, day in enumerate(DAYS) if holds(day, literal)]
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
     assert made == right

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,15 +15,7 @@ import icebench
 import icebench.spark
 from icebench.engine.spark_source import register
 from tests.spark.deleted_tables import open_catalog, place_of
-
-
-@contextmanager
-def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(name)
+from tests.spark.session_settings import setting
 
 
 def test_uuids_are_written_from_large_strings(spark: SparkSession, tmp_path: Path) -> None:
