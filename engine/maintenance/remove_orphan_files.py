@@ -69,7 +69,12 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
     canonical = CanonicalPaths(state.metadata.location)
     check_ownership(listed, former, state, canonical=canonical, store=table.store, runner=table.runner)
     reach = Reach(store=table.store, runner=table.runner, canonical=canonical)
-    known = {*reach.all_of(state.metadata, state.metadata_location, may_be_missing=False)}
+    known: set[str] = set()
+
+    def learn(of: TableState) -> None:
+        known.update(reach.all_of(of.metadata, of.metadata_location, may_be_missing=False))
+
+    learn(state)
     versions = canonical.path(f"{state.metadata.location.rstrip('/')}/metadata/{VERSION_HINT}").rpartition("/")[0]
 
     def is_orphan(each: FileInfo) -> bool:
@@ -82,7 +87,7 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
     if orphans and not dry_run:
         latest = table.load()
         if latest.metadata_location != state.metadata_location:
-            known |= reach.all_of(latest.metadata, latest.metadata_location, may_be_missing=False).keys()
+            learn(latest)
             orphans = [each for each in orphans if is_orphan(each)]
     locations = tuple(sorted(each.location for each in orphans))
     deleted, refused = (0, list[str]()) if dry_run else delete_all(table.store, locations, table.runner)

@@ -71,3 +71,14 @@ def test_the_directory_of_a_view_holds_no_files_but_its_own(catalog: icebench.Ca
     table = catalog.create_table("db.t", ROWS.schema, properties={"write.data.path": f"{tmp_path}/v/data"})
     table.append(ROWS)
     assert table.scan().count() == 3
+
+
+def test_a_write_path_that_was_there_before_is_no_obstacle_to_changes(
+    catalog: icebench.Catalog, tmp_path: Path
+) -> None:
+    place = f"{tmp_path}/wh/db/a/data/b"
+    table = catalog.create_table("db.b", ROWS.schema, properties={"write.data.path": place})
+    assert place.startswith(catalog.create_table("db.a", ROWS.schema).location)
+    table.append(ROWS)
+    table.set_properties({"owner": "me"})
+    assert table.scan().count() == 3

@@ -152,3 +152,21 @@ def test_what_a_killed_creation_left_is_named_with_what_to_do(tmp_path: Path, *,
     Path(found[1].removeprefix("file://")).unlink()
     catalog.drop_table("db.t", purge=purges)
     assert files_of(tmp_path) == left
+
+
+@pytest.mark.parametrize("kind", ["manifest_list", "manifest"])
+@pytest.mark.parametrize("purges", [False, True])
+def test_a_missing_manifest_is_no_obstacle(
+    kind: str, catalog: icebench.Catalog, tmp_path: Path, *, purges: bool
+) -> None:
+    table = catalog.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    missing = snapshot.manifest_list if kind == "manifest_list" else table.inspect.manifests()["path"][0].as_py()
+    Path(missing).unlink()
+    catalog.drop_table("db.t", purge=purges)
+    assert not catalog.table_exists("db.t")
+    deletes = purges or not (tmp_path / "catalog.db").exists()
+    assert any(name.endswith(".avro") for name in files_of(tmp_path)) is not deletes

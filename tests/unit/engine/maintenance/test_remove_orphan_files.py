@@ -23,7 +23,7 @@ from icebench.engine.spec.statistics import PartitionStatisticsFile, StatisticsF
 from icebench.engine.spec.updates import SetLocation, SetPartitionStatistics, SetProperties, SetStatistics, TableUpdate
 from icebench.engine.storage.local import LocalStore
 from icebench.engine.storage.store import FileInfo
-from icebench.errors import Invalid
+from icebench.errors import FileNotFound, Invalid
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 NEVER = "2999-01-01T00:00:00Z"
@@ -163,6 +163,18 @@ def test_what_is_committed_while_manifests_are_read_stays(table: icebench.Table,
     with patch.object(Reach, "all_of", all_of):
         assert remove(table) == set()
     assert len(ids(table)) == before + rows
+
+
+@pytest.mark.parametrize("kind", ["manifest_list", "manifest"])
+def test_nothing_is_deleted_where_what_leads_to_files_is_missing(table: icebench.Table, kind: str) -> None:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    missing = snapshot.manifest_list if kind == "manifest_list" else table.inspect.manifests()["path"][0].as_py()
+    Path(missing.removeprefix("file://")).unlink()
+    before = stored(table)
+    with pytest.raises(FileNotFound):
+        remove(table)
+    assert stored(table) == before
 
 
 def test_statistics_of_both_kinds_stay(table: icebench.Table) -> None:
