@@ -166,7 +166,7 @@ def test_a_missing_manifest_is_no_obstacle(
     snapshot = table.current_snapshot
     assert snapshot is not None
     missing = snapshot.manifest_list if kind == "manifest_list" else table.inspect.manifests()["path"][0].as_py()
-    Path(missing).unlink()
+    Path(str(missing)).unlink()
     before = files_of(tmp_path)
     catalog.drop_table("db.t", purge=purges)
     assert not catalog.table_exists("db.t")

@@ -170,7 +170,7 @@ def test_nothing_is_deleted_where_what_leads_to_files_is_missing(table: icebench
     snapshot = table.current_snapshot
     assert snapshot is not None
     missing = snapshot.manifest_list if kind == "manifest_list" else table.inspect.manifests()["path"][0].as_py()
-    Path(missing.removeprefix("file://")).unlink()
+    Path(str(missing)).unlink()
     before = stored(table)
     with pytest.raises(FileNotFound):
         remove(table)
