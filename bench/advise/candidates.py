@@ -29,6 +29,8 @@ of more takes too long."""
 _CORRELATED = 8
 """Two fields have fewer partitions than the product of their own; where they would have to have so many fewer, they are
 not tried."""
+_WIDTHS = 1 << 31
+"""Widths of truncate are 32-bit integers."""
 _SMALLEST_TARGET = 8 << 20
 _ROW_GROUP_SIZES = (32 << 20, 8 << 20, 2 << 20)
 
@@ -92,7 +94,7 @@ def partitionings(
 
 
 def _files(estimator: Estimator, layout: Layout) -> float:
-    return max(1.0, estimator.sample.data_bytes / target_size(layout, estimator.sample.table))
+    return max(1.0, estimator.sample.live_bytes / target_size(layout, estimator.sample.table))
 
 
 def _count(estimator: Estimator, terms: tuple[Term, ...]) -> int:
@@ -112,8 +114,9 @@ def _transforms(estimator: Estimator, column: str, files: float, *, has_equality
         spread = ranked.values[-1].as_py() - ranked.values[0].as_py()
         for parts in (files, files / 4):
             width = round(spread / max(parts, 1))
-            if width > 1:
-                yield f"truncate[{round(width, 1 - len(str(width)))}]"
+            rounded = round(width, 1 - len(str(width)))
+            if 1 < rounded < _WIDTHS:
+                yield f"truncate[{rounded}]"
     if kind == "string":
         yield from (f"truncate[{length}]" for length in (1, 2, 4))
     if has_equality and kind in (*_WHOLE, "string"):
@@ -201,7 +204,7 @@ def search(
             if "sort" not in order or count < 3 or order["sort"][:2] in begun
         )
     if counts_files:
-        usual, whole = target_size(today, estimator.sample.table), estimator.sample.data_bytes
+        usual, whole = target_size(today, estimator.sample.table), estimator.sample.live_bytes
         smaller = [size for size in (usual // 4, usual // 16) if _SMALLEST_TARGET <= size < whole]
         attempt(_resized(made.layout, TARGET_SIZE, size) for made in best()[:_BEAM] for size in smaller)
         attempt(

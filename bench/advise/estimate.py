@@ -122,16 +122,18 @@ class Estimator:
 
     def data_bytes(self, estimate: Estimate) -> float:
         """Bytes of the data files: their columns, and what files have besides."""
-        besides = self.sample.data_bytes - sum(self.sample.stored.by_column.values())
-        return max(besides, 0.0) + sum(self._sizes(estimate).values())
+        sample = self.sample
+        besides = sample.data_bytes - sum(sample.stored.by_column.values())
+        return max(besides, 0.0) * sample.live_share + sum(self._sizes(estimate).values())
 
     def worst(self, estimate: Estimate) -> list[Reading]:
         """The same at the upper end of what the sample leaves open."""
         return self._readings(estimate, np.clip(estimate.shares + estimate.spread, 0, 1))
 
     def _sizes(self, estimate: Estimate) -> dict[str, float]:
-        """Bytes of each top-level column."""
-        return {name: size * estimate.ratios.get(name, 1.0) for name, size in self.sample.stored.by_column.items()}
+        """Bytes of each top-level column, of live rows."""
+        live, ratios = self.sample.live_share, estimate.ratios
+        return {name: size * live * ratios.get(name, 1.0) for name, size in self.sample.stored.by_column.items()}
 
     def _readings(self, estimate: Estimate, shares: Floats) -> list[Reading]:
         sizes = self._sizes(estimate)

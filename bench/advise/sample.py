@@ -47,8 +47,18 @@ class Sample:
 
     @property
     def row_bytes(self) -> float:
-        """Of a row in data files."""
-        return self.data_bytes / self.table_rows
+        """Of a row in data files, whether it is deleted or not."""
+        return self.data_bytes / int(self.stored.records.sum())
+
+    @property
+    def live_share(self) -> float:
+        """Live rows among those in data files: what a rewrite writes again."""
+        return self.table_rows / int(self.stored.records.sum())
+
+    @property
+    def live_bytes(self) -> float:
+        """Of data files without deleted rows, about."""
+        return self.data_bytes * self.live_share
 
 
 def take_sample(table: icebench.Table, *, rows: int, read_bytes: int, seed: int = 0) -> Sample:

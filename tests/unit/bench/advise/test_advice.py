@@ -167,6 +167,37 @@ def test_files_of_unequal_size_do_not_count_as_deleted_rows(tmp_path: Path) -> N
             assert sample.rows.num_rows <= 50
 
 
+def test_a_sample_of_a_table_with_deletes_predicts_what_a_rewrite_leaves(table: icebench.Table) -> None:
+    """Rewriting writes no deleted rows: files, bytes and what queries read are of the live ones."""
+    table.delete("day >= 8", mode="merge-on-read")
+    live = table.scan().count()
+    queries = [Query(name="all", columns=("v",))]
+    estimator = Estimator(take_sample(table, rows=ROWS // 10, read_bytes=1 << 30), queries)
+    assert not estimator.sample.is_whole
+    layout = layout_of((), {"sort": ("key",)})
+    expected = estimator.estimate(layout, corrected=True)
+    (reading,) = estimator.readings(expected)
+    table.maintenance.rewrite_data_files("sort", sort_order=["key"], rewrite_all=True)
+    stored = StoredColumns(table)
+    assert stored.records.sum() == live < ROWS / 3
+    assert estimator.data_bytes(expected) == pytest.approx(stored.sizes.sum(), rel=0.3)
+    assert expected.all_files == pytest.approx(len(stored.sizes), abs=1)
+    now = stored.reading(queries[0])
+    assert (reading.bytes_read, reading.values) == pytest.approx((now.bytes_read, now.values), rel=0.3)
+
+
+def test_widths_that_no_transform_has_are_not_tried(tmp_path: Path) -> None:
+    """Hashes, microseconds: a part of their range is wider than truncate takes."""
+    wide = {"int": (1 << 31) - 1, "long": (1 << 63) - 1}
+    for name, most in wide.items():
+        keys = pa.array([-most, *range(500), most], pa.int32() if name == "int" else pa.int64())
+        rows = pa.table({"key": keys, "v": np.arange(502.0)})
+        made = icebench.load_catalog(str(tmp_path)).create_table(f"db.{name}", rows.schema)
+        made.append(rows)
+        queries = parse_queries("select v from t where key = 5; select v from t where key > 7", made, name="t")
+        assert advise(made, queries, Options(minimize="bytes", trials=1)).tried > 1
+
+
 def test_deletes_count_as_bytes_that_a_query_reads(table: icebench.Table) -> None:
     query = Query(name="q", filter="day = 3", columns=("v",))
     before = StoredColumns(table).reading(query)
