@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -46,13 +47,16 @@ from icebench.bench.advise.statement_reads import (
 from icebench.bench.errors import ConfigError
 from icebench.errors import EngineError
 
-_WEIGHT = re.compile(r"\bweight\b\s*[:=]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
+_WEIGHT = re.compile(r"\bweight\b\s*([:=]?)\s*([-+.]?\d\S*)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:\d{1,3}(?:[,_]\d{3})+|\d+)?(?:\.\d*)?(?:e[-+]?\d+)?", re.IGNORECASE)
+_AFTER_NUMBER = ".,;:)*/"
 _EQUALITIES = (exp.EQ, exp.In, exp.NullSafeEQ)
 _RANGES = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Like, exp.StartsWith)
 _SHOWN = 100
 _NO_SQL = "no SQL"
 _NO_COLUMN = "the table has no such column"
 _READS_UNKNOWN = "it is not known which columns it reads"
+_NO_WEIGHT = "the weight is not a positive number or 0"
 _METADATA = ("_", "$")
 """How names of metadata columns begin, such as ``_file`` and, of Trino, ``$path``."""
 _BEGIN = re.compile(
@@ -194,15 +198,18 @@ def _asked(
 ) -> Queries:
     reader = _Reader(table, (name or table.name).lower())
     found: list[Query] = []
-    others = 0
+    others, weightless = 0, False
     for number, query in enumerate(queries, 1):
         left = len(reader.unused)
         scans = reader.understood(query, f"q{number}", dialect)
         named = scans if len(scans) == 1 else [replace(s, name=f"q{number}.{n}") for n, s in enumerate(scans, 1)]
         found += (scan for scan in named if scan.weight)
+        weightless = weightless or any(not scan.weight for scan in named)
         others += not scans and len(reader.unused) == left
     if not found:
         broken = [str(each) for each in reader.unused if not each.is_understood]
+        if not broken and weightless:
+            raise ConfigError(f"all queries that read a table {reader.name!r} have weight 0", path=path)
         raise ConfigError(broken[0] if broken else f"no query reads a table {reader.name!r}", path=path)
     return Queries(queries=merged(found), unused=tuple(reader.unused), others=others)
 
@@ -290,11 +297,21 @@ def _is_below(place: str, directory: str) -> bool:
 
 
 def _weight(statement: exp.Expr) -> float:
+    """What a comment says, or 1.
+
+    Raises:
+        ValueError: It says no number; with the comment.
+    """
     for node in statement.walk():
         for comment in node.comments or ():
             match = _WEIGHT.search(comment)
             if match:
-                return float(match[1])
+                number = match[2].rstrip(_AFTER_NUMBER)
+                weight = float(re.sub("[,_]", "", number)) if _NUMBER.fullmatch(number) else math.inf
+                if math.isfinite(weight):
+                    return weight
+                if match[1]:
+                    raise ValueError(comment)
     return 1.0
 
 
@@ -340,9 +357,13 @@ class _Reader:
         if query.scans is None and error:
             self._leave(name, query.sql, error, is_understood=False)
         left = len(self.unused)
-        of_text = [
-            replace(scan, weight=_weight(each)) for each in statements if each for scan in self.scans(each, name)
-        ]
+        of_text: list[Query] = []
+        for statement in filter(None, statements):
+            scans = self.scans(statement, name)
+            try:
+                of_text += (replace(scan, weight=_weight(statement)) for scan in scans)
+            except ValueError as refused:
+                self._leave(name, str(refused), _NO_WEIGHT, is_understood=False)
         yield from of_text
         if query.scans is not None and not of_text:
             del self.unused[left:]

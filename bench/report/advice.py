@@ -139,7 +139,8 @@ def advice_lines(
     if len(unused) > _SHOWN_UNUSED:
         notes.append(f"not used: {len(unused) - _SHOWN_UNUSED} more (--json lists them)")
     if advice.queries.others:
-        notes.append(f"left out: {advice.queries.others} statements that do not read the table")
+        others = count(advice.queries.others, "statement that does", "statements that do")
+        notes.append(f"left out: {others} not read the table")
     parts += [Hanging("", line, "dim") for line in notes]
     if not advice.recommendations:
         parts.append(Text("No layout that was tried is better than today's."))

@@ -402,8 +402,31 @@ def test_weights(table: icebench.Table) -> None:
     assert found.total_weight == 9.5
     found = parse_queries("-- weight: 0\nselect id from visits where k = 1; select id from visits where k = 2", table)
     assert [(query.name, found.others) for query in found.queries] == [("q2", 0)]
-    with pytest.raises(ConfigError, match="no query reads"):
+    with pytest.raises(ConfigError, match=r"all queries that read a table 'db\.visits' have weight 0"):
         parse_queries("select id from visits -- weight: 0", table)
+
+
+@pytest.mark.parametrize(
+    ("text", "weight"),
+    [("1,000", 1000), ("1_000", 1000), ("1e3", 1000), (".5", 0.5), ("2.5e-1", 0.25), ("3, each hour", 3), ("7;", 7)],
+)
+def test_weights_are_read_whole(table: icebench.Table, text: str, weight: float) -> None:
+    (query,) = parse_queries(f"/* weight: {text} */ select id from visits where k = 1", table).queries
+    assert query.weight == weight
+
+
+@pytest.mark.parametrize("text", ["-1", "2k", "1,00", "1e999", "5%"])
+def test_a_query_whose_weight_is_no_number_is_left_out(table: icebench.Table, text: str) -> None:
+    sql = f"select id from visits where k = 1; /* weight = {text} */ select id from visits where k = 2"
+    found = parse_queries(sql, table)
+    assert [query.name for query in found.queries] == ["q1"]
+    (left,) = found.not_understood
+    assert str(left) == f"q2: weight = {text}: the weight is not a positive number or 0"
+
+
+def test_words_on_weights_are_no_weights(table: icebench.Table) -> None:
+    found = parse_queries("/* those of weight 2kg, weight: in grams */ select id from visits where k = 1", table)
+    assert [query.weight for query in found.queries] == [1.0]
 
 
 @pytest.mark.parametrize(
