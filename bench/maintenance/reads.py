@@ -55,17 +55,18 @@ class _Commit:
 
 def _history(table: icebench.Table) -> Iterator[_Commit]:
     """The current snapshot and its ancestors, newest first, numbered as they were committed."""
-    at, place = table.current_snapshot, 0
+    at, next_number = table.current_snapshot, 1
     while at is not None:
         totals = [at.summary.get(f"total-{kind}-deletes", "") for kind in ("position", "equality")]
+        # In version 1 all sequence numbers are 0: of those, each has one less than the commit after it.
+        number = at.sequence_number or min(next_number - 1, 0)
         yield _Commit(
-            # In version 1 all sequence numbers are 0.
-            number=at.sequence_number or -place,
+            number=number,
             timestamp_ms=at.timestamp_ms,
             is_maintenance=TAG in at.summary,
             deletes=sum(map(int, totals)) if all(map(str.isdecimal, totals)) else None,
         )
-        parent, place = at.parent_snapshot_id, place + 1
+        parent, next_number = at.parent_snapshot_id, number
         at = None if parent is None else table.metadata.snapshot_by_id.get(parent)
 
 

@@ -83,6 +83,15 @@ def test_reads_of_a_commit(tmp_path: Path, version: str) -> None:
     assert Reads.of(empty, Policy.parse({"reads": 6}), 0) == Reads(0.0, 0.0)
 
 
+def test_commits_before_an_upgrade_are_numbered_without_a_gap(tmp_path: Path) -> None:
+    table = committed(tmp_path, **{"format-version": "1"})
+    table.upgrade_format(2)
+    for number in range(3):
+        table.append(pa.table({"id": [number]}))
+    numbers = [each.number for each in module._history(table)]
+    assert numbers == [3, 2, 1, 0, -1, -2, -3]
+
+
 def test_reads_of_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = committed(tmp_path)
     policy = Policy.parse({"reads_per_day": 100})
