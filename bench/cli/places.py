@@ -38,7 +38,7 @@ class Places:
         return self.results / "asv" / "results"
 
     def all_runs(self) -> list[Path]:
-        """The run files, oldest first; run ids start with their time, so names sort by it."""
+        """The run files, the one that was written to last at the end."""
         return sorted(self.runs.glob("*.jsonl"), key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def latest_run(self) -> Path:

@@ -48,6 +48,8 @@ class Interruption:
         self.asked = False
         self.path: Path | None = None
         """The run's file, once there is one."""
+        self.is_complete = False
+        """Whether the file has its last line: there is nothing to go on with."""
         self.processes: list[subprocess.Popen[bytes]] = []
         """Further processes of the run, which are asked, too: in groups of their own, they do not see Ctrl-C."""
         self._end = end
@@ -58,6 +60,8 @@ class Interruption:
         """What there is to do next."""
         if self.path is None:
             return "stopped; nothing was measured yet"
+        if self.is_complete:
+            return f"stopped; the run is complete: icebench report {shlex.quote(str(self.path))}"
         return f"stopped; go on with: icebench run --resume {shlex.quote(str(self.path))}"
 
     def check(self) -> None:

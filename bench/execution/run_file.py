@@ -33,7 +33,8 @@ T = TypeVar("T")
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """What a results file holds. `complete` is False for a run that was interrupted; `order` has the cases as their
-    samples refer to them, None for one that was taken back; `spread` is what is known of processes of its machine."""
+    samples refer to them, None for one that was taken back; `finished` is when the run came to its end, in ISO 8601,
+    which early runs have not recorded; `spread` is what is known of processes of its machine."""
 
     run_id: str
     environment: Mapping[str, Any]
@@ -43,6 +44,7 @@ class Run:
     rounds: tuple[Mapping[str, Any], ...] = ()
     order: tuple[Case | None, ...] = ()
     complete: bool = True
+    finished: str | None = None
     spread: ProcessSpread = ASSUMED
 
     @cached_property
@@ -117,9 +119,10 @@ class RunWriter:
         """Append a skipped case or a failure."""
         self._write("skipped" if isinstance(item, Skipped) else "failure", asdict(item))
 
-    def close(self, *, failed: bool) -> None:
-        """Write the last line and close the file."""
-        self._write("end", {"status": "failed" if failed else "ok"})
+    def close(self, *, failed: bool, finished: str | None = None) -> None:
+        """Write the last line, with the time in ISO 8601, and close the file."""
+        at = {"finished": finished} if finished else {}
+        self._write("end", {"status": "failed" if failed else "ok", **at})
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -166,6 +169,7 @@ def read_run(path: Path, *, interrupted: bool = False) -> Run:
         rounds=tuple(found.rounds),
         order=tuple(None if m is None else m.case for m, _ in found.cases),
         complete=found.complete,
+        finished=found.finished,
     )
 
 
@@ -187,6 +191,7 @@ class _Reading:
     failures: list[Failure] = field(default_factory=list)
     rounds: list[Mapping[str, Any]] = field(default_factory=list)
     complete: bool = False
+    finished: str | None = None
 
     def take(self, value: dict[str, Any], location: str) -> None:
         if self.complete:
@@ -208,7 +213,7 @@ class _Reading:
             case "failure":
                 self.failures.append(_made(Failure, {"workload": "*", **value}, location))
             case "end":
-                self.complete = True
+                self.complete, self.finished = True, value.get("finished")
             case "environment":
                 raise CorruptRecords("a second environment: runs are mixed in one file", location=location)
             case other:

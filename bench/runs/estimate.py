@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from icebench.bench.engines.registry import ENGINES
 from icebench.bench.errors import CorruptRecords
+from icebench.bench.execution.environment import hardware
 from icebench.bench.execution.measurement import MEASUREMENTS, Asked
 from icebench.bench.execution.pace import BUILD
 from icebench.bench.execution.run_file import Run, read_run
@@ -64,7 +65,7 @@ def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
 
     Args:
         experiment: What is to be run.
-        runs: Files of runs on this machine, the oldest first. One that cannot be read is left out.
+        runs: Files of runs, the oldest first. One that cannot be read, or is of another machine, is left out.
     """
     counted = _counted(experiment)
     for path in reversed(list(runs)):
@@ -72,7 +73,7 @@ def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
             run = read_run(path)
         except CorruptRecords:
             continue
-        if experiment.is_of(run.environment) and (seconds := _lasted(run, path)) is not None:
+        if experiment.is_of(run.environment) and (seconds := _lasted(run)) is not None:
             return Estimate(cases=len(run.measured), seconds=seconds, size=counted.size, basis=f"as {run.run_id} took")
     return counted
 
@@ -92,14 +93,14 @@ def _size(size: int) -> str:
     return size_text(math.ceil(size / _MEGABYTE) * _MEGABYTE)
 
 
-def _lasted(run: Run, path: Path) -> float | None:
-    """Seconds from the start of the run to the last line of its file; None where it was interrupted in between."""
+def _lasted(run: Run) -> float | None:
+    """Seconds from the start of the run to its end; None where it was interrupted in between, or ran elsewhere."""
     started, definition = run.environment.get("started"), run.environment.get("definition") or {}
     processes = int(definition.get("processes", 1))
     resumed = any(line["process"] >= processes for line in run.rounds)
-    if not run.complete or resumed or started is None:
+    if resumed or started is None or run.finished is None or run.environment.get("hardware") != hardware():
         return None
-    return max(0.0, path.stat().st_mtime - datetime.fromisoformat(started).timestamp())
+    return max(0.0, (datetime.fromisoformat(run.finished) - datetime.fromisoformat(started)).total_seconds())
 
 
 def _counted(experiment: Experiment) -> Estimate:

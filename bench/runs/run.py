@@ -160,8 +160,13 @@ def _finished(path: Path, experiment: Experiment, where: Surroundings, lock: int
         where.launch(path, process, lock)
     run = read_run(path)
     with RunWriter(path, run_id=run.run_id, environment=None, known=run.order) as writer:
-        writer.close(failed=run.failed)
+        writer.close(failed=run.failed, finished=_text_of(where.now()))
+    where.interruption.is_complete = True
     return Finished(path=path, run=read_run(path))
+
+
+def _text_of(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
 
 
 class _Attempt:
@@ -293,7 +298,7 @@ class _Attempt:
             **found,
             "experiment": experiment.name,
             "scale": experiment.scale,
-            "started": self._where.now().isoformat(timespec="seconds"),
+            "started": _text_of(self._where.now()),
             "definition": experiment.values,
             "digest": experiment.digest,
             "inputs": experiment.inputs,

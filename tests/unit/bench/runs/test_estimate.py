@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import io
-import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from icebench.bench.execution.environment import hardware
 from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.experiment import known_experiments, load_experiment, parse_values
 from icebench.bench.runs.estimate import Estimate, estimate, total_of
@@ -18,16 +18,20 @@ from tests.unit.bench.report.sample_run import ENVIRONMENT, sample_run
 STARTED = "2026-01-01T00:00:00+00:00"
 
 
-def run_file(path: Path, digest: str, seconds: float, *, ends: bool = True, process: int = 0) -> Path:
-    """A run of that definition whose last line was written so long after its start."""
-    with RunWriter(path, run_id=path.stem, environment={**ENVIRONMENT, "digest": digest, "started": STARTED}) as writer:
+def run_file(
+    path: Path, digest: str, seconds: float | None, *, ends: bool = True, process: int = 0, cores: int | None = None
+) -> Path:
+    """A run of that definition on this machine, or one of so many cores, whose last line was written so long after its
+    start, or nobody knows when."""
+    machine = hardware() if cores is None else {**hardware(), "cores": cores}
+    environment = {**ENVIRONMENT, "digest": digest, "started": STARTED, "hardware": machine}
+    with RunWriter(path, run_id=path.stem, environment=environment) as writer:
         for measured in sample_run().measured[:3]:
             writer.case(measured)
         writer.round("w", process, 0, {"load": 1.0})
         if ends:
-            writer.close(failed=False)
-    stamp = datetime.fromisoformat(STARTED).timestamp() + seconds
-    os.utime(path, (stamp, stamp))
+            end = None if seconds is None else datetime.fromisoformat(STARTED) + timedelta(seconds=seconds)
+            writer.close(failed=False, finished=None if end is None else end.isoformat())
     return path
 
 
@@ -42,9 +46,11 @@ def test_a_run_takes_as_long_as_the_last_of_its_definition(tmp_path: Path) -> No
         run_file(tmp_path / "3.jsonl", quick.digest, 60, ends=False),
         run_file(tmp_path / "4.jsonl", quick.digest, 60_000, process=1),
         run_file(tmp_path / "5.jsonl", "another", 60),
+        run_file(tmp_path / "6.jsonl", quick.digest, 60, cores=1000),
+        run_file(tmp_path / "7.jsonl", quick.digest, None),
     ]
-    (tmp_path / "6.jsonl").write_text("no run\n", encoding="utf-8")
-    found = estimate(quick, [*runs, tmp_path / "6.jsonl"])
+    (tmp_path / "8.jsonl").write_text("no run\n", encoding="utf-8")
+    found = estimate(quick, [*runs, tmp_path / "8.jsonl"])
     assert (found.cases, found.seconds, found.basis) == (3, 600, "as 2 took")
     assert str(found) == "3 cases, about 10 min, at most 11 MB of tables (as 2 took)"
 

@@ -197,7 +197,7 @@ def _interrupt_at_random(folder: Path, location: str, chosen: random.Random, sec
         time.sleep(chosen.uniform(0, seconds))
         _signalled(process, kind)
         process.join()
-        if process.exitcode == 0:
+        if process.exitcode == 0 or _is_complete(folder):
             break  # it was faster
         assert process.exitcode == (130 if kind == signal.SIGINT else -signal.SIGKILL), (folder / "said").read_text()
     else:
@@ -206,6 +206,12 @@ def _interrupt_at_random(folder: Path, location: str, chosen: random.Random, sec
         assert process.exitcode == 0, (folder / "said").read_text()
     (path,) = (folder / "runs").iterdir()
     return read_run(path)
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether there is a run with its last line: its process may have been killed just after writing that."""
+    paths = [path for path in (folder / "runs").glob("*.jsonl") if path.stat().st_size]
+    return any(read_run(path, interrupted=True).complete for path in paths)
 
 
 def _campaign(runs: int, uninterrupted: Finished, location: str, folder: Path) -> None:

@@ -122,6 +122,13 @@ def test_the_whole_definition_is_in_the_file(engines: dict[str, ScriptedEngine],
     assert found["started"] == "2026-01-02T12:00:00+00:00"
 
 
+def test_the_end_of_a_run_has_its_time(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
+    found = run_experiment(experiment(measurements="decimals"), where=where)
+    assert found.run.finished == "2026-01-02T12:00:00+00:00"
+    where.interruption.path = found.path
+    assert where.interruption.advice == f"stopped; the run is complete: icebench report {found.path}"
+
+
 def test_runs_of_one_second_have_ids_of_their_own(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
     ids = [run_experiment(experiment(measurements="decimals"), where=where).run.run_id for _ in range(3)]
     assert ids == ["20260102T120000Z-small", "20260102T120000Z-small-2", "20260102T120000Z-small-3"]
