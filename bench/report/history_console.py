@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from icebench.bench.gate.decisions.history import TIME, Change, Entry, Series
-from icebench.bench.report.history_page import shown_confidence, shown_digest, shown_ratio
+from icebench.bench.report.history_page import shown_causes, shown_confidence, shown_digest, shown_ratio
 from icebench.bench.report.quantities import count, digits, times
 
 _BLOCKS = "\N{LOWER ONE EIGHTH BLOCK}▂▃▄▅▆▇\N{FULL BLOCK}"
@@ -84,7 +84,8 @@ def _print_changes(out: Console, changes: Sequence[tuple[Change, Series]], *, lo
         before, now = map(times if is_time else digits, (change.before, change.now))
         line = f"  {each.case}: {each.quantity} {before} -> {now} ({change.size})"
         line += f", confidence {shown_confidence(change.confidence)}" if is_time else ""
-        out.print(f"{line}, since {change.after.revision[:9]}", markup=False, soft_wrap=True)
+        line += f", since {change.after.revision[:9]}{shown_causes(change)}"
+        out.print(line, markup=False, soft_wrap=True)
     if counted and not long:
         more = sum(change.now > change.before for change in counted)
         cases = len({each.case for _, each in changes if each.quantity != TIME})

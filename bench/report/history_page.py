@@ -41,6 +41,11 @@ def shown_confidence(confidence: float) -> str:
     return "over 99.9 %" if confidence > 0.999 else f"{math.floor(1000 * confidence) / 10:g} %"
 
 
+def shown_causes(change: Change) -> str:
+    """What else may have caused it, to be appended: ``; cpu changed, too``."""
+    return f"; {', '.join(change.other_causes)} changed, too" if change.other_causes else ""
+
+
 def shown_digest(entries: Sequence[Entry]) -> str:
     """Of the cases of comparable entries; empty if it is not known."""
     return next((entry.environment["cases"] for entry in entries if "cases" in entry.environment), "")
@@ -64,7 +69,8 @@ def _finding(change: Change, series: Series) -> Finding:
     at, after = change.at, change.after
     return Finding(
         statement=f"{series.case}: {times(change.before)} to {times(change.now)} ({change.size}) at {_named(at)}.",
-        evidence=f"Confidence {shown_confidence(change.confidence)}; the revision measured before is {_named(after)}.",
+        evidence=f"Confidence {shown_confidence(change.confidence)}; the revision measured before is "
+        f"{_named(after)}{shown_causes(change)}.",
     )
 
 

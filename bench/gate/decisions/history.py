@@ -109,6 +109,13 @@ class Change:
         """How much, as a share of the value before."""
         return f"{self.now / self.before - 1:+.1%}" if self.before else f"+{self.now:g}"
 
+    @property
+    def other_causes(self) -> tuple[str, ...]:
+        """What else was another between the two: the processor, the interpreter, libraries. Interleaving cancels most
+        of what a machine does, but not what it does to one of two engines alone."""
+        then, now = self.after.environment, self.at.environment
+        return tuple(sorted(name for name in then.keys() & now.keys() if then[name] != now[name]))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Series:

@@ -7,6 +7,7 @@ import pytest
 
 from icebench.bench.gate.decisions.counter_kinds import Kind, kind_of
 from icebench.bench.gate.decisions.history import TIME, Entry, Measured, Series, comparable, series_of
+from icebench.bench.report.history_page import shown_causes
 from tests.simulated_history import NOISES, rates, rates_of_copies, recorded
 
 CASE = "scan/a"
@@ -62,6 +63,22 @@ def test_a_step_of_processor_time_is_found_with_its_revisions() -> None:
     assert (change.after.subject, change.at.subject) == ("change 3", "change 4")
     assert change.now / change.before == pytest.approx(math.exp(-0.305), rel=0.01)
     assert change.confidence > 0.99
+
+
+def test_a_step_between_two_machines_says_so() -> None:
+    logs = [0.0, 0.01, 0.0, -0.3, -0.31, -0.3]
+    machines = [
+        {"cpu": "a" if n < 3 else "b", "cases": "c", "numpy": "2", **({"new": "1"} if n > 3 else {})} for n in range(6)
+    ]
+    for moved, causes in ((True, ("cpu",)), (False, ())):
+        entries = [
+            replace(entry(n, log=log), environment=machines[n] if moved else machines[0]) for n, log in enumerate(logs)
+        ]
+        series = only(TIME, entries)
+        assert series is not None
+        (change,) = series.changes
+        assert change.other_causes == causes
+        assert shown_causes(change) == ("; cpu changed, too" if moved else "")
 
 
 def test_a_case_that_failed_has_no_series() -> None:
