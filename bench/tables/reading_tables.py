@@ -37,7 +37,7 @@ TABLE = "bench.reading"
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = (_ROOT / "bench/workloads/reading_files.py", _ROOT / "bench/tables/reading_tables.py")
 _COMMITTED_BY = (*_MADE_BY, *engine_writers())
-_WIDE_MADE_BY = (*_COMMITTED_BY, _ROOT / "bench/workloads/wide.py")
+_WIDE_MADE_BY = (*_COMMITTED_BY, _ROOT / "bench/workloads/wide.py", _ROOT / "bench/workloads/draws.py")
 _DELETED_BY = (*_COMMITTED_BY, _ROOT / "bench/workloads/equality_deletes.py")
 
 Written = tuple[Path, int]

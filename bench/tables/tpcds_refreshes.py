@@ -28,6 +28,7 @@ _REFRESHED_BY = (
     *MADE_BY,
     _ROOT / "bench/tables/tpcds_refreshes.py",
     _ROOT / "bench/workloads/sales_calendar.py",
+    _ROOT / "bench/workloads/draws.py",
 )
 
 
