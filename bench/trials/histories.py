@@ -8,8 +8,7 @@ rounds, whenever they were made: a drifting machine does not look like a table t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -119,17 +118,21 @@ class Spent:
     maintenance_bytes: int = 0
     cpu_seconds: float = 0.0
 
-    @contextmanager
-    def adding(self, table: icebench.Table, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
-        """Add a pass."""
-        before = {snapshot.snapshot_id for snapshot in table.snapshots}
+    def add(
+        self, table: icebench.Table, steps: Iterable[object], clock: Callable[[], float] = time.process_time
+    ) -> None:
+        """Carry out a pass, and add it."""
+        location = table.metadata_location
+        counted = {snapshot.snapshot_id for snapshot in table.snapshots}
         began = clock()
-        yield
+        for _ in steps:
+            # A later step may expire the snapshots of this one.
+            for snapshot in table.refresh().snapshots:
+                if snapshot.snapshot_id not in counted:
+                    counted.add(snapshot.snapshot_id)
+                    self.maintenance_bytes += sum(int(snapshot.summary.get(name, "0")) for name in _MOVED)
         self.cpu_seconds += clock() - began
-        made = [snapshot for snapshot in table.refresh().snapshots if snapshot.snapshot_id not in before]
-        self.maintenance_passes += bool(made)
-        moved = (snapshot.summary.get(name, "0") for snapshot in made for name in _MOVED)
-        self.maintenance_bytes += sum(map(int, moved))
+        self.maintenance_passes += table.refresh().metadata_location != location
 
 
 def _oracle(raw: Path, _: str) -> Oracle:
@@ -169,11 +172,10 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
                 refresh(table, events, batch)
             else:
                 (_by_key if kind == "equality" else commit_by_position)(table, events, batch)
-            with spent.adding(table):
-                if policy is not None and batch:
-                    list(run_pass(table, policy, execute=True))
-                elif not isinstance(kept, str) and kept and batch and batch % kept == 0:
-                    compact(table)
+            if policy is not None and batch:
+                spent.add(table, run_pass(table, policy, execute=True))
+            elif not isinstance(kept, str) and kept and batch and batch % kept == 0:
+                spent.add(table, map(compact, [table]))
             if batch in workload.measured:
                 raw = folder / f"rows-after-{batch}.parquet"
                 pq.write_table(events.live(batch), raw)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import icebench
 from icebench.bench.experiment import parse_values
 from icebench.bench.maintenance.policy import Policy
 from icebench.bench.report.build import build_report
@@ -16,6 +18,7 @@ from icebench.bench.report.charts import DotChart
 from icebench.bench.runs.run import run_experiment, surroundings_of
 from icebench.bench.tables.cache import DatasetCache
 from icebench.bench.trials import histories
+from icebench.bench.trials.histories import Spent, left_behind
 from icebench.bench.workloads.dated_sales import DatedSales
 from icebench.bench.workloads.definitions import EventsWorkload
 from icebench.bench.workloads.refreshes import Refreshes
@@ -154,3 +157,22 @@ def test_refreshes_add_rows_and_delete_those_of_some_days(tmp_path: Path) -> Non
         assert never["data_files"] == 1 + batch
         assert (often["delete_files"] == 0) == (batch == 2)
         assert often["data_files"] == {1: 2, 2: 1, 3: 2}[batch]
+
+
+def test_what_a_pass_moved_counts_though_it_expires_the_snapshot_that_says_so(tmp_path: Path) -> None:
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("id", pa.int64())]))
+    for number in range(3):
+        table.append(pa.table({"id": [number]}))
+    before = left_behind(table.metadata_location)["data_bytes"]
+    actions = [
+        lambda: table.maintenance.rewrite_data_files(rewrite_all=True),
+        lambda: table.append(pa.table({"id": [9]})),
+        lambda: table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1),
+    ]
+    spent = Spent()
+    spent.add(table, (act() for act in actions))
+    assert len(table.refresh().snapshots) == 1
+    assert spent.maintenance_passes == 1
+    assert spent.maintenance_bytes == before + left_behind(table.metadata_location)["data_bytes"]
+    spent.add(table, ())
+    assert spent.maintenance_passes == 1
