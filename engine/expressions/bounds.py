@@ -149,9 +149,12 @@ class Evaluator:
     def leaf_outcomes(self, source: Statistics) -> list[Outcomes]:
         """The set of outcomes of each leaf, in the order of `leaves`, per row of the source."""
         found = []
+        evidence: dict[int, Sequence[Evidence]] = {}  # of each column once: decoding a footer's takes longest
         for test in self.leaves:
-            evidence = source.evidence(test.leaf.column.field_id)
-            known = evidence or (ColumnBounds(source.count),)
+            field_id = test.leaf.column.field_id
+            if field_id not in evidence:
+                evidence[field_id] = source.evidence(field_id) or (ColumnBounds(source.count),)
+            known = evidence[field_id]
             found.append(reduce(np.bitwise_and, [each.outcomes(test) for each in known]))
         return found
 

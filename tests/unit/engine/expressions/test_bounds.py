@@ -216,3 +216,20 @@ def test_many_leaves_do_not_overflow_the_codes() -> None:
     sets = [np.array([F, T | F], np.uint8) for _ in evaluator.leaves]
     codes, residuals = evaluator.residuals(sets, 2)
     assert [str(residuals[c]) for c in codes] == ["false", text]
+
+
+def test_of_a_column_that_many_leaves_test_evidence_is_asked_for_once() -> None:
+    """Of a Parquet file it is decoded from the footer, row group by row group."""
+    asked: list[int] = []
+
+    class Asked(Known):
+        def evidence(self, field_id: int) -> Sequence[Evidence]:
+            asked.append(field_id)
+            return super().evidence(field_id)
+
+    text = " or ".join(f"i = {n} and d = {n} and s = '{n}'" for n in range(50))
+    evaluator = Evaluator(bind(parse(text), SCHEMA))
+    found = evaluator.leaf_outcomes(Asked(i=FIVE_TO_NINE))
+    assert sorted(asked) == [1, 2, 3]
+    alone = [Evaluator(test.leaf).outcomes(Known(i=FIVE_TO_NINE)) for test in evaluator.leaves]
+    assert [each.tolist() for each in found] == [each.tolist() for each in alone]
