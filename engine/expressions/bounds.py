@@ -170,20 +170,17 @@ class Evaluator:
         A leaf that must be true there is dropped, one that cannot be true becomes false. `BOUND_TRUE` means that
         nothing is left to apply.
         """
-        codes = np.zeros(count, dtype=np.int64)
-        patterns: list[tuple[int, ...]] = [()]
-        for outcomes in leaf_outcomes:
-            own = np.where(outcomes == TRUE, _TRUE_LEAF, np.where(outcomes & TRUE, _OPEN_LEAF, _FALSE_LEAF))
-            codes = codes * 3 + own
-            present = np.flatnonzero(np.bincount(codes, minlength=3 * len(patterns)))
-            patterns = [(*patterns[code // 3], int(code % 3)) for code in present]
-            place = np.zeros(present[-1] + 1 if len(present) else 0, dtype=np.int64)
-            place[present] = np.arange(len(present))
-            codes = place[codes]
-        return codes, [_residual(self.bound, iter(pattern)) for pattern in patterns]
-
-
-_OPEN_LEAF, _TRUE_LEAF, _FALSE_LEAF = 0, 1, 2
+        states = [(outcomes & TRUE) + (outcomes == TRUE) for outcomes in leaf_outcomes]
+        codes, rows = _numbered(states, count)
+        whole = _stated(self.bound, iter([own[rows] for own in states]), len(rows))
+        (reduced,) = (whole.states == _OPEN).nonzero()
+        left = iter(_left(whole, reduced))
+        found = [_DECIDED[s] if s in _DECIDED else next(left) for s in whole.states.tolist()]
+        distinct = {id(each): each for each in found}
+        if len(distinct) < len(found):
+            place = {key: number for number, key in enumerate(distinct)}
+            codes = np.array([place[id(each)] for each in found])[codes]
+        return codes, list(distinct.values())
 
 
 def _combine(bound: BoundPredicate, sets: Iterator[Outcomes], count: int) -> Outcomes:
@@ -212,13 +209,80 @@ def _or(a: Outcomes, b: Outcomes) -> Outcomes:
     return (((a | b) & TRUE) | (a & b & FALSE) | (null & NULL)).astype(np.uint8, copy=False)
 
 
-def _residual(bound: BoundPredicate, codes: Iterator[int]) -> BoundPredicate:
+_States = NDArray[np.uint8]
+"""Whether a filter is false or null for all rows, true for some, or true for all. In this order of the numbers, the
+state of an AND is the least of its children's states, and that of an OR the greatest."""
+_NEVER, _OPEN, _ALWAYS = 0, 1, 2
+_DECIDED = {_NEVER: BOUND_FALSE, _ALWAYS: BOUND_TRUE}
+_MANY = 100
+"""Children of a part that may stay whole, although some are decided."""
+
+
+def _numbered(states: Sequence[_States], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number `count` rows by their states of all leaves, and find a row of each number."""
+    codes, numbers = np.zeros(count, dtype=np.int64), min(count, 1)
+    for own in states:
+        codes = codes * 3 + own
+        (present,) = np.bincount(codes, minlength=3 * numbers).nonzero()
+        place = np.zeros(3 * numbers, dtype=np.int64)
+        numbers = len(present)
+        place[present] = np.arange(numbers)
+        codes = place[codes]
+    rows = np.zeros(numbers, dtype=np.int64)
+    rows[codes] = np.arange(count)
+    return codes, rows
+
+
+@dataclass(eq=False, slots=True)
+class _Stated:
+    """A part of a filter with its state in each pattern of the leaves' states."""
+
+    bound: BoundPredicate
+    states: _States
+    children: tuple[_Stated, ...] = ()
+
+
+def _stated(bound: BoundPredicate, states: Iterator[_States], patterns: int) -> _Stated:
     match bound:
-        case BoundAnd(children):
-            return conjunction([_residual(child, codes) for child in children])
-        case BoundOr(children):
-            return disjunction([_residual(child, codes) for child in children])
+        case BoundConstant(value):
+            return _Stated(bound, np.full(patterns, _ALWAYS if value else _NEVER, dtype=np.uint8))
+        case BoundAnd(parts) | BoundOr(parts):
+            children = tuple([_stated(part, states, patterns) for part in parts])
+            combine = np.minimum if isinstance(bound, BoundAnd) else np.maximum
+            return _Stated(bound, combine.reduce([child.states for child in children]), children)
         case BoundLeaf():
-            return {_TRUE_LEAF: BOUND_TRUE, _FALSE_LEAF: BOUND_FALSE}.get(next(codes), bound)
+            return _Stated(bound, next(states))
         case _:
-            return bound
+            return _Stated(bound, np.full(patterns, _OPEN, dtype=np.uint8))
+
+
+def _left(part: _Stated, patterns: NDArray[np.int64]) -> list[BoundPredicate]:
+    """What is left of a part in each of these patterns, in all of which it is open.
+
+    Parts that are decided are not entered, so that this takes as long as what is left is long: of a filter of thousands
+    of keys, a few are left in each of many files.
+    """
+    if not part.children:
+        return [part.bound] * len(patterns)
+    left: dict[int, list[BoundPredicate]] = {pattern: [] for pattern in patterns.tolist()}
+    reduced = patterns
+    if len(part.children) > _MANY:
+        whole = _stays_whole(part, patterns)
+        left |= {pattern: [part.bound] for pattern in patterns[whole].tolist()}
+        reduced = patterns[~whole]
+    for child in part.children:
+        entered = reduced[child.states[reduced] == _OPEN]
+        for pattern, each in zip(entered.tolist(), _left(child, entered), strict=True):
+            left[pattern].append(each)
+    unite = conjunction if isinstance(part.bound, BoundAnd) else disjunction
+    distinct = {tuple(map(id, parts)): parts for parts in left.values()}
+    united = {key: unite(parts) for key, parts in distinct.items()}
+    return [united[tuple(map(id, parts))] for parts in left.values()]
+
+
+def _stays_whole(part: _Stated, patterns: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether more than half of the children are open, per pattern. Files that are not clustered each decide a few
+    other ones of many keys: a filter of its own for each takes longer to make, and to prepare when the file is read,
+    than rows take to pass the decided ones."""
+    states = np.array([child.states for child in part.children])[:, patterns]
+    return 2 * np.count_nonzero(states == _OPEN, axis=0) > len(part.children)

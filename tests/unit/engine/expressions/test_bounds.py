@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import cProfile
 from collections.abc import Sequence
 
 import numpy as np
@@ -233,3 +234,53 @@ def test_of_a_column_that_many_leaves_test_evidence_is_asked_for_once() -> None:
     assert sorted(asked) == [1, 2, 3]
     alone = [Evaluator(test.leaf).outcomes(Known(i=FIVE_TO_NINE)) for test in evaluator.leaves]
     assert [each.tolist() for each in found] == [each.tolist() for each in alone]
+
+
+def calls_of_residuals(files: int) -> int:
+    """Function calls to make the residuals of 200 keys, of which each file may hold one."""
+    keys = 200
+    evaluator = Evaluator(bind(parse(" or ".join(f"i = {n} and r = {n}" for n in range(keys))), SCHEMA))
+    may = np.array([T | F], np.uint8).repeat(files)
+    sets = [np.where(np.arange(files) == n // 2, may, F) if n % 2 == 0 else may for n in range(2 * keys)]
+    profile = cProfile.Profile()
+    codes, residuals = profile.runcall(evaluator.residuals, sets, files)
+    assert [str(residuals[code]) for code in codes] == [f"i = {n} and r = {n}" for n in range(files)]
+    return sum(each.callcount for each in profile.getstats())
+
+
+def test_decided_keys_cost_nothing_per_file() -> None:
+    """Of the keys of an upsert each file has a few others, so that all residuals differ."""
+    assert calls_of_residuals(100) < 2 * calls_of_residuals(1)
+
+
+MANY_KEYS = " or ".join(f"(i = {n} and d = {n}.0)" for n in range(0, 400, 2))
+
+
+def test_files_that_decide_less_than_half_of_many_keys_share_the_whole_filter() -> None:
+    """A filter of its own for each would be prepared again for each when it is read."""
+    files, keys = 50, 200
+    evaluator = Evaluator(bind(parse(MANY_KEYS), SCHEMA))
+    sets = []
+    for leaf in range(2 * keys):
+        own = np.full(files, T | F, np.uint8)
+        own[leaf // 2 % files] = F  # each file decides a few others
+        sets.append(own)
+    sets[0][:] = T
+    codes, residuals = evaluator.residuals(sets, files)
+    assert [str(each) for each in residuals] == [MANY_KEYS]
+    assert codes.tolist() == [0] * files
+
+
+def test_files_that_decide_more_than_half_of_many_keys_have_filters_of_their_own() -> None:
+    evaluator = Evaluator(bind(parse(MANY_KEYS), SCHEMA))
+    sets = [np.array([T, F, T | F if n % 2 else F, T | F if n < 6 else N], np.uint8) for n in range(400)]
+    codes, residuals = evaluator.residuals(sets, 4)
+    three = "(i = 0 and d = 0.0) or (i = 2 and d = 2.0) or (i = 4 and d = 4.0)"
+    assert [str(residuals[code]) for code in codes] == ["true", "false", "false", three]
+
+
+def test_decided_alike_by_different_leaves_is_one_residual() -> None:
+    evaluator = Evaluator(bind(parse("i = 1 or s = 'x'"), SCHEMA))
+    codes, residuals = evaluator.residuals([np.array(each, np.uint8) for each in ([T, T | F, F, F], [F, T, F, T])], 4)
+    assert [str(residuals[code]) for code in codes] == ["true", "true", "false", "true"]
+    assert len(residuals) == 2
