@@ -167,8 +167,8 @@ class Evaluator:
     ) -> tuple[NDArray[np.int64], list[BoundPredicate]]:
         """The residual filter of each row: an index into the list of distinct residuals.
 
-        A leaf that must be true there is dropped, one that cannot be true becomes false. `BOUND_TRUE` means that
-        nothing is left to apply.
+        A leaf that must be true there is dropped, one that cannot be true becomes false; of many parts of which most
+        are left all are kept. `BOUND_TRUE` means that nothing is left to apply, `BOUND_FALSE` that no row matches.
         """
         states = [(outcomes & TRUE) + (outcomes == TRUE) for outcomes in leaf_outcomes]
         codes, rows = _numbered(states, count)
