@@ -98,25 +98,42 @@ def _promotable(source: pa.DataType, target: pa.DataType) -> bool:
         return pat.is_decimal(source) and source.scale == target.scale and source.precision <= target.precision
     if pat.is_timestamp(target):
         return pat.is_timestamp(source) or pat.is_date(source)
+    if pat.is_fixed_size_binary(target):
+        return pat.is_fixed_size_binary(source) and source.byte_width == target.byte_width
     for kind in _SAME_KIND:
         if kind(target):
             return kind(source)
     return isinstance(target, pa.BaseExtensionType) and source == target.storage_type
 
 
+def depends_on_values(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether `promote` refuses some values of a type that it takes: greater numbers, finer or later times, and bytes
+    that are not UTF-8."""
+    if source == target:
+        return False
+    if pat.is_dictionary(source):
+        return depends_on_values(source.value_type, target)
+    if pat.is_integer(target):
+        return pat.is_unsigned_integer(source) and source.bit_width >= target.bit_width
+    if pat.is_timestamp(target) and not pat.is_null(source):
+        unit = source.unit if pat.is_timestamp(source) else None
+        # Microseconds reach 290,000 years, nanoseconds end in 2262.
+        return unit != target.unit and "ns" in {unit, target.unit}
+    if pat.is_time(target):
+        return pat.is_time64(source) and source.unit != target.unit
+    return pat.is_string(target) and not pat.is_null(source) and _is_bytes(source) and not _is_text(source)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pat.is_string(type_) or pat.is_large_string(type_) or pat.is_string_view(type_)
+
+
 def _is_bytes(type_: pa.DataType) -> bool:
     """Text and binary: a Parquet byte array without annotation is binary whatever the column is."""
-    return (
-        pat.is_string(type_)
-        or pat.is_large_string(type_)
-        or pat.is_string_view(type_)
-        or pat.is_binary(type_)
-        or pat.is_large_binary(type_)
-        or pat.is_binary_view(type_)
-    )
+    return _is_text(type_) or pat.is_binary(type_) or pat.is_large_binary(type_) or pat.is_binary_view(type_)
 
 
-_SAME_KIND = (pat.is_boolean, pat.is_date, pat.is_time, _is_bytes, pat.is_fixed_size_binary)
+_SAME_KIND = (pat.is_boolean, pat.is_date, pat.is_time, _is_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,6 +74,11 @@ class Source(ABC):
     def accounts_for_all_bytes(self) -> bool:
         """Whether the file's own metadata lead to every byte of it: nothing was cut out, and nothing put in."""
 
+    def ambiguous_zones(self) -> frozenset[int]:
+        """The ids of timestamps, at every depth, of which the file does not say whether they are moments or local
+        times."""
+        return frozenset()
+
     @abstractmethod
     def offset(self, row_group: int) -> int:
         """The offset of a row group's bytes in the file.

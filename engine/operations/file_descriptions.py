@@ -10,6 +10,7 @@ from icebench.engine.commit.target import Target
 from icebench.engine.deletes.files import FileRead
 from icebench.engine.errors import Invalid
 from icebench.engine.formats.opening import open_source
+from icebench.engine.formats.readability import check_readable
 from icebench.engine.read.reader import read_files
 from icebench.engine.read.request import ReadRequest
 from icebench.engine.runtime.local import LocalRunner
@@ -27,7 +28,9 @@ def describe_files(locations: Sequence[str], target: Target) -> tuple[list[DataF
     """Descriptions of data files in Parquet, ORC (if the name ends in ``.orc``) or Avro (``.avro``).
 
     Files need field ids, or the names of the table's columns. The source columns of partition fields are read: all rows
-    of a file must belong to one partition. The descriptions have no column metrics, so plans cannot skip by them.
+    of a file must belong to one partition. What the table could not read is refused, by the types in the file. Where
+    only values tell, the column is read, such as nanoseconds for a column of microseconds; pyarrow reads all timestamps
+    of ORC as nanoseconds. The descriptions have no column metrics, so plans cannot skip by them.
 
     Args:
         locations: The files.
@@ -37,9 +40,11 @@ def describe_files(locations: Sequence[str], target: Target) -> tuple[list[DataF
         The descriptions, and the name mapping that the table needs; None if it has one, or if all files have ids.
 
     Raises:
-        Invalid: A file has no column of the table, or rows of several partitions; the message names it.
+        Invalid: A file has no column of the table, lacks a required one or has nulls of it according to its footer, or
+            has rows of several partitions; the message names it.
         FileNotFound, CorruptTable: A file is missing, or not of its format.
-        Unsupported: The types of a column are incompatible.
+        Unsupported: A column cannot be read as the table's type; the message names the file, the column and both types.
+            So are moments for local times and the reverse, unless the file does not say which they are (INT96).
     """
     metadata = target.load().metadata
     text = NAME_MAPPING.of(metadata.properties)
@@ -64,6 +69,7 @@ def _describe(location: str, mapping: str, metadata: TableMetadata, target: Targ
         columns = [f for f in metadata.schema.fields if source.columns.place_of(f.field_id, f.name) is not None]
         if not columns:
             raise Invalid(f"{location} has no column of the table; those are {', '.join(metadata.schema.id_of)}")
+        check_readable(source, metadata.schema)
         rows = sum(group.num_rows for group in source.row_groups)
         has_ids = bool(getattr(source, "has_field_ids", False))
     file = FileRead(file_path=location, record_count=rows, file_format=file_format, file_size_in_bytes=size_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
 from icebench.engine.columnar.schemas import field_id_of
 from icebench.engine.errors import CorruptTable, Unsupported
@@ -48,6 +50,8 @@ are decoded, so that memory does not depend on the size of row groups, unless th
 buffers would."""
 _MOST_LISTED = 1000
 """Column chunks of a file, at most, whose sizes are looked up for that."""
+_OLDER = "is_from_converted_type"
+"""What pyarrow says of an annotation that is a converted type, with no logical type beside it."""
 _BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError)
 """Errors of pyarrow for a damaged file, including a length that needs too much memory."""
 
@@ -146,6 +150,17 @@ class ParquetSource(Source):
             is_read = field_id in field_ids and (self._field_ids is None or field_id in self._field_ids)
             if is_read and self.footer.schema.column(leaf.index).physical_type == "INT96":
                 raise Unsupported(f"nanoseconds of the INT96 column {leaf.path} of {self.location}")
+
+    def ambiguous_zones(self) -> frozenset[int]:
+        """See `Source.ambiguous_zones`: those in INT96, and those with none but the older annotation, which Iceberg
+        Java 0.7 gave to both kinds; pyarrow takes the latter for moments."""
+        found = set()
+        for leaf in self.columns.leaves:
+            if pat.is_timestamp(leaf.field.type):
+                stored = self.footer.schema.column(leaf.index)
+                if stored.physical_type == "INT96" or json.loads(stored.logical_type.to_json())[_OLDER]:
+                    found.add(field_id_of(leaf.field))
+        return frozenset(field_id for field_id in found if field_id is not None)
 
     @cached_property
     def _all_chunks(self) -> FooterChunks:

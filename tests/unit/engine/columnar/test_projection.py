@@ -3,23 +3,27 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from icebench.engine.columnar.projection import MissingValues, Projector
-from icebench.engine.columnar.schemas import leaves, to_arrow_field, to_arrow_schema
+from icebench.engine.columnar.projection import MissingValues, Projector, depends_on_values, promote
+from icebench.engine.columnar.schemas import leaves, to_arrow_field, to_arrow_schema, to_arrow_type
 from icebench.engine.formats.file_columns import FileColumns
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import (
     BINARY,
+    BOOLEAN,
     DATE,
     DOUBLE,
     FLOAT,
     INT,
     LONG,
     STRING,
+    TIME,
     TIMESTAMP,
     TIMESTAMP_NS,
     TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
     UUID,
     DecimalType,
+    FixedType,
     NestedField,
     PrimitiveType,
     StructType,
@@ -203,3 +207,58 @@ def test_refuses_what_no_evolution_leads_to(stored: pa.Array, type_: PrimitiveTy
     source = to_arrow_field(field(1, "c", type_)).with_type(stored.type)
     with pytest.raises(CorruptTable, match="'c'"):
         Projector(missing=MissingValues()).array(stored, source, field(1, "c", type_), "c")
+
+
+_DAYS_TO_2400 = 157_000
+SEVERAL = [
+    pa.array([0, 2**31 - 1, 2**31, 2**32 - 1], pa.uint32()),
+    pa.array([0, 2**63 - 1, 2**63], pa.uint64()),
+    *(
+        pa.array([0, 2 ** (bits - 1) - 1], type_)
+        for bits, type_ in ((8, pa.int8()), (32, pa.int32()), (64, pa.int64()))
+    ),
+    *(pa.array([0, 2**bits - 1], type_) for bits, type_ in ((8, pa.uint8()), (16, pa.uint16()))),
+    pa.array([1, 65_504], pa.float16()),
+    pa.array([1, 3.4e38], pa.float32()),
+    pa.array([_DAYS_TO_2400], pa.date32()),
+    *(
+        pa.array([1, _DAYS_TO_2400 * 86_400 * ticks if unit != "ns" else 2**63 - 1], pa.timestamp(unit, zone))
+        for unit, ticks in (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))
+        for zone in (None, "UTC")
+    ),
+    pa.array([1, 86_399_999], pa.time32("ms")),
+    pa.array([1, 86_399_999_999], pa.time64("us")),
+    pa.array([1, 86_399_999_999_999], pa.time64("ns")),
+    pa.array(["a", "\u20ac"]),
+    pa.array(["a", "\u20ac"], pa.large_string()),
+    *(pa.array([b"a", b"\xff"], type_) for type_ in (pa.binary(), pa.large_binary(), pa.binary_view())),
+    pa.array(["a", "b"]).dictionary_encode(),
+    pa.array([b"a", b"\xff"]).dictionary_encode(),
+    pa.array([b"abcd"], pa.binary(4)),
+    pa.array([b"\x01" * 16], pa.binary(16)),
+    pa.array([Decimal("9.99")], pa.decimal128(3, 2)),
+    pa.array([True, False]),
+    pa.nulls(1),
+]
+TYPES = (
+    INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS, STRING, BINARY, UUID,
+    BOOLEAN, FixedType(4), FixedType(8), DecimalType(9, 2), DecimalType(2, 2),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_types_tell_what_can_be_read_unless_it_depends_on_values(type_: PrimitiveType) -> None:
+    """A type is refused without values, or else values are refused only where that is said to be possible."""
+    target = to_arrow_type(type_)
+    for values in SEVERAL:
+        try:
+            promote(values.slice(0, 0), target, "c")
+        except CorruptTable:
+            with pytest.raises(CorruptTable):
+                promote(values, target, "c")
+            continue
+        if depends_on_values(values.type, target):
+            with pytest.raises(CorruptTable):
+                promote(values, target, "c")
+        else:
+            promote(values, target, "c")

@@ -166,7 +166,9 @@ def test_nanoseconds_of_int96_are_refused_where_they_would_be_lost(tmp_path: Pat
     catalog = icebench.load_catalog(str(tmp_path / "wh"))
     schema = pa.schema([("at", pa.timestamp("us")), ("precise", pa.timestamp("ns")), ("other", pa.int64())])
     table = catalog.create_table("db.t", schema, properties={"format-version": "3"})
-    table.add_files([str(tmp_path / "x.parquet")])
+    location, size = str(tmp_path / "x.parquet"), (tmp_path / "x.parquet").stat().st_size
+    file = icebench.DataFile(file_path=location, file_format="parquet", record_count=1, file_size_in_bytes=size)
+    table.add_files([file])
     for scan in (table.scan(), table.scan("precise > timestamp '2020-01-01 00:00:00'", columns=["other"])):
         with pytest.raises(Unsupported, match="nanoseconds of the INT96 column precise"):
             scan.to_arrow()
