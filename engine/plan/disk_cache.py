@@ -29,7 +29,7 @@ DISK_CACHE_FAILURES = "disk_cache_failures"
 
 Metrics = frozenset[int] | None
 
-_FORMAT = "2 " + " ".join(FIELDS)
+_FORMAT = "3 " + " ".join(FIELDS)
 """Part of every name, so that no version of this code reads files of another version with other columns."""
 
 
@@ -69,7 +69,8 @@ class DiskCache:
             if known is None or (metrics is not None and metrics <= set(known)):
                 batch = self._checked(stored, [name for name in stored.facts if _is_wanted(name, metrics)])
                 if batch is not None:
-                    return ManifestColumns(batch)
+                    table = stored.about["columns_of_table"]
+                    return ManifestColumns(batch, columns_of_table=None if table is None else frozenset(table))
             elif metrics is not None:
                 wanted = metrics | frozenset(known)
             else:
@@ -78,7 +79,8 @@ class DiskCache:
         columns = decode(wanted)
         # Without what is wrong with it, a manifest would be taken for sound when it is read again.
         if not columns.contradictions:
-            self._keep(name, {**about, "metrics": None if wanted is None else sorted(wanted)}, columns.batch)
+            own, table = (None if ids is None else sorted(ids) for ids in (wanted, columns.columns_of_table))
+            self._keep(name, {**about, "metrics": own, "columns_of_table": table}, columns.batch)
         return columns
 
     def manifest_list(self, location: str, identity: str, read: Callable[[], bytes]) -> bytes:

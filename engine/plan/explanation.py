@@ -32,7 +32,6 @@ from icebench.engine.expressions.bound import (
 from icebench.engine.expressions.bounds import Flags
 from icebench.engine.expressions.literal_intervals import TRUE
 from icebench.engine.file_indexes.lookup import index_of
-from icebench.engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID
 from icebench.engine.plan.manifests import LiveEntries
 from icebench.engine.plan.plan_text import NO_TARGET, SKIPPED_BY, funnel_rows
 from icebench.engine.plan.pruning import fields_of_source
@@ -254,9 +253,8 @@ class _Explainer:
             return by, (), NO_FILES
         spec = self.plan.metadata.spec_by_id[manifest.partition_spec_id]
         blocking = blocking_tests(self.plan.predicate, [int(each[place]) for each in skipped.outcomes]) or ()
-        is_old = skipped.counter == MANIFESTS_SKIPPED_BY_SCHEMA_ID
         shown = [(self._tests[i], self._summaries(manifest, spec, self._tests[i].column)) for i in blocking]
-        return by, tuple(str(test) for test, _ in shown), self._words(shown, is_old=is_old)
+        return by, tuple(str(test) for test, _ in shown), self._words(shown)
 
     def _summaries(self, manifest: ManifestFile, spec: PartitionSpec, column: Column) -> list[str]:
         found = []
@@ -280,7 +278,7 @@ class _Explainer:
         except (CorruptTable, ValueError, OverflowError):
             return raw.hex()
 
-    def _words(self, shown: Sequence[tuple[BoundLeaf, Sequence[str]]], *, is_old: bool) -> str:
+    def _words(self, shown: Sequence[tuple[BoundLeaf, Sequence[str]]], *, is_old: bool = False) -> str:
         if not shown:
             return NEVER
         parts = []

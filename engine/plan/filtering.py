@@ -25,7 +25,7 @@ from icebench.engine.plan.pruning import (
     SummaryStatistics,
     columns_decided_by_partition,
 )
-from icebench.engine.plan.written_schemas import WrittenSchemas, has_metrics
+from icebench.engine.plan.written_schemas import WrittenSchemas
 from icebench.engine.runtime.counters import (
     ENTRIES_SKIPPED_BY_INDEX,
     ENTRIES_SKIPPED_BY_METRICS,
@@ -34,7 +34,7 @@ from icebench.engine.runtime.counters import (
     MANIFESTS_SKIPPED_BY_SUMMARY,
     Counters,
 )
-from icebench.engine.spec.manifest import ManifestContent, ManifestFile
+from icebench.engine.spec.manifest import ManifestFile
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.partitioning import PartitionSpec
 from icebench.engine.spec.schema import Schema
@@ -42,9 +42,6 @@ from icebench.engine.storage.store import Store
 
 if TYPE_CHECKING:
     from icebench.engine.plan.trace import Trace
-
-MANIFESTS_SKIPPED_BY_SCHEMA_ID = "manifests_skipped_by_schema_id"
-"""Counter: manifests whose files are all older than a column that the filter needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,45 +87,31 @@ class EntryFilter:
         return self.evaluator.bound.leaf_ids - columns_decided_by_partition(spec)
 
     def select(self, manifests: Sequence[ManifestFile], counters: Counters) -> list[ManifestFile]:
-        """Select the manifests that may list matching files: by counts and partition summaries, then by the age of
-        columns."""
+        """Select the manifests that may list matching files, by counts and partition summaries."""
         live = [m for m in manifests if m.added_files_count != 0 or m.existing_files_count != 0]
         if self._trace is not None:
             dead = np.array([m.added_files_count == 0 and m.existing_files_count == 0 for m in manifests], np.bool_)
             self._trace.skip_manifests(manifests, dead, MANIFESTS_SKIPPED_BY_SUMMARY, [])
-        by_summary: set[int] = set()
-        by_age: set[int] = set()
+        kept: set[int] = set()
         for spec_id in {m.partition_spec_id for m in live}:
             group = [m for m in live if m.partition_spec_id == spec_id]
             known = self.evaluator.leaf_outcomes(
                 SummaryStatistics(group, spec_of(group[0], self._metadata), self._schema)
             )
-            kept = self._may_match(known, len(group))
-            by_summary.update(id(m) for m, keep in zip(group, kept.tolist(), strict=True) if keep)
-            aged = self._with_age(known, group) if self._written.has_newer_columns else known
-            newer = kept if aged is known else self._may_match(aged, len(group))
-            by_age.update(id(m) for m, keep in zip(group, newer.tolist(), strict=True) if keep)
+            may_match = self._may_match(known, len(group))
+            kept.update(id(m) for m, keep in zip(group, may_match.tolist(), strict=True) if keep)
             if self._trace is not None:
-                self._trace.skip_manifests(group, ~kept, MANIFESTS_SKIPPED_BY_SUMMARY, known)
-                self._trace.skip_manifests(group, kept & ~newer, MANIFESTS_SKIPPED_BY_SCHEMA_ID, aged)
-        counters.add(MANIFESTS_SKIPPED_BY_SUMMARY, len(manifests) - len(by_summary))
-        counters.add(MANIFESTS_SKIPPED_BY_SCHEMA_ID, len(by_summary) - len(by_age))
-        return [m for m in live if id(m) in by_age]
-
-    def _with_age(self, outcomes: Sequence[Outcomes], manifests: Sequence[ManifestFile]) -> list[Outcomes]:
-        """Restrict outcomes by the age of columns, for data manifests that only list files of their own snapshot."""
-        own = [m.content == ManifestContent.DATA and m.existing_files_count == 0 for m in manifests]
-        ids = [m.added_snapshot_id if alone else -1 for m, alone in zip(manifests, own, strict=True)]
-        return self._restrict_by_age(outcomes, np.array(ids, np.int64), None)
+                self._trace.skip_manifests(group, ~may_match, MANIFESTS_SKIPPED_BY_SUMMARY, known)
+        counters.add(MANIFESTS_SKIPPED_BY_SUMMARY, len(manifests) - len(kept))
+        return [m for m in live if id(m) in kept]
 
     def _restrict_by_age(
-        self, outcomes: Sequence[Outcomes], snapshot_ids: Int64Array, columns: ManifestColumns | None
+        self, outcomes: Sequence[Outcomes], snapshot_ids: Int64Array, columns: ManifestColumns
     ) -> list[Outcomes]:
         narrowed = []
         for test, known in zip(self.evaluator.leaves, outcomes, strict=True):
-            field_id = test.leaf.column.field_id
-            has = None if columns is None else has_metrics(columns, field_id)
-            sets = [each.outcomes(test) for each in self._written.evidence(field_id, snapshot_ids, has)]
+            evidence = self._written.evidence(test.leaf.column.field_id, snapshot_ids, columns)
+            sets = [each.outcomes(test) for each in evidence]
             narrowed.append(reduce(np.bitwise_and, sets, known))
         return narrowed
 
@@ -173,9 +156,9 @@ class EntryFilter:
         if self.evaluator.bound == BOUND_TRUE:
             return [self.apply(each, spec, counters) for each in entries]
         found: dict[int, Filtered] = {}
-        alike: dict[pa.Schema, list[int]] = {}
+        alike: dict[tuple[pa.Schema, frozenset[int] | None], list[int]] = {}
         for place, each in enumerate(entries):
-            alike.setdefault(each.columns.batch.schema, []).append(place)
+            alike.setdefault((each.columns.batch.schema, each.columns.columns_of_table), []).append(place)
         for places in alike.values():
             own = [entries[place] for place in places]
             found |= zip(places, _parts(self.apply(concatenated(own), spec, counters), own), strict=True)

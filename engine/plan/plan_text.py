@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from icebench.engine.display import MOST_ROWS, count_text, html_fold, html_table, printable, size_text
 from icebench.engine.expressions.bound import BoundPredicate
-from icebench.engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID
 from icebench.engine.plan.planner import DELETE_FILES_UNUSED
 from icebench.engine.runtime.counters import (
     DELETE_FILES_PLANNED,
@@ -33,7 +32,7 @@ BY_METRICS = "column bounds and counts"
 BY_INDEX = "secondary indexes"
 NOT_LIVE = "status: not live, or of no snapshot of the scan"
 NO_TARGET = "target: they concern no planned file"
-_MANIFESTS = {BY_SUMMARY: MANIFESTS_SKIPPED_BY_SUMMARY, BY_AGE: MANIFESTS_SKIPPED_BY_SCHEMA_ID}
+_MANIFESTS = {BY_SUMMARY: MANIFESTS_SKIPPED_BY_SUMMARY}
 _ENTRIES = {
     BY_PARTITION: ENTRIES_SKIPPED_BY_PARTITION,
     BY_AGE: ENTRIES_SKIPPED_BY_SCHEMA_ID,

@@ -12,7 +12,7 @@ from icebench.engine.expressions.bound import BoundPredicate
 from icebench.engine.lazy_module import LazyModule
 from icebench.engine.plan.delete_index import DeletesOfFiles, match_deletes
 from icebench.engine.plan.delete_targets import select_concerning
-from icebench.engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
+from icebench.engine.plan.filtering import Filtered
 from icebench.engine.plan.key_ranges import key_columns
 from icebench.engine.plan.manifest_work import Admits, ManifestWork
 from icebench.engine.plan.manifests import LiveEntries, ManifestSource
@@ -53,7 +53,6 @@ of one manifest (8 MiB) in total."""
 _PLANNING = (
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,
-    MANIFESTS_SKIPPED_BY_SCHEMA_ID,
     MANIFESTS_DECODED,
     MANIFEST_BYTES_DECODED,
     ENTRIES_DECODED,

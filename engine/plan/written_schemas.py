@@ -4,8 +4,12 @@ An entry has the id of the snapshot that added its file, and a snapshot has the 
 schema is missing in the file, and reads as its initial default or null. Without this, a filter on a new column would
 read every old file, as none has metrics of the column.
 
-Nothing is known if the snapshot was expired or has no schema id, if the table has a name mapping (files may have had
-the column before the table did), or if the file has metrics of the column after all.
+A snapshot's schema id is for information, so it alone decides nothing: the manifest must have been written when the
+table had no such column, either, as the schema in its header says. The manifest list does not say that, so manifests
+are read. Entries that were rewritten after the column was added are not skipped.
+
+Nothing is known if the snapshot was expired or has no schema id, or one of no schema; if the table has a name mapping
+(files may have had the column before the table did); or if the file has metrics of the column after all.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ class WrittenSchemas:
         self._older: dict[int, Int64Array] = {}
         if NAME_MAPPING.of(metadata.properties) is not None:
             return
-        written = [(s.snapshot_id, s.schema_id) for s in metadata.snapshots if s.schema_id is not None]
+        known = {s.schema_id for s in metadata.schemas}
+        written = [(s.snapshot_id, s.schema_id) for s in metadata.snapshots if s.schema_id in known]
         for field_id in field_ids:
             first = min((s.schema_id for s in metadata.schemas if field_id in s.by_id), default=0)
             older = [snapshot_id for snapshot_id, schema_id in written if schema_id < first]
@@ -43,13 +48,13 @@ class WrittenSchemas:
         """Whether any column is newer than any snapshot."""
         return bool(self._older)
 
-    def evidence(self, field_id: int, snapshot_ids: Int64Array, has_metrics: BoolArray | None) -> Sequence[Evidence]:
-        """Evidence about a column in files that these snapshots added, if they have no metrics of it."""
-        older = self._older.get(field_id)
-        if older is None:
+    def evidence(self, field_id: int, snapshot_ids: Int64Array, columns: ManifestColumns) -> Sequence[Evidence]:
+        """Evidence about a column in the files of a manifest, which these snapshots added."""
+        older, then = self._older.get(field_id), columns.columns_of_table
+        if older is None or then is None or field_id in then:
             return ()
-        missing: BoolArray = np.isin(snapshot_ids, older)
-        return (self._missing(field_id, missing if has_metrics is None else missing & ~has_metrics),)
+        missing: BoolArray = np.isin(snapshot_ids, older) & ~has_metrics(columns, field_id)
+        return (self._missing(field_id, missing),)
 
     def _missing(self, field_id: int, missing: BoolArray) -> Evidence:
         field = self._schema.by_id[field_id]

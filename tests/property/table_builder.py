@@ -38,12 +38,13 @@ class TableBuilder:
         snapshot_id: int = SNAPSHOT_ID,
         first_row_id: int | None = None,
         summaries: bool = True,
+        schema: Schema | None = None,
     ) -> ManifestFile:
-        """Write a manifest of entries of one content and spec."""
+        """Write a manifest of entries of one content and spec; `schema` is that of the table then."""
         is_data = all(e.data_file.content == FileContent.DATA for e in entries)
         encoded = encode_manifest(
             entries,
-            schema=self.schema,
+            schema=schema or self.schema,
             spec=next(s for s in self.specs if s.spec_id == spec_id),
             format_version=self.format_version,
             content=ManifestContent.DATA if is_data else ManifestContent.DELETES,

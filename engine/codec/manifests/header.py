@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from icebench.engine.codec.avro.file import AvroHeader, read_header
 from icebench.engine.codec.metadata_json.objects import JsonObject, parse_json
@@ -48,6 +49,22 @@ def decode_header(data: bytes, *, location: str | None = None) -> ManifestHeader
         format_version=version,
         content=_CONTENTS[content],
     )
+
+
+def columns_of_table(header: AvroHeader) -> frozenset[int] | None:
+    """The ids of all columns of the schema in the header of a manifest, at every depth; None if it has no such schema,
+    which planning does not need."""
+    text = header.metadata.get("schema")
+    return None if text is None else _ids_of(text)
+
+
+@lru_cache(maxsize=64)
+def _ids_of(text: bytes) -> frozenset[int] | None:
+    """Manifests of a table mostly have one schema, which takes longer to parse than a few entries to decode."""
+    try:
+        return frozenset(schema_from_json(parse_json(text), path="header.schema").by_id) or None
+    except (CorruptTable, Unsupported):
+        return None
 
 
 def spec_of(header: AvroHeader) -> PartitionSpec:

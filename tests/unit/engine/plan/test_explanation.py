@@ -99,8 +99,8 @@ def test_files_older_than_a_column(table: icebench.Table) -> None:
     table.update_schema(lambda schema: schema.add_column("more", icebench.LONG))
     table.append(pa.table({"id": [9], "day": pa.array([9], pa.date32()), "name": ["b"], "more": [1]}))
     found = table.scan("more = 1").explain()
-    old = [each for each in found.manifests if not each.is_planned]
-    assert [(each.skipped_by, each.why) for each in old] == [(BY_AGE, "not more = 1: more was added later")] * 2
+    old = [each for each in found.files if not each.is_planned]
+    assert [(each.skipped_by, each.why) for each in old] == [(BY_AGE, "not more = 1: more was added later")] * 3
 
 
 def test_files_without_the_value_by_an_index(table: icebench.Table) -> None:

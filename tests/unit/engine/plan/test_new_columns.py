@@ -22,19 +22,22 @@ A = NestedField(field_id=1, name="a", type=INT)
 OLD = Schema((A,), 0)
 
 
-def planned(column: NestedField, filter: str, *entries: ManifestEntry, added_by: int = 1) -> list[str]:
-    """The files to read in a table of two snapshots, 0 of before the column was added and 1 of after."""
+def planned(
+    column: NestedField, filter: str, *entries: ManifestEntry, added_by: int = 1, schema_ids: tuple[int, ...] = (0, 1)
+) -> list[str]:
+    """The files to read in a table of two snapshots, 0 of before the column was added and 1 of after, that are listed
+    by a manifest that one of them wrote; `schema_ids` are those that the metadata state."""
     new = Schema((A, column), 1)
     builder = TableBuilder(new, (UNPARTITIONED,), format_version=3, schemas=(OLD, new))
     for content in FileContent:
         own = [e for e in entries if e.data_file.content is content]
         if own:
             by = added_by if content is FileContent.DATA else 0
-            builder.add_manifest(own, sequence_number=2, snapshot_id=by)
+            builder.add_manifest(own, sequence_number=2, snapshot_id=by, schema=new if by else OLD)
     metadata = builder.metadata()
     snapshots = [
-        Snapshot(snapshot_id=i, timestamp_ms=i, manifest_list="memory://t/x", operation="append", schema_id=i)
-        for i in (0, 1)
+        Snapshot(snapshot_id=i, timestamp_ms=i, manifest_list="memory://t/x", operation="append", schema_id=schema_id)
+        for i, schema_id in enumerate(schema_ids)
     ]
     metadata = replace(metadata, snapshots=(*snapshots, *metadata.snapshots))
     plan = table_scan(metadata, builder.store, filter=filter, runner=LocalRunner(1)).plan()
@@ -74,7 +77,25 @@ def test_a_file_with_metrics_of_a_column_has_it() -> None:
         "null_value_counts": {2: 0},
     }
     mixed = (entry("without", 0), entry("with", 0, **metrics))
-    assert planned(column, "b = 1", *mixed, entry("new", 1)) == ["with", "new"]
+    assert planned(column, "b = 1", *mixed, added_by=0) == ["with"]
+
+
+def test_a_schema_id_alone_decides_nothing() -> None:
+    """Another writer records the wrong one: of a schema without the column, or of none that the table has."""
+    column = NestedField(field_id=2, name="b", type=INT)
+    assert planned(column, "b = 1", entry("new", 1), schema_ids=(0, 0)) == ["new"]
+    assert planned(column, "b = 1", entry("new", 1), schema_ids=(-1, -1)) == ["new"]
+    assert planned(column, "b = 1", entry("old", 0), added_by=0, schema_ids=(-1, -1)) == ["old"]
+
+
+def test_the_schema_of_a_manifest_alone_decides_nothing() -> None:
+    column = NestedField(field_id=2, name="b", type=INT)
+    assert planned(column, "b = 1", entry("new", 0), added_by=0, schema_ids=(1, 1)) == ["new"]
+
+
+def test_entries_that_were_rewritten_after_the_column_was_added_are_not_skipped() -> None:
+    column = NestedField(field_id=2, name="b", type=INT)
+    assert planned(column, "b = 1", entry("old", 0, EntryStatus.EXISTING)) == ["old"]
 
 
 def test_a_manifest_may_list_files_that_are_younger_than_it_seems() -> None:
