@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -239,3 +240,14 @@ def test_processes_share_a_directory(tmp_path: Path, place: str) -> None:
     ]
     assert [process.wait(120) for process in processes] == [0, 0, 0]
     assert not list(Path(tmp_path, "cache").glob("*.tmp"))
+
+
+@pytest.mark.parametrize("ids", [frozenset({3, 1}), None])
+def test_the_columns_of_the_table_are_kept(tmp_path: Path, ids: frozenset[int] | None) -> None:
+    def decode(metrics: Metrics) -> ManifestColumns:
+        return dataclasses.replace(columns(metrics), columns_of_table=ids)
+
+    for _ in range(2):
+        cache, counters = opened(tmp_path)
+        assert cache.columns(KEY, frozenset(), decode).columns_of_table == ids
+    assert counters[DISK_CACHE_HITS] == 1

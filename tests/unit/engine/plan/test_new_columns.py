@@ -109,3 +109,18 @@ def test_deletes_are_not_skipped_for_the_age_of_their_snapshot() -> None:
     column = NestedField(field_id=2, name="b", type=INT)
     deletes = entry("delete", 0, content=FileContent.POSITION_DELETES)
     assert planned(column, "b = 1", entry("new", 1), deletes) == ["new+delete"]
+
+
+def test_manifests_that_are_filtered_together_keep_their_own_schemas() -> None:
+    """The metadata state the old schema of all snapshots."""
+    column = NestedField(field_id=2, name="b", type=INT)
+    new = Schema((A, column), 1)
+    builder = TableBuilder(new, (UNPARTITIONED,), schemas=(OLD, new))
+    for number in range(8):
+        schema = new if number % 2 else OLD
+        builder.add_manifest([entry(str(number), 0)], sequence_number=2, snapshot_id=0, schema=schema)
+    metadata = builder.metadata()
+    snapshot = Snapshot(snapshot_id=0, timestamp_ms=0, manifest_list="memory://t/x", operation="append", schema_id=0)
+    metadata = replace(metadata, snapshots=(snapshot, *metadata.snapshots))
+    plan = table_scan(metadata, builder.store, filter="b = 1", runner=LocalRunner(1)).plan()
+    assert plan.files["file_path"].to_pylist() == [f"memory://t/{number}" for number in (1, 3, 5, 7)]

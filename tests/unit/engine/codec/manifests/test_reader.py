@@ -248,3 +248,17 @@ def test_threads_give_the_same_columns():
     assert columns["record_count"].to_pylist() == columns["partition/1000"].to_pylist() == list(range(2000))
     assert columns["file_path"].to_pylist() == [b"s3://b/a.parquet"] * 2000
     assert columns.size_bytes > 2000 * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (json.dumps({"type": "struct", "fields": [{"id": 7, "name": "a", "type": "long", "required": False}]}), {7}),
+        (HEADER["schema"], None),
+        ("no JSON", None),
+        (json.dumps({"type": "struct", "fields": [{"id": 7}]}), None),
+    ],
+)
+def test_the_columns_that_the_table_had(text: str, found: set[int] | None) -> None:
+    data = manifest([entry()], header={**HEADER, "schema": text})
+    assert decode_columns(data).columns_of_table == found
