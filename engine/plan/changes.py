@@ -181,7 +181,11 @@ def _other_deletes(before: ScanPlan, after: ScanPlan, old: Int64Array, new: Int6
 
 
 def _delete_codes(files: pa.Table, names: dict[tuple[str, int | None], int]) -> tuple[Int64Array, Int64Array]:
-    """The number of delete files of each data file, and their numbers in `names`, sorted within each data file."""
+    """The number of delete files of each data file, and their numbers in `names`, sorted within each data file.
+
+    A delete file that was added again has another sequence number and the same name: of a data file that it applies to,
+    it deletes the same rows.
+    """
     counts, codes = [_NONE], [_NONE]
     for chunk in files.column("deletes").chunks:
         references = chunk.flatten()

@@ -229,14 +229,15 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
 
 
 def _deletes(column: pa.ChunkedArray) -> list[tuple[DeleteFile, ...]]:
-    """The delete files of each data file. A delete file that many data files share is one object."""
+    """The delete files of each data file. A delete file that many data files share is one object; one that was added
+    again has another sequence number, and is another object."""
     found: list[tuple[DeleteFile, ...]] = []
-    known: dict[tuple[object, ...], DeleteFile] = {}
+    known: dict[DeleteFile, DeleteFile] = {}
     for chunk in column.chunks:
         references = chunk.flatten()
         numbers, codes = np.unique(values_of(references.indices), return_inverse=True)
         distinct = map(_delete_file, references.dictionary.take(number_array(numbers)).to_pylist())
-        objects = [known.setdefault((d.file_path, d.content_offset), d) for d in distinct]
+        objects = [known.setdefault(d, d) for d in distinct]
         ends = np.cumsum(np.diff(offsets_of(chunk))).tolist()
         own = codes.tolist()
         found += [tuple(objects[code] for code in own[start:end]) for start, end in pairwise([0, *ends])]

@@ -119,6 +119,7 @@ class ModelTable:
     sequence_number: int = 0
     data: list[Written] = field(default_factory=list)
     deletes: list[tuple[DataFile, int]] = field(default_factory=list)
+    keys: dict[str, tuple[DataFile, Sequence[Row]]] = field(default_factory=dict)
     live: dict[str, list[bool]] = field(default_factory=dict)
     in_vectors: dict[str, set[int]] = field(default_factory=dict)
 
@@ -191,9 +192,20 @@ class ModelTable:
             spec=SPECS[scope.spec_id] if scope is not None else None,
             partition=scope.partition if scope is not None else (),
         )
-        self.deletes.extend((file, self.sequence_number) for file in files)
+        for file in files:
+            self.keys[file.file_path] = file, keys
+            self._apply_keys(file)
+
+    def add_again(self, path: str) -> None:
+        """List an equality-delete file once more, as a commit does that is repeated: it deletes newer rows, too."""
+        self.sequence_number += 1
+        self._apply_keys(self.keys[path][0])
+
+    def _apply_keys(self, file: DataFile) -> None:
+        self.deletes.append((file, self.sequence_number))
+        keys, ids = self.keys[file.file_path][1], file.equality_ids or ()
         for written in self.data:
-            same_partition = scope is None or scope.spec_id == 0 or _partition(written.file) == _partition(scope)
+            same_partition = file.spec_id == 0 or _partition(written.file) == _partition(file)
             if written.sequence_number < self.sequence_number and same_partition:
                 for position, row in enumerate(written.rows):
                     if any(all(identical(row.get(i, default(i)), key[i]) for i in ids) for key in keys):
@@ -393,7 +405,7 @@ def tables(
     """Tables after a few appends and deletes, in any order."""
     table = new()
     table.format_version = draw(st.sampled_from([2, 3]))
-    kinds = ["append"] + ["positions"] * positions + ["equal"] * equality
+    kinds = ["append"] + ["positions"] * positions + ["equal", "again"] * equality
     for kind in ["append", *draw(st.lists(st.sampled_from(kinds), max_size=6))]:
         if kind == "append":
             schema, spec = draw(st.sampled_from((OLD, NEW))), draw(st.sampled_from(SPECS))
@@ -405,6 +417,9 @@ def tables(
             keys = [{i: draw(VALUES[i]) for i in ids} for _ in range(draw(st.integers(1, 3)))]
             scope = draw(st.none() | st.sampled_from([w.file for w in table.data])) if table.data else None
             table.delete_equal(schema, ids, keys, scope)
+        elif kind == "again":
+            if table.keys:
+                table.add_again(draw(st.sampled_from(list(table.keys))))
         elif table.data:
             places = draw(st.lists(st.sampled_from(range(len(table.data))), min_size=1, max_size=3, unique=True))
             chosen = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.parse import parse
 from icebench.engine.plan.scan import table_scan
+from icebench.engine.read.plans import planned_files
 from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.data_file import DataFile, FileContent
 from icebench.engine.spec.manifest import ManifestEntry
@@ -181,6 +182,12 @@ def test_deletes_are_those_of_the_rules(data: st.DataObject) -> None:
         else _positions(data.draw, f"memory://t/x{i}", files)
         for i in range(data.draw(st.integers(0, 5)))
     ]
+    if deletes:
+        again = data.draw(st.lists(st.tuples(st.sampled_from(deletes), st.integers(1, 5)), max_size=2))
+        listed = {(held.file.file_path, held.sequence_number): held for held in deletes}
+        for held, number in again:
+            listed.setdefault((held.file.file_path, number), Held(held.file, number, held.rows))
+        deletes = list(listed.values())
     with_vector = data.draw(st.lists(st.sampled_from(files), max_size=2, unique_by=lambda h: h.file.file_path))
     deletes += [_vector(data.draw, f"memory://t/v{i}.puffin", target) for i, target in enumerate(with_vector)]
     builder = TableBuilder(SCHEMA, SPECS, format_version=3)
@@ -193,15 +200,18 @@ def test_deletes_are_those_of_the_rules(data: st.DataObject) -> None:
     assert_same_elsewhere(scan, plan, data.draw(st.sampled_from([1, 10_000])))
     vectors = {h.file.file_path for h in with_vector}
     by_path = {h.file.file_path: h for h in files}
-    used = set()
-    for path, found in zip(plan.files["file_path"].to_pylist(), plan.files["deletes"].to_pylist(), strict=True):
+    used: set[tuple[str, int]] = set()
+    for path, found, read in zip(
+        plan.files["file_path"].to_pylist(), plan.files["deletes"].to_pylist(), planned_files(plan), strict=True
+    ):
         own = by_path[path]
-        got = [d["file_path"] for d in found]
+        got = [(d["file_path"], d["sequence_number"]) for d in found]
+        assert [(d.file_path, d.sequence_number) for d in read.deletes] == got
         used.update(got)
         assert len(got) == len(set(got))
         for delete in deletes:
             rule = applies(delete, own, vectors)
-            planned = delete.file.file_path in got
+            planned = (delete.file.file_path, delete.sequence_number) in got
             assert rule or not planned, (delete, own)
             if rule and not planned:
                 assert delete.file.content == FileContent.EQUALITY_DELETES or text != "true", (delete, own)

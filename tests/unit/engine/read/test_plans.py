@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import icebench
+from icebench.engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from icebench.engine.plan.scan import ScanPlan, table_scan
 from icebench.engine.read.matches import matched_rows
 from icebench.engine.read.plans import count_rows, planned_files, read_plan, request_for, schemas_by_age
@@ -16,6 +17,7 @@ from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Identity, Truncate
 from icebench.engine.spec.types import INT, LONG
 from icebench.engine.table import Table
+from icebench.engine.write.delete_files import write_equality_deletes
 from icebench.errors import FileNotFound
 
 ROWS = pa.table({"id": range(40), "p": [f"p{i % 4}" for i in range(40)]})
@@ -143,3 +145,39 @@ def test_the_type_of_a_dropped_column_is_that_of_the_newest_schema_with_it(table
     assert first == table.metadata.schema
     assert [s.schema_id for s in others] == [2, 1, 0]
     assert next(s.by_id[3].type for s in (first, *others) if 3 in s.by_id) == LONG
+
+
+@pytest.mark.parametrize("oldest_first", [False, True])
+def test_a_delete_file_that_was_added_again_deletes_newer_rows_too(tmp_path: Path, oldest_first: bool) -> None:
+    catalog = icebench.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    made = catalog.create_table("db.t", pa.schema([("id", pa.int64())]), properties={"format-version": "2"})
+    made.append(pa.table({"id": [1, 2]}))
+    keys = pa.table({"id": [1]})
+    (delete,) = write_equality_deletes(keys, columns=["id"], metadata=made.metadata, store=made.store)
+    made.add_files([delete], check_duplicate_files=False)
+    made.append(pa.table({"id": [1, 3]}))
+    made.add_files([delete], check_duplicate_files=False)
+    made.append(pa.table({"id": [1, 4]}))
+    head = made.current_snapshot
+    assert head is not None
+    assert head.manifest_list is not None
+    manifests = sorted(
+        decode_manifest_list(made.store.read(head.manifest_list)),
+        key=lambda each: each.sequence_number,
+        reverse=not oldest_first,
+    )
+    encoded = encode_manifest_list(
+        manifests, format_version=2, snapshot_id=head.snapshot_id, sequence_number=head.sequence_number
+    )
+    Path(head.manifest_list.removeprefix("file://")).write_bytes(encoded)
+    made = icebench.load_table(made.metadata_location)
+    numbers = {f.data_sequence_number: {d.sequence_number for d in f.deletes} for f in planned_files(plan_of(made))}
+    assert numbers == {1: {2, 4}, 3: {4}, 5: set()}
+    assert sorted(made.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
+    changes = made.changelog_scan().to_arrow().group_by("_change_type").aggregate([("id", "list")]).to_pylist()
+    assert {each["_change_type"]: sorted(each["id_list"]) for each in changes} == {
+        "INSERT": [1, 1, 1, 2, 3, 4],
+        "DELETE": [1, 1],
+    }
+    catalog.load_table("db.t").maintenance.convert_equality_deletes()
+    assert sorted(catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
