@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from icebench.engine.codec.array_views import ManifestColumns
+from icebench.engine.codec.array_views import ManifestColumns, number_array, offsets_of, values_of
 from icebench.engine.display import count_text, html_fold, html_table, printable, size_text, some_lines
 from icebench.engine.errors import CorruptTable
 from icebench.engine.expressions.bound import (
@@ -288,19 +289,18 @@ class _Explainer:
         return "; ".join(parts)
 
     def _planned(self) -> Iterator[Explained]:
-        columns = ("file_path", "file_size_in_bytes", "record_count", "residual", "deletes")
+        columns = ("file_path", "file_size_in_bytes", "record_count", "residual")
         entries = ((each, place) for each in self.trace.files for place in each.rows.tolist())
         codes = self.plan.residual_codes.tolist()
-        for row, code, (listed, place) in zip(self.plan.files.select(columns).to_pylist(), codes, entries, strict=True):
-            deletes = row["deletes"]
+        rows, applied = self.plan.files.select(columns).to_pylist(), _applied(self.plan.files["deletes"])
+        for row, (deletes, records), code, (listed, place) in zip(rows, applied, codes, entries, strict=True):
             if row["residual"] is not None:
                 evidence = self._may_match(listed, place, self.plan.residuals[code])
                 why = "; ".join([f"rows may match; left to test: {printable(row['residual'])}", *evidence])
             else:
                 why = NEEDED if self.plan.predicate == BoundConstant(True) else ALL_MATCH
             if deletes:
-                records = sum(each["record_count"] for each in deletes)
-                why += f"; {count_text(len(deletes), 'delete file')} of {count_text(records, 'row')} to apply"
+                why += f"; {count_text(deletes, 'delete file')} of {count_text(records, 'row')} to apply"
             yield Explained(
                 path=row["file_path"],
                 kind="data",
@@ -320,15 +320,11 @@ class _Explainer:
         return [", ".join(found)] if found else []
 
     def _deletes(self) -> Iterator[Explained]:
-        used: dict[tuple[str, int | None], int] = {}
-        for deletes in self.plan.files["deletes"].to_pylist():
-            for each in deletes:
-                key = (each["file_path"], each["content_offset"])
-                used[key] = used.get(key, 0) + 1
+        used = _uses(self.plan.files["deletes"])
         for entries in self.trace.deletes:
-            for row in entries.rows.tolist():
+            for row, number in zip(entries.rows.tolist(), entries.sequence_number.tolist(), strict=True):
                 file = _file(entries.columns, row)
-                count = used.get((file["file_path"], file["content_offset"]), 0)
+                count = used.get((file["file_path"], number, file["content_offset"]), 0)
                 applies = f"applies to {count_text(count, 'planned file')}"
                 yield Explained(
                     path=file["file_path"],
@@ -435,6 +431,30 @@ def _partition_value(columns: ManifestColumns, row: int, partition: PartitionFie
         return printable(human_string(partition.transform, column.type, shown), 60)
     except (CorruptTable, ValueError, OverflowError):
         return str(raw)
+
+
+def _applied(deletes: pa.ChunkedArray) -> list[tuple[int, int]]:
+    """The number of delete files of each data file, and that of their rows."""
+    found: list[tuple[int, int]] = []
+    for chunk in deletes.chunks:
+        references = chunk.flatten()
+        records = values_of(references.dictionary.field("record_count"))[values_of(references.indices)]
+        counts = np.diff(offsets_of(chunk))
+        ends, total = np.cumsum(counts), np.concatenate(([0], np.cumsum(records)))
+        found += zip(counts.tolist(), (total[ends] - total[ends - counts]).tolist(), strict=True)
+    return found
+
+
+def _uses(deletes: pa.ChunkedArray) -> dict[tuple[str, int, int | None], int]:
+    """To how many data files each delete file applies, by its path, sequence number and offset."""
+    found: dict[tuple[str, int, int | None], int] = {}
+    for chunk in deletes.chunks:
+        references = chunk.flatten()
+        numbers, counts = np.unique(values_of(references.indices), return_counts=True)
+        for each, count in zip(references.dictionary.take(number_array(numbers)).to_pylist(), counts, strict=True):
+            key = (each["file_path"], each["sequence_number"], each["content_offset"])
+            found[key] = found.get(key, 0) + int(count)
+    return found
 
 
 def _file(columns: ManifestColumns, row: int) -> Mapping[str, Any]:

@@ -127,6 +127,20 @@ def test_what_deletes_add(table: icebench.Table) -> None:
     assert not any(each.is_planned for each in later.delete_files)
 
 
+def test_what_each_file_has_to_apply(table: icebench.Table) -> None:
+    table.append(rows(3, 4, 5, 6))
+    table.append(rows(7, 8, 9))
+    for condition in ("id in (3, 4, 5)", "id in (1, 400)", "id > 7"):
+        table.delete(condition, "merge-on-read")
+    whys = {each.record_count: each.why.rpartition("; ")[2] for each in table.scan().explain().files}
+    assert whys == {
+        1: NEEDED,
+        2: "1 delete file of 1 row to apply",
+        3: "1 delete file of 2 rows to apply",
+        4: "1 delete file of 3 rows to apply",
+    }
+
+
 def test_row_groups_are_read_on_request(catalog: icebench.Catalog) -> None:
     table = catalog.create_table("db.g", ROWS, properties={"write.parquet.row-group-limit": "10"})
     table.append(rows(*range(30)))

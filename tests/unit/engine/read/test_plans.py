@@ -174,6 +174,8 @@ def test_a_delete_file_that_was_added_again_deletes_newer_rows_too(tmp_path: Pat
     numbers = {f.data_sequence_number: {d.sequence_number for d in f.deletes} for f in planned_files(plan_of(made))}
     assert numbers == {1: {2, 4}, 3: {4}, 5: set()}
     assert sorted(made.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
+    explained = made.scan().explain().delete_files
+    assert sorted(each.why for each in explained) == ["applies to 1 planned file", "applies to 2 planned files"]
     changes = made.changelog_scan().to_arrow().group_by("_change_type").aggregate([("id", "list")]).to_pylist()
     assert {each["_change_type"]: sorted(each["id_list"]) for each in changes} == {
         "INSERT": [1, 1, 1, 2, 3, 4],
