@@ -46,7 +46,8 @@ def examine_files(table: Subject) -> ExaminedFiles:
     request = request_for(plan, store, projection=Schema(()), table_name=table.name)
     files = list(planned_files(plan))
     # Each delete file once, with one of the data files that it applies to; if there is none, with one of any length.
-    concerned = {(d.file_path, d.content_offset): replace(file, deletes=(d,)) for file in files for d in file.deletes}
+    owners = {d: file for file in files for d in file.deletes}
+    concerned = {(d.file_path, d.content_offset): replace(file, deletes=(d,)) for d, file in owners.items()}
     for d in map(DeleteFile.of, live_deletes(store, table.runner, plan.snapshot)):
         unknown = FileRead(file_path=d.referenced_data_file or "", record_count=_ANY_LENGTH, deletes=(d,))
         concerned.setdefault((d.file_path, d.content_offset), unknown)
