@@ -8,7 +8,7 @@ table for the deletes of unpartitioned specs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from icebench.engine.columnar.key_index import KeyIndex
 from icebench.engine.columnar.projection import Projector
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.deletes.cache import DeleteCache
-from icebench.engine.deletes.files import DeleteFile, check_file
+from icebench.engine.deletes.files import DeleteFile, PerList, check_file, distinct_deletes
 from icebench.engine.errors import CorruptTable
 from icebench.engine.formats.opening import open_source
 from icebench.engine.formats.source import locating_errors
@@ -66,15 +66,22 @@ class EqualityGroup:
 
 @dataclass(frozen=True)
 class EqualityDeletes:
-    """Groups by scope and columns."""
+    """Delete files with the groups that they are part of."""
 
-    scope_of: Mapping[DeleteFile, Scope]
-    groups: Mapping[tuple[Scope, tuple[int, ...]], EqualityGroup]
+    group_of: Mapping[DeleteFile, EqualityGroup]
 
-    def of(self, deletes: Iterable[DeleteFile]) -> list[EqualityGroup]:
+    @cached_property
+    def groups(self) -> list[EqualityGroup]:
+        """All groups."""
+        return list(dict.fromkeys(self.group_of.values()))
+
+    @cached_property
+    def _of_lists(self) -> PerList[list[EqualityGroup]]:
+        return PerList(lambda deletes: list(dict.fromkeys(map(self.group_of.__getitem__, deletes))))
+
+    def of(self, deletes: tuple[DeleteFile, ...]) -> list[EqualityGroup]:
         """The groups that apply to a data file with these equality deletes."""
-        keys = dict.fromkeys((self.scope_of[file], compared_columns(file)) for file in deletes)
-        return [self.groups[key] for key in keys]
+        return self._of_lists.of(deletes)
 
 
 def compared_columns(file: DeleteFile) -> tuple[int, ...]:
@@ -84,22 +91,22 @@ def compared_columns(file: DeleteFile) -> tuple[int, ...]:
     return tuple(sorted(set(file.equality_ids)))
 
 
-def scopes(planned: Iterable[tuple[Scope | None, Collection[DeleteFile]]]) -> dict[DeleteFile, Scope]:
+def scopes(planned: Iterable[tuple[Scope | None, tuple[DeleteFile, ...]]]) -> dict[DeleteFile, Scope]:
     """The scope of each delete file, from the partitions of the data files to which a plan applies it.
 
     A file that applies to data files of a single partition gets that partition. One that applies to a data file of
     unknown partition gets a scope of its own, and is not merged with others.
     """
+    # Data files of one partition often have one list.
+    lists = {(partition, id(deletes)): deletes for partition, deletes in planned}
     found: dict[DeleteFile, Scope] = {}
-    alone: dict[DeleteFile, Scope] = {}
-    for partition, deletes in planned:
+    for (partition, _), deletes in lists.items():
+        scope = partition or GLOBAL
         for file in deletes:
-            if partition is None:
-                alone[file] = ("alone", file.file_path)
-            known = found.setdefault(file, partition or GLOBAL)
-            if known != partition:
+            if found.setdefault(file, scope) != scope:
                 found[file] = GLOBAL
-    return {**found, **alone}
+    of_unknown = distinct_deletes(deletes for (partition, _), deletes in lists.items() if partition is None)
+    return found | {file: ("alone", file.file_path) for file in of_unknown}
 
 
 def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: str) -> Schema:
@@ -179,7 +186,7 @@ def load_equality(
                 # The index is about as large as the keys.
                 cache.keep(_cache_key(key, own, of_ids), group, 2 * sum(k.nbytes for k in group.keys))
     counters.add(DELETE_KEYS_APPLIED, sum(len(group.sequence_numbers) for group in groups.values()))
-    return EqualityDeletes(scope_of, groups)
+    return EqualityDeletes({file: groups[key] for key, own in members.items() for file in own})
 
 
 def _cache_key(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Generic, TypeVar
 
 from icebench.engine.columnar.schemas import field_id_of
 from icebench.engine.errors import Contradiction, CorruptTable
@@ -14,6 +16,11 @@ from icebench.engine.spec.manifest import ManifestEntry
 from icebench.engine.spec.partitioning import Partition, PartitionKey, partition_key
 from icebench.engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from icebench.engine.storage.store import Store
+
+T = TypeVar("T")
+
+_SHORT = 8
+"""What is known of a list of fewer delete files is found again as fast as it is looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,10 @@ class DeleteFile:
             content_offset=file.content_offset,
             content_size_in_bytes=file.content_size_in_bytes,
         )
+
+    def __hash__(self) -> int:
+        # Deletes are hashed as often as data files and deletes pair; the other fields would tell none apart.
+        return hash((self.file_path, self.sequence_number, self.content_offset))
 
     @property
     def is_vector(self) -> bool:
@@ -92,6 +103,34 @@ class FileRead:
     def scope(self) -> PartitionKey | None:
         """The partition as the scope of equality deletes."""
         return None if self.partition is None else partition_key(self.spec_id, self.partition)
+
+
+class PerList(Generic[T]):
+    """What a function gives for lists of delete files, computed once a list, since many data files share one.
+
+    Args:
+        compute: The function.
+    """
+
+    def __init__(self, compute: Callable[[tuple[DeleteFile, ...]], T]) -> None:
+        self._compute = compute
+        self._known: dict[int, tuple[tuple[DeleteFile, ...], T]] = {}
+
+    def of(self, deletes: tuple[DeleteFile, ...]) -> T:
+        """The function's value; that of the same object is known from before."""
+        if len(deletes) < _SHORT:
+            return self._compute(deletes)
+        known = self._known.get(id(deletes))
+        if known is None:
+            # With its list, so that no other list gets the same id.
+            known = self._known[id(deletes)] = deletes, self._compute(deletes)
+        return known[1]
+
+
+def distinct_deletes(lists: Iterable[tuple[DeleteFile, ...]]) -> dict[DeleteFile, None]:
+    """The delete files of lists, each once, in order. A list that comes again as the same object costs nothing."""
+    different = {id(deletes): deletes for deletes in lists}
+    return dict.fromkeys(chain.from_iterable(different.values()))
 
 
 def check_file(file: FileRead | DeleteFile, source: Source, store: Store, schemas: Sequence[Schema] = ()) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from icebench.engine.deletes.cache import DeleteCache
 from icebench.engine.deletes.equality import EqualityDeletes, EqualityGroup, load_equality, scopes
-from icebench.engine.deletes.files import DeleteFile, FileRead
+from icebench.engine.deletes.files import DeleteFile, FileRead, PerList, distinct_deletes
 from icebench.engine.deletes.positions import PositionDeletes, Positions, load_positions
 from icebench.engine.deletes.vectors import load_vectors
 from icebench.engine.errors import CorruptTable
@@ -30,6 +31,26 @@ class FileDeletes:
 
 
 NO_DELETES = FileDeletes()
+_POSITIONS, _EQUALITY = FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES
+
+
+class _Kinds(NamedTuple):
+    """The delete files of a data file by kind."""
+
+    vectors: tuple[DeleteFile, ...] = ()
+    positions: tuple[DeleteFile, ...] = ()
+    equality: tuple[DeleteFile, ...] = ()
+
+
+def _kinds_of(deletes: tuple[DeleteFile, ...]) -> _Kinds:
+    """Most data files have deletes of one kind; then the list itself serves, and no second one is held."""
+    equality = tuple([d for d in deletes if d.content is _EQUALITY])
+    if len(equality) == len(deletes):
+        return _Kinds(equality=deletes)
+    others = [d for d in deletes if d.content is not _EQUALITY]
+    vectors = tuple([d for d in others if d.is_vector])
+    positions = tuple([d for d in others if d.content is _POSITIONS and not d.is_vector])
+    return _Kinds(vectors, deletes if len(positions) == len(deletes) else positions, equality)
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,7 @@ class LoadedDeletes:
     positions: PositionDeletes
     vectors: Mapping[DeleteFile, Positions]
     equality: EqualityDeletes
+    kinds: PerList[_Kinds]
 
     def of(self, file: FileRead) -> FileDeletes:
         """The deletes of a data file. A deletion vector replaces position-delete files (spec: "Scan Planning").
@@ -48,13 +70,13 @@ class LoadedDeletes:
         """
         if not file.deletes:
             return NO_DELETES
-        vectors = [d for d in file.deletes if d.is_vector]
-        if len(vectors) > 1:
-            raise CorruptTable(f"{len(vectors)} deletion vectors for one data file", location=file.file_path)
-        if vectors:
-            return FileDeletes(self.vectors[vectors[0]], self.equality.of(_equality(file)))
-        positions = self.positions.of(file.file_path, _positional(file))
-        return FileDeletes(_within(positions, file.record_count), self.equality.of(_equality(file)))
+        own = self.kinds.of(file.deletes)
+        if len(own.vectors) > 1:
+            raise CorruptTable(f"{len(own.vectors)} deletion vectors for one data file", location=file.file_path)
+        if own.vectors:
+            return FileDeletes(self.vectors[own.vectors[0]], self.equality.of(own.equality))
+        positions = self.positions.of(file.file_path, own.positions)
+        return FileDeletes(_within(positions, file.record_count), self.equality.of(own.equality))
 
 
 def _within(positions: Positions | None, rows: int) -> Positions | None:
@@ -63,14 +85,6 @@ def _within(positions: Positions | None, rows: int) -> Positions | None:
     if positions is None or not len(positions) or positions[-1] < rows:
         return positions
     return positions[: np.searchsorted(positions, rows)]
-
-
-def _positional(file: FileRead) -> list[DeleteFile]:
-    return [d for d in file.deletes if d.content is FileContent.POSITION_DELETES and not d.is_vector]
-
-
-def _equality(file: FileRead) -> list[DeleteFile]:
-    return [d for d in file.deletes if d.content is FileContent.EQUALITY_DELETES]
 
 
 def load_deletes(
@@ -97,12 +111,14 @@ def load_deletes(
         cache: Keeps decoded deletes, for plans that share delete files.
     """
     files = [file for file in planned if file.deletes]
-    with_vector = {file.file_path for file in files if any(d.is_vector for d in file.deletes)}
-    by_position = [file for file in files if file.file_path not in with_vector and _positional(file)]
+    kinds = PerList(_kinds_of)
+    found = [(file, kinds.of(file.deletes)) for file in files]
+    by_position = [(file, own) for file, own in found if own.positions and not own.vectors]
+    rows = {vector: file.record_count for file, own in found for vector in own.vectors}
     return LoadedDeletes(
         positions=load_positions(
-            dict.fromkeys(d for file in by_position for d in _positional(file)),
-            [file.file_path for file in by_position],
+            distinct_deletes(own.positions for _, own in by_position),
+            [file.file_path for file, _ in by_position],
             store=store,
             runner=runner,
             counters=counters,
@@ -110,16 +126,16 @@ def load_deletes(
             cache=cache,
         ),
         vectors=load_vectors(
-            dict.fromkeys(d for file in files for d in file.deletes if d.is_vector),
+            rows,
             store=store,
             runner=runner,
             counters=counters,
-            rows={d: file.record_count for file in files for d in file.deletes},
+            rows=rows,
             needed_by=needed_by,
             cache=cache,
         ),
         equality=load_equality(
-            scopes((file.scope, _equality(file)) for file in files),
+            scopes((file.scope, own.equality) for file, own in found if own.equality),
             schemas,
             store=store,
             runner=runner,
@@ -128,4 +144,5 @@ def load_deletes(
             name_mapping=name_mapping,
             cache=cache,
         ),
+        kinds=kinds,
     )

@@ -6,7 +6,7 @@ runs of one data file, which are kept as slices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -36,13 +36,17 @@ _COLUMN_OF: dict[int | None, str] = {DELETE_FILE_PATH_ID: "path", DELETE_POS_ID:
 
 @dataclass(frozen=True)
 class PositionDeletes:
-    """Positions by delete file and data file."""
+    """Positions by data file, each with the delete file that they are from."""
 
-    by_file: Mapping[DeleteFile, Mapping[str, Positions]]
+    by_data_file: Mapping[str, Sequence[tuple[DeleteFile, Positions]]]
 
     def of(self, data_file: str, deletes: Iterable[DeleteFile]) -> Positions | None:
         """The positions of a data file that any of these delete files deletes, or None."""
-        found = [p for p in (self.by_file.get(file, {}).get(data_file) for file in deletes) if p is not None]
+        known = self.by_data_file.get(data_file)
+        if known is None:
+            return None
+        applied = frozenset(deletes)
+        found = [positions for file, positions in known if file in applied]
         if len(found) > 1:
             return np.unique(np.concatenate(found))
         return found[0] if found else None
@@ -81,7 +85,11 @@ def load_positions(
 
     counters.add(DELETE_FILES_LOADED, 0)
     ordered = list(files)
-    return PositionDeletes(dict(zip(ordered, runner.map(load, ordered), strict=True)))
+    by_data_file: dict[str, list[tuple[DeleteFile, Positions]]] = {}
+    for file, found in zip(ordered, runner.map(load, ordered), strict=True):
+        for data_file, positions in found.items():
+            by_data_file.setdefault(data_file, []).append((file, positions))
+    return PositionDeletes(by_data_file)
 
 
 def positions_by_path(file: DeleteFile, store: Store, needed_by: str | None = None) -> dict[str, Positions]:

@@ -229,18 +229,26 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
 
 
 def _deletes(column: pa.ChunkedArray) -> list[tuple[DeleteFile, ...]]:
-    """The delete files of each data file. A delete file that many data files share is one object; one that was added
-    again has another sequence number, and is another object."""
+    """The delete files of each data file. A delete file that many data files share is one object, and so is a list of
+    them; a delete file that was added again has another sequence number, and is another object."""
     found: list[tuple[DeleteFile, ...]] = []
     known: dict[DeleteFile, DeleteFile] = {}
     for chunk in column.chunks:
         references = chunk.flatten()
-        numbers, codes = np.unique(values_of(references.indices), return_inverse=True)
+        indices = values_of(references.indices)
+        is_used = np.zeros(len(references.dictionary), np.bool_)
+        is_used[indices] = True
+        numbers = np.flatnonzero(is_used)
         distinct = map(_delete_file, references.dictionary.take(number_array(numbers)).to_pylist())
-        objects = [known.setdefault(d, d) for d in distinct]
-        ends = np.cumsum(np.diff(offsets_of(chunk))).tolist()
-        own = codes.tolist()
-        found += [tuple(objects[code] for code in own[start:end]) for start, end in pairwise([0, *ends])]
+        objects = dict(zip(numbers.tolist(), (known.setdefault(d, d) for d in distinct), strict=True))
+        lists: dict[bytes, tuple[DeleteFile, ...]] = {}
+        width, encoded = indices.itemsize, indices.tobytes()
+        for start, end in pairwise([0, *np.cumsum(np.diff(offsets_of(chunk))).tolist()]):
+            key = encoded[start * width : end * width]
+            own = lists.get(key)
+            if own is None:
+                own = lists[key] = tuple([objects[number] for number in indices[start:end].tolist()])
+            found.append(own)
     return found
 
 

@@ -76,7 +76,7 @@ def read_files(
         deletes = request.load_deletes(ordered, runner=runner, counters=counters, cache=delete_cache)
 
     # Computed ahead, so that threads do not compute it several times.
-    for _ in runner.map(lambda group: len(group.index), deletes.equality.groups.values()):
+    for _ in runner.map(lambda group: len(group.index), deletes.equality.groups):
         pass
 
     def opened(file: FileRead) -> list[Work]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.files import FileRead, distinct_deletes
 from icebench.engine.plan.scan import ScanPlan
 from icebench.engine.read.plans import request_for
 from icebench.engine.read.request import ReadRequest
@@ -30,7 +30,7 @@ DRIVER_BYTES = 256 << 20
 def delete_bytes(files: Iterable[FileRead]) -> int:
     """Total size in bytes of the delete files of these data files, each counted once; of a deletion vector, the size of
     its blob."""
-    distinct = {delete for file in files for delete in file.deletes}
+    distinct = distinct_deletes(file.deletes for file in files)
     return sum(d.file_size_in_bytes if d.content_size_in_bytes is None else d.content_size_in_bytes for d in distinct)
 
 

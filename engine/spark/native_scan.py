@@ -164,7 +164,7 @@ def _loaded(
     found = {file.file_path: loaded.of(file) for file in with_deletes}
     # A delete file may be planned for a data file that it says nothing about.
     deleted = {path: own for path, own in found.items() if own.positions is not None or own.equality}
-    return deleted, [group.schema for group in loaded.equality.groups.values()]
+    return deleted, [group.schema for group in loaded.equality.groups]
 
 
 def _row_groups(plan: ScanPlan) -> int | None:

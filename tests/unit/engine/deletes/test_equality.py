@@ -43,9 +43,9 @@ def written(store: MemoryStore, schema: Schema, keys: dict[str, list[object]], s
 
 
 def test_a_scope_is_the_one_partition_that_a_file_came_with() -> None:
-    a, b, c, d = (delete_file(name) for name in "abcd")
-    found = scopes([((0, "x"), [a, b]), ((0, "y"), [b, c]), ((0, "x"), [a]), (None, [d, c])])
-    assert found[a] == (0, "x")
+    a, b, c, d, e = (delete_file(name) for name in "abcde")
+    found = scopes([((0, "x"), (a, b)), ((0, "y"), (b, c)), ((0, "x"), (e,)), ((0, "x"), (a,)), (None, (d, c))])
+    assert found[a] == found[e] == (0, "x")
     assert found[b] == GLOBAL
     assert found[c] not in {GLOBAL, (0, "y")}
     assert found[d] not in {GLOBAL, found[c]}
@@ -69,11 +69,11 @@ def test_fields_of_a_struct_come_from_several_schemas() -> None:
 
 def test_many_files_make_one_group_in_which_the_highest_number_counts() -> None:
     store, counters = MemoryStore(), Counters()
-    files = [
+    files = (
         written(store, OLD, {"id": [1, 2]}, 3),
         written(store, NEW, {"id": [2, 3]}, 5),
         written(store, OLD, {"gone": ["x", None]}, 4),
-    ]
+    )
     found = load_equality(
         dict.fromkeys(files, GLOBAL), (NEW, OLD), store=store, runner=LocalRunner(2), counters=counters
     )
@@ -85,7 +85,7 @@ def test_many_files_make_one_group_in_which_the_highest_number_counts() -> None:
     assert by_id.deleted(rows, 5).tolist() == [False] * 5
     texts = pa.table({"gone": ["x", "y", None]}).cast(to_arrow_schema(by_gone.schema))
     assert by_gone.deleted(texts, 3).tolist() == [True, False, True]
-    assert found.of([files[2]]) == [by_gone]
+    assert found.of((files[2],)) == [by_gone]
     assert counters.as_dict() == {DELETE_FILES_LOADED: 3, DELETE_KEYS_APPLIED: 6}
 
 
@@ -128,7 +128,7 @@ def test_a_group_is_kept_for_the_types_of_its_columns() -> None:
         loaded = load_equality(
             {file: GLOBAL}, [schema], store=store, runner=LocalRunner(1), counters=Counters(), cache=cache
         )
-        (found,) = loaded.of([file])
+        (found,) = loaded.of((file,))
         return found
 
     assert group(OLD) is group(OLD)
