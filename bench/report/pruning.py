@@ -27,7 +27,6 @@ _FILES = ("files_total", "files_matching", "files_wasted")
 _FUNNEL = (
     ("manifests_in_list", "Manifests in list"),
     ("manifests_skipped_by_summary", "Skipped by summary"),
-    ("manifests_skipped_by_schema_id", "Manifests skipped by schema id"),
     ("manifests_decoded", "Decoded"),
     ("manifest_bytes_decoded", "Bytes decoded"),
     ("entries_decoded", "Entries decoded"),

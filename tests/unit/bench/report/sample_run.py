@@ -122,7 +122,6 @@ def _work(case: str, layout: str) -> dict[str, int]:
         "manifests_in_list": 2,
         "manifests_decoded": 2,
         "manifests_skipped_by_summary": 0,
-        "manifests_skipped_by_schema_id": 0,
         "manifest_bytes_decoded": 12_345,
         "entries_decoded": FILES,
         "entries_skipped_by_partition": 0,
