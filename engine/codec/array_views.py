@@ -44,13 +44,13 @@ class ManifestColumns:
     planner's business.
 
     Partition values are numbers, uint8 for booleans, or byte strings: decimals as big-endian two's complement of any
-    width. `contradictions` are those between the manifest and its list. `columns_of_table` are the ids of all columns
-    that the table had when the manifest was written, according to its header; None where that is not known.
+    width. `contradictions` are those between the manifest and its list. `highest_field_id` is that of the table's
+    schema when the manifest was written, according to its header; None where that is not known.
     """
 
     batch: pa.RecordBatch
     contradictions: tuple[Contradiction, ...] = ()
-    columns_of_table: frozenset[int] | None = None
+    highest_field_id: int | None = None
     _arrays: dict[str, pa.Array] = field(init=False, default_factory=dict, repr=False)
     """Columns that were asked for: taking one out of a batch costs more than looking at it."""
 

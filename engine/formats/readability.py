@@ -1,8 +1,8 @@
 """Whether a table can read a file, before it refers to it.
 
 Types are compared by the projection of the read path, applied to a table without rows: what that refuses at any depth
-is refused here. A projection tells moments from local times less strictly than specification and Iceberg Java, which
-convert neither into the other; so does this.
+is refused here. A projection takes moments for local times and the reverse, which specification and Iceberg Java
+never convert; here they are refused.
 
 Only values show some of it (see `icebench.engine.columnar.projection.depends_on_values`), such as whether nanoseconds
 are whole microseconds; bounds of a footer would not. Columns of such types are read and projected; no others are.

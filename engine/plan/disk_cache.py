@@ -69,8 +69,7 @@ class DiskCache:
             if known is None or (metrics is not None and metrics <= set(known)):
                 batch = self._checked(stored, [name for name in stored.facts if _is_wanted(name, metrics)])
                 if batch is not None:
-                    table = stored.about["columns_of_table"]
-                    return ManifestColumns(batch, columns_of_table=None if table is None else frozenset(table))
+                    return ManifestColumns(batch, highest_field_id=stored.about["highest_field_id"])
             elif metrics is not None:
                 wanted = metrics | frozenset(known)
             else:
@@ -79,8 +78,8 @@ class DiskCache:
         columns = decode(wanted)
         # Without what is wrong with it, a manifest would be taken for sound when it is read again.
         if not columns.contradictions:
-            own, table = (None if ids is None else sorted(ids) for ids in (wanted, columns.columns_of_table))
-            self._keep(name, {**about, "metrics": own, "columns_of_table": table}, columns.batch)
+            kept = {"metrics": None if wanted is None else sorted(wanted), "highest_field_id": columns.highest_field_id}
+            self._keep(name, {**about, **kept}, columns.batch)
         return columns
 
     def manifest_list(self, location: str, identity: str, read: Callable[[], bytes]) -> bytes:

@@ -156,9 +156,9 @@ class EntryFilter:
         if self.evaluator.bound == BOUND_TRUE:
             return [self.apply(each, spec, counters) for each in entries]
         found: dict[int, Filtered] = {}
-        alike: dict[tuple[pa.Schema, frozenset[int] | None], list[int]] = {}
+        alike: dict[tuple[pa.Schema, int | None], list[int]] = {}
         for place, each in enumerate(entries):
-            alike.setdefault((each.columns.batch.schema, each.columns.columns_of_table), []).append(place)
+            alike.setdefault((each.columns.batch.schema, each.columns.highest_field_id), []).append(place)
         for places in alike.values():
             own = [entries[place] for place in places]
             found |= zip(places, _parts(self.apply(concatenated(own), spec, counters), own), strict=True)

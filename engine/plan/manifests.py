@@ -189,12 +189,12 @@ class LiveEntries:
 
 def concatenated(entries: Sequence[LiveEntries], names: Sequence[str] | None = None) -> LiveEntries:
     """Entries of several manifests, whose columns have one schema, as if they were of the first; with all columns, or
-    those of `names`. The manifests were written for the same columns of the table, or nobody asks."""
+    those of `names`. The manifests were written for schemas with the same highest id, or nobody asks."""
     batches = [each.columns.batch if names is None else each.columns.batch.select(names) for each in entries]
     firsts = accumulate((each.columns.count for each in entries), initial=0)
     return LiveEntries(
         manifest=entries[0].manifest,
-        columns=ManifestColumns(pa.concat_batches(batches), columns_of_table=entries[0].columns.columns_of_table),
+        columns=ManifestColumns(pa.concat_batches(batches), highest_field_id=entries[0].columns.highest_field_id),
         rows=np.concatenate([each.rows + first for each, first in zip(entries, firsts, strict=False)]),
         snapshot_id=np.concatenate([each.snapshot_id for each in entries]),
         sequence_number=np.concatenate([each.sequence_number for each in entries]),

@@ -5,8 +5,9 @@ schema is missing in the file, and reads as its initial default or null. Without
 read every old file, as none has metrics of the column.
 
 A snapshot's schema id is for information, so it alone decides nothing: the manifest must have been written when the
-table had no such column, either, as the schema in its header says. The manifest list does not say that, so manifests
-are read. Entries that were rewritten after the column was added are not skipped.
+table had no such column, either. Ids of columns are given in order, so the highest in the manifest's header is lower
+then. The manifest list does not say that, so manifests are read. Entries that were rewritten after the column was added
+are not skipped.
 
 Nothing is known if the snapshot was expired or has no schema id, or one of no schema; if the table has a name mapping
 (files may have had the column before the table did); or if the file has metrics of the column after all.
@@ -50,8 +51,8 @@ class WrittenSchemas:
 
     def evidence(self, field_id: int, snapshot_ids: Int64Array, columns: ManifestColumns) -> Sequence[Evidence]:
         """Evidence about a column in the files of a manifest, which these snapshots added."""
-        older, then = self._older.get(field_id), columns.columns_of_table
-        if older is None or then is None or field_id in then:
+        older, highest = self._older.get(field_id), columns.highest_field_id
+        if older is None or highest is None or field_id <= highest:
             return ()
         missing: BoolArray = np.isin(snapshot_ids, older) & ~has_metrics(columns, field_id)
         return (self._missing(field_id, missing),)

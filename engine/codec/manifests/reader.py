@@ -19,7 +19,7 @@ from icebench.engine.codec.avro.reading.program import Selection
 from icebench.engine.codec.manifests.decoded_entries import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from icebench.engine.codec.manifests.entries import entries_of
 from icebench.engine.codec.manifests.entry_columns import EntryColumns, entry_columns
-from icebench.engine.codec.manifests.header import ManifestHeader, columns_of_table, decode_header, spec_of
+from icebench.engine.codec.manifests.header import ManifestHeader, decode_header, highest_field_id, spec_of
 from icebench.engine.codec.manifests.listed_manifest import Report, are_as_listed, check_listed
 from icebench.engine.errors import Contradiction, CorruptTable, refuse
 from icebench.engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
@@ -66,7 +66,7 @@ def decode_columns(
     header = read_header(data, location=location)
     keys, selection = _selected(metrics)
     found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks)
-    columns = replace(ManifestReader(header, found).manifest_columns(keys), columns_of_table=columns_of_table(header))
+    columns = replace(ManifestReader(header, found).manifest_columns(keys), highest_field_id=highest_field_id(header))
     if listed is not None:
         _check_columns(columns, listed, len(data), report)
     return columns
@@ -135,7 +135,7 @@ def _decoded_together(
     # Concatenating one batch copies it: a manifest that a cache keeps does not keep the memory of the others.
     parts = [
         ManifestColumns(
-            pa.concat_batches([columns.batch.slice(first, count)]), columns_of_table=columns_of_table(header)
+            pa.concat_batches([columns.batch.slice(first, count)]), highest_field_id=highest_field_id(header)
         )
         for first, count, header in zip(firsts, counts, headers, strict=False)
     ]

@@ -242,12 +242,12 @@ def test_processes_share_a_directory(tmp_path: Path, place: str) -> None:
     assert not list(Path(tmp_path, "cache").glob("*.tmp"))
 
 
-@pytest.mark.parametrize("ids", [frozenset({3, 1}), None])
-def test_the_columns_of_the_table_are_kept(tmp_path: Path, ids: frozenset[int] | None) -> None:
+@pytest.mark.parametrize("highest", [3, None])
+def test_the_highest_field_id_is_kept(tmp_path: Path, highest: int | None) -> None:
     def decode(metrics: Metrics) -> ManifestColumns:
-        return dataclasses.replace(columns(metrics), columns_of_table=ids)
+        return dataclasses.replace(columns(metrics), highest_field_id=highest)
 
     for _ in range(2):
         cache, counters = opened(tmp_path)
-        assert cache.columns(KEY, frozenset(), decode).columns_of_table == ids
+        assert cache.columns(KEY, frozenset(), decode).highest_field_id == highest
     assert counters[DISK_CACHE_HITS] == 1

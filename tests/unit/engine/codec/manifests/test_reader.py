@@ -250,15 +250,34 @@ def test_threads_give_the_same_columns():
     assert columns.size_bytes > 2000 * 8
 
 
+def _field(field_id: object, type_: object) -> dict[str, object]:
+    return {"id": field_id, "name": f"c{field_id}", "type": type_, "required": False}
+
+
+_MAP = {
+    "type": "map",
+    "key-id": 2,
+    "key": "int",
+    "value-id": 3,
+    "value": {"type": "struct", "fields": [_field(12, "int")]},
+}
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (json.dumps({"type": "struct", "fields": [{"id": 7, "name": "a", "type": "long", "required": False}]}), {7}),
+        (json.dumps({"type": "struct", "fields": [_field(7, "long"), _field(5, "int")]}), 7),
+        (json.dumps({"type": "struct", "fields": [_field(1, {"type": "struct", "fields": [_field(9, "int")]})]}), 9),
+        (json.dumps({"type": "struct", "fields": [_field(1, {"type": "list", "element-id": 8, "element": "int"})]}), 8),
+        (json.dumps({"type": "struct", "fields": [_field(1, _MAP), _field(4, "int")]}), 12),
         (HEADER["schema"], None),
         ("no JSON", None),
+        ("[]", None),
         (json.dumps({"type": "struct", "fields": [{"id": 7}]}), None),
+        (json.dumps({"type": "struct", "fields": [_field("7", "int"), _field(8, "int")]}), None),
+        (json.dumps({"type": "struct", "fields": [_field("7", "int")]}), None),
     ],
 )
-def test_the_columns_that_the_table_had(text: str, found: set[int] | None) -> None:
+def test_the_highest_id_that_the_table_had(text: str, found: int | None) -> None:
     data = manifest([entry()], header={**HEADER, "schema": text})
-    assert decode_columns(data).columns_of_table == found
+    assert decode_columns(data).highest_field_id == found
