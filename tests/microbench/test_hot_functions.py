@@ -28,20 +28,28 @@ from icebench.engine.codec.puffin.bitmap import decode_vector, encode_vector
 from icebench.engine.columnar.key_index import KeyIndex
 from icebench.engine.columnar.schemas import from_arrow_schema
 from icebench.engine.columnar.transforms import transform_array
+from icebench.engine.deletes.cache import DeleteCache
+from icebench.engine.deletes.equality import EqualityGroup
+from icebench.engine.deletes.files import FileRead
+from icebench.engine.deletes.loaded_deletes import load_deletes
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bounds import Evaluator
-from icebench.engine.expressions.literal_intervals import TRUE
+from icebench.engine.expressions.literal_intervals import FALSE, TRUE
 from icebench.engine.expressions.parse import parse
 from icebench.engine.formats.parquet.footer import check_footer, slim_footer
 from icebench.engine.formats.parquet.machine_kernels import SLIM_FOOTER
 from icebench.engine.maintenance.hilbert import hilbert_values
 from icebench.engine.maintenance.z_order import UInt64s, z_values
 from icebench.engine.plan.pruning import MetricStatistics
+from icebench.engine.runtime.counters import Counters
+from icebench.engine.runtime.local import LocalRunner
 from icebench.engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.transforms import Bucket, Month, Truncate
-from icebench.engine.spec.types import LONG, STRING, PrimitiveType
+from icebench.engine.spec.types import LONG, STRING, NestedField, PrimitiveType
+from icebench.engine.storage.memory import MemoryStore
+from tests.unit.engine.deletes.test_equality import written
 
 FILES = MetadataFiles(files=2_000)
 ROWS = 100_000
@@ -104,6 +112,20 @@ def test_filter_on_metrics(benchmark: BenchmarkFixture) -> None:
     evaluator = Evaluator(bind(parse(text), schema()))
     found = benchmark(lambda: evaluator.outcomes(MetricStatistics(columns, schema())))
     assert ((found & TRUE) != 0).tolist() == FILES.kept("metric").tolist()
+
+
+def test_residuals_of_many_keys(benchmark: BenchmarkFixture) -> None:
+    """Of an upsert by two columns: each of 100 files may hold ten keys, other ones than the rest."""
+    keys, files = 1_000, 100
+    two = Schema((NestedField(field_id=1, name="a", type=LONG), NestedField(field_id=2, name="b", type=LONG)))
+    evaluator = Evaluator(bind(parse(" or ".join(f"a = {n} and b = {n}" for n in range(keys))), two))
+    open_leaf, never = TRUE | FALSE, FALSE
+    sets = [np.full(files, open_leaf, np.uint8) for _ in range(2 * keys)]
+    for n in range(keys):
+        sets[2 * n] = np.where(np.arange(files) == n // 10, open_leaf, never).astype(np.uint8)
+    codes, found = benchmark(evaluator.residuals, sets, files)
+    own = [" or ".join(f"(a = {n} and b = {n})" for n in range(10 * file, 10 * file + 10)) for file in range(files)]
+    assert [str(found[code]) for code in codes] == own
 
 
 def test_filter_parse_and_bind(benchmark: BenchmarkFixture) -> None:
@@ -185,6 +207,27 @@ def test_scan_with_deletes(benchmark: BenchmarkFixture, tmp_path: Path, version:
     table.delete("n % 10 = 3")
     found = benchmark(lambda: table.scan().to_arrow())
     assert found["n"].to_pylist() == [n for n in range(ROWS) if n % 10 != 3]
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one list", "own lists"])
+def test_deletes_of_many_files(benchmark: BenchmarkFixture, shared: bool) -> None:
+    """What there is to do before the first row of 400 data files with up to 400 decoded equality-delete files."""
+    store, cache, count = MemoryStore(), DeleteCache(), 400
+    columns = Schema((NestedField(field_id=1, name="k", type=LONG),))
+    deletes = tuple(written(store, columns, {"k": [n]}, sequence_number=n) for n in range(1, count + 1))
+    files = [
+        FileRead(file_path=f"f{n}", record_count=1, deletes=deletes if shared else deletes[n:]) for n in range(count)
+    ]
+
+    def groups() -> list[list[EqualityGroup]]:
+        counters = Counters()
+        found = load_deletes(files, [columns], store=store, runner=LocalRunner(1), counters=counters, cache=cache)
+        return [found.of(file).equality for file in files]
+
+    found = benchmark(groups)
+    (group,) = found[0]
+    assert sorted(group.sequence_numbers.tolist()) == list(range(1, count + 1))
+    assert all(own == [group] for own in found)
 
 
 def test_equality_keys_found(benchmark: BenchmarkFixture) -> None:
