@@ -219,7 +219,7 @@ def test_deletes_of_many_files(benchmark: BenchmarkFixture, shared: bool) -> Non
         FileRead(file_path=f"f{n}", record_count=1, deletes=deletes if shared else deletes[n:]) for n in range(count)
     ]
 
-    def groups() -> list[list[EqualityGroup]]:
+    def groups() -> list[Sequence[EqualityGroup]]:
         counters = Counters()
         found = load_deletes(files, [columns], store=store, runner=LocalRunner(1), counters=counters, cache=cache)
         return [found.of(file).equality for file in files]
@@ -227,7 +227,7 @@ def test_deletes_of_many_files(benchmark: BenchmarkFixture, shared: bool) -> Non
     found = benchmark(groups)
     (group,) = found[0]
     assert sorted(group.sequence_numbers.tolist()) == list(range(1, count + 1))
-    assert all(own == [group] for own in found)
+    assert all(list(own) == [group] for own in found)
 
 
 def test_equality_keys_found(benchmark: BenchmarkFixture) -> None:
