@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 import icebench
@@ -133,8 +135,7 @@ class StoredColumns:
             (d["file_path"], d["content_offset"]): d[
                 "file_size_in_bytes" if d["content_offset"] is None else "content_size_in_bytes"
             ]
-            for own in plan.files["deletes"].to_pylist()
-            for d in own
+            for d in _distinct(plan.files["deletes"])
         }
         return Reading(
             files=len(places),
@@ -147,3 +148,10 @@ class StoredColumns:
 
     def _of(self, places: list[int], columns: Sequence[str]) -> float:
         return float(self._bytes[places][:, [self._columns[name] for name in columns]].sum())
+
+
+def _distinct(deletes: pa.ChunkedArray) -> Iterator[dict[str, Any]]:
+    """The delete files of a plan, once for each batch of its files that they apply to."""
+    for chunk in deletes.chunks:
+        references = chunk.flatten()
+        yield from references.dictionary.take(pc.unique(references.indices)).to_pylist()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -102,14 +103,22 @@ def planned_checksum(plan: Planned) -> str:
     A file is known by its path below the table's location, a deletion vector by its place in its file, too.
     """
     root = f"{plan.metadata.location.rstrip('/')}/"
-    files = [
-        [
-            row["file_path"].removeprefix(root),
-            sorted([each["file_path"].removeprefix(root), each["content_offset"] or 0] for each in row["deletes"]),
-        ]
-        for row in plan.files.select(["file_path", "deletes"]).to_pylist()
-    ]
+    paths = [path.removeprefix(root) for path in plan.files["file_path"].to_pylist()]
+    files = zip(paths, _deletes(plan.files["deletes"], root), strict=True)
     return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()[:20]
+
+
+def _deletes(column: pa.ChunkedArray, root: str) -> Iterator[list[tuple[str, int]]]:
+    """The path and offset of the delete files of each data file; those of the plan are named once, not for each."""
+    for chunk in column.chunks:
+        references = chunk.flatten()
+        named = [
+            (each["file_path"].removeprefix(root), each["content_offset"] or 0)
+            for each in references.dictionary.to_pylist()
+        ]
+        own = map(named.__getitem__, references.indices.to_pylist())
+        for length in chunk.value_lengths().to_pylist():
+            yield sorted(islice(own, length))
 
 
 def planning_stages(scan: icebench.Scan, counters: Mapping[str, int], before: Mapping[str, int] | None = None) -> str:
