@@ -12,15 +12,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from importlib.metadata import version
 from tempfile import TemporaryDirectory
-from typing import cast
 
 import icebench
-from icebench.bench.engines.checksum import checksum_of
 from icebench.bench.errors import BenchError
 from icebench.bench.garbage import out_of_collection
 from icebench.bench.gate.cases.fresh_processes import count_fresh
 from icebench.bench.gate.cases.library_calls import CALLS, one_processor, probed
-from icebench.bench.gate.cases.planned_work import Planned, planned_checksum
 from icebench.bench.gate.cases.tables import NAMESPACE, Scale, build
 from icebench.bench.gate.cases.work import Case, cases
 from icebench.bench.gate.decisions.baseline import Baseline, CaseResult, encode
@@ -32,8 +29,6 @@ class CaseFailed(BenchError):
 
 
 NO_ROWS = "no rows"
-_PLANS = "plan/"
-"""Begins the names of the cases whose answer is the plan that they give."""
 _MOST_RUNS = 4
 _PLACE = "/tmp"  # noqa: S108 - what is made there has a random name, as everywhere
 """Bytes and calls depend on how long and how deep paths are: the same place, whatever TMPDIR says."""
@@ -73,8 +68,7 @@ def run_cases(chosen: Callable[[str], bool] = lambda _: True) -> dict[str, CaseR
 
 def count(case: Case, catalog: icebench.Catalog) -> CaseResult:
     """Run a case until its calls repeat, and give the last run: the first ones import modules, load machine code and
-    fill the caches of the process. The checksum of a plan is that of the plan that was counted; that of rows is of a
-    scan of its own."""
+    fill the caches of the process."""
     before = 0
     answer = None
     for _ in range(_MOST_RUNS):
@@ -88,11 +82,7 @@ def count(case: Case, catalog: icebench.Catalog) -> CaseResult:
         if is_within(CALLS, before, libraries[CALLS]):
             break
         before = libraries[CALLS]
-    checksum = NO_ROWS
-    if case.name.startswith(_PLANS):
-        checksum = planned_checksum(cast("Planned", answer))
-    elif case.rows is not None:
-        checksum = checksum_of(case.rows(catalog).to_batches(), case.columns).text
+    checksum = NO_ROWS if case.checksum is None else case.checksum(catalog, answer)
     return CaseResult(counters={**counters.as_dict(), **libraries}, checksum=checksum)
 
 

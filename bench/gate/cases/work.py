@@ -6,6 +6,8 @@ repeated, and none sees what another left.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -13,10 +15,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from itertools import count
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 import icebench
+from icebench.bench.engines.checksum import checksum_of
+from icebench.bench.gate.cases.planned_work import Planned, planned_checksum
 from icebench.bench.gate.cases.request_rounds import Rounds
 from icebench.bench.gate.cases.tables import (
     DATE,
@@ -35,6 +40,7 @@ from icebench.bench.gate.cases.tables import (
 )
 
 Timed = Callable[[], object]
+Checksum = Callable[[icebench.Catalog, Any], str]
 
 KEY = [ITEM, TICKET]
 _numbers = count()
@@ -57,14 +63,12 @@ class Case:
     Args:
         name: ``kind/table/what``.
         prepare: Takes the catalog of the tables and counters of the engine's work; gives what is measured.
-        columns: Those that the answer is compared by; empty where the answer is no rows.
-        rows: Gives what has the rows of the answer; None where there is none.
+        checksum: Of the answer; takes the catalog and what was measured gave. None where there is nothing to compare.
     """
 
     name: str
     prepare: Callable[[icebench.Catalog, icebench.Counters], Timed]
-    columns: Sequence[str] = ()
-    rows: Callable[[icebench.Catalog], icebench.Scan] | None = None
+    checksum: Checksum | None = None
 
 
 def cases() -> dict[str, Case]:
@@ -84,7 +88,36 @@ def _scan(table: str, name: str, filter: str | None = None, columns: Sequence[st
     def prepare(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return partial(_drop, scan(catalog, counters).to_batches)
 
-    return Case(f"scan/{table}/{name}", prepare, columns, scan)
+    return Case(f"scan/{table}/{name}", prepare, _of_rows(scan, columns))
+
+
+class _Readable(Protocol):
+    """A scan, or a changelog."""
+
+    def to_batches(self) -> pa.RecordBatchReader: ...
+
+
+def _of_rows(scan: Callable[[icebench.Catalog], _Readable], columns: Sequence[str]) -> Checksum:
+    """Of what is read once more: what is measured keeps no rows."""
+    return lambda catalog, _: checksum_of(scan(catalog).to_batches(), columns).text
+
+
+def _of_plan(_: icebench.Catalog, plan: Planned) -> str:
+    return planned_checksum(plan)
+
+
+def _of_tasks(_: icebench.Catalog, tasks: Iterable[Any]) -> str:
+    """Of the pieces of each task; files are known by their place in the plan, which `_of_plan` compares elsewhere."""
+    pieces = [[task.file_index.tolist(), task.start.tolist(), task.length_bytes.tolist()] for task in tasks]
+    return hashlib.sha256(json.dumps(pieces).encode()).hexdigest()[:20]
+
+
+def _of_table(_: icebench.Catalog, table: icebench.Table) -> str:
+    return checksum_of(table.scan().to_batches(), [field.name for field in table.schema().fields]).text
+
+
+def _of_files(_: icebench.Catalog, table: icebench.Table) -> str:
+    return planned_checksum(table.scan().plan())
 
 
 def _drop(read: Callable[[], Iterable[object]]) -> None:
@@ -122,10 +155,17 @@ def _scans() -> list[Case]:
     def count(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return _load(catalog, "partitioned").scan(counters=counters).count
 
-    def changes(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
-        return partial(_drop, _load(catalog, "positions").changelog_scan(columns=ROWS, counters=counters).to_batches)
+    def changelog(catalog: icebench.Catalog, counters: icebench.Counters | None = None) -> _Readable:
+        return _load(catalog, "positions").changelog_scan(columns=ROWS, counters=counters)
 
-    return [*found, Case("scan/partitioned/count", count), Case("changelog/positions", changes)]
+    def changes(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
+        return partial(_drop, changelog(catalog, counters).to_batches)
+
+    return [
+        *found,
+        Case("scan/partitioned/count", count, lambda _, rows: str(rows)),
+        Case("changelog/positions", changes, _of_rows(changelog, (*ROWS, "_change_type", "_change_ordinal"))),
+    ]
 
 
 def _plans() -> list[Case]:
@@ -175,10 +215,14 @@ def _plans() -> list[Case]:
         return lambda: plan.tasks(split_bytes=128 << 20)
 
     return [
-        Case(f"plan/many/{how}/{name}", partial(plan, filter))
+        Case(f"plan/many/{how}/{name}", partial(plan, filter), _of_plan)
         for how, plan in (("cold", cold), ("warm", warm), ("disk-cache", from_disk))
         for name, filter in filters.items()
-    ] + [Case("plan/hundred/rounds", in_rounds), Case("open/many", opened), Case("tasks/many", tasks)]
+    ] + [
+        Case("plan/hundred/rounds", in_rounds, _of_plan),
+        Case("open/many", opened, _of_files),
+        Case("tasks/many", tasks, _of_tasks),
+    ]
 
 
 def _profiles() -> list[Case]:
@@ -194,14 +238,14 @@ def _append(table: icebench.Table, counters: icebench.Counters) -> None:
 
 
 def _upsert(table: icebench.Table, counters: icebench.Counters) -> None:
-    first = sales(0, 500).group_by(KEY, use_threads=False)
-    rows = first.aggregate([(name, "min") for name in sales(0, 1).column_names if name not in KEY])
-    named = rows.rename_columns([name.removesuffix("_min") for name in rows.column_names])
-    table.upsert(named.select(sales(0, 1).column_names), KEY, "merge-on-read", counters=counters)
+    rows = sales(0, 500)
+    place = rows.column_names.index(PAID)
+    changed = rows.set_column(place, rows.field(PAID), rows.column(PAID).take(pa.array(range(500)[::-1])))
+    table.upsert(changed, KEY, "merge-on-read", counters=counters)
 
 
 def _add_deletes(table: icebench.Table, counters: icebench.Counters) -> None:
-    table.add_files([equality_deletes(table, [1, 2], 0)], counters=counters)
+    table.add_files([equality_deletes(table, [3, 4], 0)], counters=counters)
 
 
 def _add_files(table: icebench.Table, counters: icebench.Counters) -> None:
@@ -266,13 +310,19 @@ def _commits() -> list[Case]:
         name: str,
         act: Callable[[icebench.Table, icebench.Counters], object],
         case: TableCase = v2,
+        checksum: Checksum = _of_table,
         **options: int,
     ) -> Case:
         def prepare(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
             table = fresh(case, catalog, **options)
-            return lambda: act(table, counters)
 
-        return Case(f"commit/{name}", prepare)
+            def changed() -> icebench.Table:
+                act(table, counters)
+                return table
+
+            return changed
+
+        return Case(f"commit/{name}", prepare, checksum)
 
     return [
         change("append", _append, appends=0),
@@ -287,7 +337,7 @@ def _commits() -> list[Case]:
             partial(_raced, lambda t, c: t.delete(DELETED, "copy-on-write", counters=c)),
             _with(v2, contended),
         ),
-        change("add-files", _add_files, appends=0),
+        change("add-files", _add_files, checksum=_of_files, appends=0),
         change("add-deletes", _add_deletes, TABLES["equality"]),
         change("delete-partition", lambda t, c: t.delete(ONE_WHOLE_PARTITION, "copy-on-write", counters=c)),
         change("delete-positions", lambda t, c: t.delete(DELETED, "merge-on-read", counters=c)),
