@@ -100,8 +100,10 @@ class Drawing:
 
     @property
     def suits_pyiceberg(self) -> bool:
-        """Whether PyIceberg writes the table: none of version 3, and none with fields that it finds redundant."""
-        return self.version < 3 and not self.keyed and not self.has_void
+        """Whether PyIceberg writes the table: none of version 3, and none with two partition fields of a column, which
+        it finds redundant."""
+        sources = [source for source, _ in self.fields.values()]
+        return self.version < 3 and not self.keyed and not self.has_void and len(sources) == len(set(sources))
 
     # ---- steps ---------------------------------------------------------------------------------------------------
 
