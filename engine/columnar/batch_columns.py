@@ -1,11 +1,15 @@
-"""Columns of a batch by field id, columns in one piece, and the content of maps."""
+"""Columns of a batch by field id, columns in one piece, and the content of lists and maps."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
 from icebench.engine.columnar.schemas import child_fields, field_id_of
 from icebench.engine.errors import Invalid
@@ -55,22 +59,64 @@ def no_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([], schema)
 
 
+@dataclass(frozen=True)
+class Elements:
+    """Which of the child values of an array of lists or maps are elements of which of its values. Those that a slice
+    leaves out, and those that nulls cover, are of none.
+
+    Args:
+        starts: Where the elements of each value begin.
+        lengths: How many it has; 0 for a null.
+    """
+
+    starts: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, array: pa.Array) -> Elements:
+        """Those of an array of any list type, or of maps."""
+        type_ = array.type
+        if pat.is_fixed_size_list(type_):
+            starts = (np.arange(len(array)) + array.offset) * type_.list_size
+            lengths = np.full(len(array), type_.list_size)
+        elif pat.is_list_view(type_) or pat.is_large_list_view(type_):
+            starts, lengths = array.offsets.to_numpy(), array.sizes.to_numpy()
+        else:
+            offsets = array.offsets.to_numpy()
+            starts, lengths = offsets[:-1], np.diff(offsets)
+        if array.null_count:
+            lengths = np.where(array.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+        return cls(starts.astype(np.int64, copy=False), lengths.astype(np.int64, copy=False))
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where the elements of each value begin in what `select` returns, and the end of the last."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths)])
+
+    def select(self, children: pa.Array) -> pa.Array:
+        """The elements of all values, in order; a slice of `children` where they follow one another there.
+
+        Raises:
+            pa.ArrowNotImplementedError: They do not, and Arrow takes no values of the type: views of strings.
+        """
+        if not len(self.starts):
+            return children.slice(0, 0)
+        if (self.starts[1:] == self.starts[:-1] + self.lengths[:-1]).all():
+            return children.slice(int(self.starts[0]), int(self.offsets[-1]))
+        before = np.repeat(self.starts - self.offsets[:-1], self.lengths)
+        return children.take(pa.array(before + np.arange(len(before))))
+
+
 def list_elements(array: pa.Array) -> pa.Array:
-    """The elements of all lists of an array, in order, without those that null lists cover; `flatten` raises where all
-    are null, for the same types as above."""
-    return array.flatten() if array.null_count < len(array) else pa.nulls(0, array.type.value_type)
+    """The elements of all lists of an array, in order, without those that null lists cover. Unlike `flatten`, it also
+    takes arrays that hold an extension type and are all null."""
+    return Elements.of(array).select(array.values)
 
 
 def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
     """Keys and values of all map entries of an array, in order, without those that null maps cover."""
-    offsets = array.offsets.to_numpy()
-    if not array.null_count:
-        start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
-        return array.keys.slice(start, length), array.items.slice(start, length)
-    lengths = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
-    before = np.cumsum(lengths) - lengths
-    entries = pa.array(np.repeat(offsets[:-1] - before, lengths) + np.arange(lengths.sum()))
-    return array.keys.take(entries), array.items.take(entries)
+    elements = Elements.of(array)
+    return elements.select(array.keys), elements.select(array.items)
 
 
 def value_range(array: pa.Array) -> tuple[Any, Any]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+from icebench.engine.columnar.batch_columns import Elements
 from icebench.engine.columnar.decimals import is_narrow, widen
 from icebench.engine.columnar.scalars import repeat
 from icebench.engine.columnar.schemas import (
@@ -224,6 +224,8 @@ class Projector:
         inner = child_fields(source.type)
         places = {field_id_of(f): i for i, f in enumerate(inner)}
         wanted = child_fields(type_)
+        # What is under a null struct is no value of the column.
+        flat = array.flatten() if array.null_count else [array.field(place) for place in range(len(inner))]
         children = []
         for f, own in zip(fields, wanted, strict=True):
             place = places.get(f.field_id)
@@ -231,27 +233,38 @@ class Projector:
             if place is None:
                 children.append(self._absent(f, full, len(array), own.type))
             else:
-                # What is under a null struct may be no variant.
-                child = array.flatten()[place] if f.type == VARIANT else array.field(place)
+                # Arrow flattens to run ends with nulls of their own, which are invalid.
+                child = array.field(place) if pat.is_run_end_encoded(inner[place].type) else flat[place]
                 children.append(self.array(child, inner[place], f, full, own.type))
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
 
     def _list(self, array: pa.Array, source: pa.Field, element: NestedField, name: str, type_: pa.DataType) -> pa.Array:
-        plain = _plain_list(array)
-        (own,) = child_fields(type_)
-        inner = self.array(plain.values, child_fields(source.type)[0], element, f"{name}.element", own.type)
-        mask = plain.is_null() if plain.null_count else None
-        return pa.ListArray.from_arrays(plain.offsets, inner, type=pa.list_(own), mask=mask)
+        (inner,), (own,) = child_fields(source.type), child_fields(type_)
+        elements = Elements.of(array)
+
+        def convert(values: pa.Array) -> pa.Array:
+            return self.array(values, inner, element, f"{name}.element", own.type)
+
+        mask = array.is_null() if array.null_count else None
+        made = _converted(elements, array.values, convert)
+        return pa.ListArray.from_arrays(_offsets(elements), made, type=pa.list_(own), mask=mask)
 
     def _map(self, array: pa.Array, source: pa.Field, target: MapType, name: str, type_: pa.DataType) -> pa.Array:
-        plain = _unslice(array)
         key, value = child_fields(source.type)
         own_key, own_value = child_fields(type_)
-        keys = self.array(plain.keys, key, target.key, f"{name}.key", own_key.type)
-        items = self.array(plain.items, value, target.value, f"{name}.value", own_value.type)
-        mask = plain.is_null() if plain.null_count else None
-        return pa.MapArray.from_arrays(plain.offsets, keys, items, type=type_, mask=mask)
+        elements = Elements.of(array)
+
+        def convert_keys(keys: pa.Array) -> pa.Array:
+            return self.array(keys, key, target.key, f"{name}.key", own_key.type)
+
+        def convert_values(values: pa.Array) -> pa.Array:
+            return self.array(values, value, target.value, f"{name}.value", own_value.type)
+
+        keys = _converted(elements, array.keys, convert_keys)
+        items = _converted(elements, array.items, convert_values)
+        mask = array.is_null() if array.null_count else None
+        return pa.MapArray.from_arrays(_offsets(elements), keys, items, type=type_, mask=mask)
 
 
 def cast_leaves(rows: pa.Table, schema: Schema, wanted: pa.Schema) -> pa.Table:
@@ -267,15 +280,14 @@ def cast_leaves(rows: pa.Table, schema: Schema, wanted: pa.Schema) -> pa.Table:
     )
 
 
-def _plain_list(array: pa.Array) -> pa.ListArray:
-    """A list array with 32-bit offsets that begins at offset zero."""
-    if not pat.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
-    return _unslice(array)
+def _converted(elements: Elements, children: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """The elements of lists, converted."""
+    try:
+        selected = elements.select(children)
+    except pa.ArrowNotImplementedError:
+        return elements.select(convert(children))
+    return convert(selected)
 
 
-def _unslice(array: pa.Array) -> pa.Array:
-    """The same values starting at offset zero: Arrow refuses nulls together with sliced offsets."""
-    if array.offset == 0:
-        return array
-    return array.take(pa.array(np.arange(len(array))))
+def _offsets(elements: Elements) -> pa.Array:
+    return pa.array(elements.offsets, pa.int32())

@@ -11,7 +11,14 @@ import pyarrow.types as pat
 from icebench.engine.columnar.batch_columns import list_elements, map_entries
 from icebench.engine.columnar.projection import Projector
 from icebench.engine.columnar.scalars import repeat
-from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
+from icebench.engine.columnar.schemas import (
+    FIELD_ID_KEY,
+    child_fields,
+    is_list,
+    to_arrow_schema,
+    to_arrow_type,
+    with_element,
+)
 from icebench.engine.columnar.variants import check_metadata, plain_variants
 from icebench.engine.errors import CorruptTable, Invalid
 from icebench.engine.spec.schema import Schema
@@ -73,10 +80,11 @@ def _named_type(type_: pa.DataType, target: NestedField, column: str) -> pa.Data
         case StructType(fields) if pat.is_struct(type_):
             return pa.struct(_name_fields(child_fields(type_), fields, f"{column}."))
         case ListType(element) if is_list(type_):
-            return pa.list_(*_name_fields((type_.value_field.with_name("element"),), (element,), f"{column}."))
+            (inner,) = _name_fields((type_.value_field.with_name("element"),), (element,), f"{column}.")
+            return with_element(type_, inner)
         case MapType(key, value) if pat.is_map(type_):
             given = type_.key_field.with_name("key"), type_.item_field.with_name("value")
-            return pa.map_(*_name_fields(given, (key, value), f"{column}."))
+            return pa.map_(*_name_fields(given, (key, value), f"{column}."), keys_sorted=type_.keys_sorted)
         case PrimitiveType() if target.type == VARIANT or not child_fields(type_):
             return type_
     if pat.is_null(type_):

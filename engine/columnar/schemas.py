@@ -162,6 +162,17 @@ def is_list(type_: pa.DataType) -> bool:
     )
 
 
+def with_element(type_: pa.DataType, element: pa.Field) -> pa.DataType:
+    """The list type of the same kind with other elements."""
+    if pat.is_fixed_size_list(type_):
+        return pa.list_(element, type_.list_size)
+    if pat.is_large_list(type_):
+        return pa.large_list(element)
+    if pat.is_list_view(type_):
+        return pa.list_view(element)
+    return pa.large_list_view(element) if pat.is_large_list_view(type_) else pa.list_(element)
+
+
 def with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """A nested type with the change made to all fields in it, at every depth; any other type as it is."""
     fields = [change(f.with_type(with_fields(f.type, change))) for f in child_fields(type_)]
@@ -169,7 +180,7 @@ def with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
         return pa.struct(fields)
     if pat.is_map(type_):
         return pa.map_(*fields)
-    return pa.list_(*fields) if fields else type_
+    return with_element(type_, *fields) if fields else type_
 
 
 def storage_field(field: pa.Field) -> pa.Field:

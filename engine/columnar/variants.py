@@ -26,6 +26,7 @@ from icebench.engine.codec.variants import (
     object_fields,
     object_header,
 )
+from icebench.engine.columnar.batch_columns import Elements
 from icebench.engine.columnar.schemas import VARIANT_TYPE, child_fields, is_list, storage_of
 from icebench.engine.errors import CorruptTable, Unsupported
 
@@ -181,13 +182,10 @@ class _Assembly:
         return _joined([_ragged(matrix, kept), *values], typed)
 
     def _arrays(self, typed: pa.Array) -> pa.Array:
-        plain = typed if pat.is_list(typed.type) else typed.cast(pa.list_(typed.type.value_field))
-        bounds = plain.offsets.to_numpy().astype(np.int64)
-        counts = np.where(_valid(plain), np.diff(bounds), 0)
-        rows = np.arange(len(plain))
-        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        # Not `flatten`, which knows no uuids; below null lists there may be elements.
-        inner = plain.values.take(pa.array(np.arange(first[-1]) + np.repeat(bounds[:-1] - first[:-1], counts)))
+        lists = Elements.of(typed)
+        counts, first = lists.lengths, lists.offsets
+        rows = np.arange(len(typed))
+        inner = lists.select(typed.values)
         elements = _Assembly(self.dictionaries.take(np.repeat(rows, counts)), f"{self.name}.element")
         values = elements.values(_columns(inner, elements.name)).fill_null(NULL)
         data_starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(_sizes(values))])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pat
 
-from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
+from icebench.engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list, with_element
 from icebench.engine.errors import Contradiction, Unsupported
 from icebench.engine.spec.metadata import TableMetadata
 from icebench.engine.spec.name_mapping import MappedField, NameMapping, mapping_of, misplaced_id, parse_name_mapping
@@ -61,10 +61,10 @@ def _type_with_ids(type_: pa.DataType, mapping: NameMapping, path: tuple[str, ..
         return pa.struct(_with_ids(child_fields(type_), mapping, path))
     if pat.is_map(type_):
         key, value = type_.key_field.with_name("key"), type_.item_field.with_name("value")
-        return pa.map_(*_with_ids((key, value), mapping, path))
+        return pa.map_(*_with_ids((key, value), mapping, path), keys_sorted=type_.keys_sorted)
     if is_list(type_):
         (element,) = _with_ids((type_.value_field.with_name("element"),), mapping, path)
-        return pa.list_(element)
+        return with_element(type_, element)
     return type_
 
 

@@ -26,6 +26,7 @@ from icebench.engine.spec.types import (
     NestedField,
     PrimitiveType,
     StructType,
+    Type,
     list_type,
     map_type,
 )
@@ -93,6 +94,29 @@ def test_casts_what_keeps_its_meaning(type_: PrimitiveType, given: pa.Array, exp
 def test_refuses_what_loses_or_guesses_and_names_the_column(type_: PrimitiveType, given: pa.Array) -> None:
     with pytest.raises(Invalid, match="'c'"):
         rows(pa.table({"c": given}), one(type_))
+
+
+@pytest.mark.parametrize(
+    ("type_", "given"),
+    [
+        (list_type(2, INT), pa.array([[1], [2**40]], pa.list_(pa.int64())).slice(0, 1)),
+        (
+            list_type(2, INT),
+            pa.ListArray.from_arrays(
+                pa.array([0, 1, 2]).cast(pa.int32()), pa.array([1, 2**40]), mask=pa.array([False, True])
+            ),
+        ),
+        (list_type(2, INT), pa.FixedSizeListArray.from_arrays(pa.array([1, 2**40]), 1, mask=pa.array([False, True]))),
+        (
+            StructType((NestedField(field_id=2, name="a", type=INT),)),
+            pa.StructArray.from_arrays([pa.array([1, 2**40])], ["a"], mask=pa.array([False, True])),
+        ),
+    ],
+    ids=["sliced off", "null list", "null list of one", "null struct"],
+)
+def test_numbers_that_are_of_no_value_may_be_too_large(type_: Type, given: pa.Array) -> None:
+    schema = Schema((NestedField(field_id=1, name="c", type=type_),))
+    assert [row["c"] for row in rows(pa.table({"c": given}), schema)] == given.to_pylist()
 
 
 NESTED = Schema(

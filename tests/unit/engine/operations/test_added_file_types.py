@@ -363,3 +363,14 @@ def test_avro(tmp_path: Path) -> None:
     refused(table, avro(tmp_path, moments, [1]), r"'c' is stored as timestamp\[us, tz=UTC\] and")
     table.add_files([avro(tmp_path, {**moments, "adjust-to-utc": False}, [1])])
     assert table.scan().to_arrow()["c"].cast(pa.int64()).to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.list_view(pa.string()), pa.large_list_view(pa.string()), pa.list_(pa.string(), 1)]
+)
+def test_files_whose_lists_arrow_reads_as_other_kinds_are_added(tmp_path: Path, type_: pa.DataType) -> None:
+    values = pa.array([["b"], None, ["a"], ["c"]], type_).filter(pa.array([True, True, False, True]))
+    table = target(tmp_path, pa.list_(pa.string()))
+    table.add_files([stored(tmp_path, values)])
+    assert table.scan().to_arrow()["c"].to_pylist() == [["b"], None, ["c"]]
+    assert table.scan(filter="c is null").count() == 1
