@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -105,10 +106,8 @@ def exact_cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     source = array.type
     if source == target:
         return array
-    if pat.is_dictionary(source):
-        return exact_cast(array.dictionary_decode(), target, name)
-    if pat.is_run_end_encoded(source):
-        return exact_cast(pc.run_end_decode(array), target, name)
+    if pat.is_dictionary(source) or pat.is_run_end_encoded(source):
+        return exact_cast(_decoded(array, name), target, name)
     if isinstance(source, pa.BaseExtensionType) and source.extension_name == "geoarrow.wkb":
         return exact_cast(array.storage, target, name)
     if pat.is_struct(source) and pat.is_struct(target):
@@ -129,6 +128,20 @@ def exact_cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         return array.cast(target)
     except pa.ArrowInvalid as error:
         raise Invalid(f"column {name!r} does not fit {target}: {error}") from error
+
+
+def _decoded(array: pa.Array, name: str) -> pa.Array:
+    """The values of a dictionary or of run ends, one by one."""
+    if pat.is_dictionary(array.type):
+        values, places = array.dictionary, array.indices
+    else:
+        # Arrow's own decoder of run ends gives invalid offsets where the text exceeds 2 GiB.
+        ends, rows = array.run_ends.to_numpy(), array.offset + np.arange(len(array))
+        values, places = array.values, pa.array(np.searchsorted(ends, rows, side="right"))
+    try:
+        return values.take(places)
+    except pa.ArrowInvalid as error:
+        raise Invalid(f"column {name!r} is too large ({error}); give the rows in smaller batches") from error
 
 
 def _castable(source: pa.DataType, target: pa.DataType) -> bool:

@@ -119,6 +119,28 @@ def test_numbers_that_are_of_no_value_may_be_too_large(type_: Type, given: pa.Ar
     assert [row["c"] for row in rows(pa.table({"c": given}), schema)] == given.to_pylist()
 
 
+@pytest.mark.soak  # it takes 2 GiB of memory
+@pytest.mark.parametrize("layout", ["dictionary", "run ends"])
+def test_text_of_more_than_two_gibibytes_in_a_batch_is_refused(layout: str) -> None:
+    value, count = pa.array(["x" * 2**20]), 2**11
+    if layout == "dictionary":
+        given: pa.Array = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), value)
+    else:
+        given = pa.RunEndEncodedArray.from_arrays(pa.array([count], pa.int32()), value)
+    with pytest.raises(Invalid, match=r"'c' is too large .* smaller batches"):
+        rows(pa.table({"c": given}), one(STRING))
+
+
+def test_run_ends_are_decoded_from_where_a_slice_begins() -> None:
+    ends, values = pa.array([2, 3, 6], pa.int32()), pa.array(["a", None, "c"])
+    given = pa.RunEndEncodedArray.from_arrays(ends, values)
+    for start in range(7):
+        part = given.slice(start, 3)
+        assert [row["c"] for row in rows(pa.table({"c": part}), one(STRING))] == ["a", "a", None, "c", "c", "c"][
+            start:
+        ][:3]
+
+
 NESTED = Schema(
     (
         NestedField(field_id=1, name="id", type=LONG, required=True),
