@@ -111,10 +111,26 @@ def test_refuses_what_loses_or_guesses_and_names_the_column(type_: PrimitiveType
             StructType((NestedField(field_id=2, name="a", type=INT),)),
             pa.StructArray.from_arrays([pa.array([1, 2**40])], ["a"], mask=pa.array([False, True])),
         ),
+        (list_type(2, INT), pa.array([[2**40], [1], None], pa.list_(pa.int64(), 1)).slice(1)),
+        (
+            StructType((NestedField(field_id=2, name="a", type=INT),)),
+            pa.StructArray.from_arrays(
+                [pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array([1, 2]))],
+                ["a"],
+                mask=pa.array([False, True]),
+            ),
+        ),
     ],
-    ids=["sliced off", "null list", "null list of one", "null struct"],
+    ids=[
+        "sliced off",
+        "null list",
+        "null list of one",
+        "null struct",
+        "sliced list of one",
+        "run ends in a null struct",
+    ],
 )
-def test_numbers_that_are_of_no_value_may_be_too_large(type_: Type, given: pa.Array) -> None:
+def test_children_that_are_of_no_value_do_not_matter(type_: Type, given: pa.Array) -> None:
     schema = Schema((NestedField(field_id=1, name="c", type=type_),))
     assert [row["c"] for row in rows(pa.table({"c": given}), schema)] == given.to_pylist()
 
