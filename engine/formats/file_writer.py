@@ -39,6 +39,12 @@ class FileWriter(ABC):
         self._waiting.append(kept)
         self.waiting_bytes += encoded_size(kept)
 
+    def copy_waiting(self) -> None:
+        """Copy the buffered rows, so that they keep nothing but themselves in memory."""
+        if self._waiting:
+            columns = [pa.concat_arrays(chunks) for chunks in zip(*(b.columns for b in self._waiting), strict=True)]
+            self._waiting = [pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)]
+
     def flush(self) -> None:
         """Write the buffered rows, if there are any."""
         if not self._waiting:

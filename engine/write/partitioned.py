@@ -102,7 +102,8 @@ class ClusteredWriter:
 
 class FanoutWriter:
     """An open file per partition, within bounds: if too much is buffered, the largest row group is written; if too many
-    files are open, the least recently used one is closed."""
+    files are open, the least recently used one is closed. Buffered rows and the batches that they are of take up to
+    twice `max_waiting_bytes`."""
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class FanoutWriter:
         self._max_waiting_bytes = max_waiting_bytes
         self._open: OrderedDict[PartitionKey, RollingWriter] = OrderedDict()
         self._waiting_bytes = 0
+        self._given_bytes = 0  # since buffered rows were last copied
         self._done: list[DataFile] = []
 
     @property
@@ -129,6 +131,7 @@ class FanoutWriter:
         return [*self._done, *(file for writer in self._open.values() for file in writer.files)]
 
     def write(self, batch: pa.RecordBatch) -> None:
+        self._release_batches(batch.nbytes)
         groups = group_rows(batch, self._spec, self._schema)
         ordered = self._ordered(batch, groups)
         for i, partition in enumerate(groups.partitions if batch.num_rows else ()):
@@ -160,6 +163,15 @@ class FanoutWriter:
         writer = RollingWriter(self._format, partition, lambda: self._next_location(partition))
         self._open[key] = writer
         return writer
+
+    def _release_batches(self, given_bytes: int) -> None:
+        """Copy the buffered rows each time that as many bytes were given as may be buffered: a row of a rare partition
+        keeps its whole batch in memory, long after the other rows were written."""
+        self._given_bytes += given_bytes
+        if self._given_bytes > self._max_waiting_bytes:
+            self._given_bytes = given_bytes
+            for writer in self._open.values():
+                writer.copy_waiting()
 
     def _flush_largest(self) -> None:
         largest = max(self._open.values(), key=lambda writer: writer.waiting_bytes)

@@ -145,6 +145,11 @@ class RollingWriter:
         """Bytes in the file per byte before compression, as this file has them, or else the last one had."""
         return writer.compression_ratio or self._expected_ratio
 
+    def copy_waiting(self) -> None:
+        """As `FileWriter.copy_waiting`."""
+        if self._writer is not None:
+            self._writer.copy_waiting()
+
     def flush(self) -> None:
         """Write the buffered rows as a row group, and close the file if it is full."""
         if self._writer is None:

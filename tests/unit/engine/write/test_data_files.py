@@ -86,15 +86,18 @@ def test_no_rows_give_no_file() -> None:
     rows=st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["a", "b/c", "d=e", None])), max_size=30),
     chunk=st.integers(1, 7),
     max_open=st.sampled_from([1, 2, 100]),
+    memory=st.sampled_from([None, 1, 100]),
 )
-def test_fanout_puts_every_row_in_its_partition(rows: list[tuple[int, str | None]], chunk: int, max_open: int) -> None:
+def test_fanout_puts_every_row_in_its_partition(
+    rows: list[tuple[int, str | None]], chunk: int, max_open: int, memory: int | None
+) -> None:
     table = pa.table(
         {"id": pa.array([r[0] for r in rows], pa.int64()), "p": pa.array([r[1] for r in rows], pa.string())}
     )
     metadata = metadata_of(table.schema, [("p", Identity()), ("id", Bucket(2))])
     store = MemoryStore()
     stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=chunk))
-    files = write_data_files(stream, metadata=metadata, store=store, max_open_files=max_open)
+    files = write_data_files(stream, metadata=metadata, store=store, max_open_files=max_open, memory_bytes=memory)
     found = []
     for file, own in zip(files, rows_of(store, files), strict=True):
         assert file.spec_id == 1
@@ -492,3 +495,23 @@ def test_row_groups_are_written_early_where_memory_is_short(mode: str) -> None:
         assert sum(footer.num_rows for footer in footers) == rows.num_rows
         sizes.append([footer.num_row_groups for footer in footers])
     assert sizes == [[1], [3]]
+
+
+@pytest.mark.parametrize("rare_row", [5, 49_999])
+def test_rows_of_a_rare_partition_do_not_keep_whole_batches_in_memory(rare_row: int) -> None:
+    schema = pa.schema([("k", pa.int64()), ("number", pa.int64())])
+    metadata = metadata_of(schema, [("k", Identity())], properties={"write.parquet.row-group-size-bytes": str(1 << 20)})
+    before, allocated = pa.total_allocated_bytes(), []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, 1_500_000, 50_000):
+            partitions = np.zeros(50_000, np.int64)
+            partitions[rare_row] = 1
+            yield pa.RecordBatch.from_pydict({"k": partitions, "number": np.arange(start, start + 50_000)}, schema)
+            allocated.append(pa.total_allocated_bytes() - before)
+
+    stream = pa.RecordBatchReader.from_batches(schema, batches())
+    files = write_data_files(stream, metadata=metadata, store=MemoryStore(), memory_bytes=4 << 20)
+    assert sorted(f.record_count for f in files) == [30, 1_499_970]
+    # Of 24 MB: the buffered rows, the batches since they were copied, and a batch of 0.8 MB as given and as ordered.
+    assert max(allocated) < 10 << 20
