@@ -105,17 +105,19 @@ class Sorter:
     def sorted_rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order. Raises as `icebench.engine.read.reader.read_files`, and StorageFailed."""
         batches = self._read(self.request)
-        first = next(batches, None)
-        if first is None:
-            return
-        row_bytes = max(first.nbytes / first.num_rows, 1.0)
-        rows = max(int(self.memory_bytes / _COPIES / row_bytes), 1)
-        if sum(file.record_count for file in self.files) <= rows:
-            table = pa.Table.from_batches([first, *batches])
+        most, size = self.memory_bytes // _COPIES, 0
+        gathered: list[pa.RecordBatch] = []
+        for batch in batches:
+            gathered.append(batch)
+            size += batch.nbytes
+            if size > most:
+                rows = sum(each.num_rows for each in gathered) * most // size
+                yield from self._by_ranges(chain(_released(gathered), batches), max(int(rows * _FILLED), 1))
+                return
+        if gathered:
+            table = pa.Table.from_batches(gathered)
             order = _order(table, self.request.projection, self.spec, self.ordering)
             yield from table.take(pa.array(order)).to_batches()
-            return
-        yield from self._by_ranges(chain([first], batches), max(int(rows * _FILLED), 1))
 
     def _read(self, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         return read_files(self.files, request, runner=self.runner, counters=self.counters)
@@ -182,6 +184,13 @@ class Sorter:
             ]
 
         return places
+
+
+def _released(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take the batches out of a list, which would keep them in memory."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

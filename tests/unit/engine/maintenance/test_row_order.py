@@ -133,3 +133,31 @@ def test_a_curve_through_one_column_is_its_order_though_little_fits_into_memory(
     by: dict[str, Any] = {"zorder_by": ["x"]} if curve == "zorder" else {"hilbert_by": ["x"]}
     table.maintenance.rewrite_data_files(curve, rewrite_all=True, sort_memory_bytes=3_000, **by)
     assert table.scan().to_arrow().to_pylist() == [{"p": f"p{x}", "x": x} for x in range(3_000)]
+
+
+@pytest.mark.parametrize("how", ["sort", "zorder", "hilbert"])
+def test_rows_that_are_wider_than_the_first_are_not_sorted_in_memory(
+    tmp_path: Path, how: Literal["sort", "zorder", "hilbert"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_order, "_PIECE_ROWS", 100)
+    sizes = []
+    read = RangeFiles.read
+
+    def noted(files: RangeFiles, number: int) -> pa.Table:
+        found = read(files, number)
+        sizes.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(RangeFiles, "read", noted)
+    table = icebench.load_catalog(str(tmp_path)).create_table("db.t", to_arrow_schema(SCHEMA))
+    values = np.random.default_rng(7).permutation(2_100)
+    narrow, wide = values[:100], values[100:]
+    table.append(pa.table({"p": [f"{x:0500}" for x in wide], "x": wide}, to_arrow_schema(SCHEMA)))
+    # The newest file is read first.
+    table.append(pa.table({"p": pa.nulls(100, pa.string()), "x": narrow}, to_arrow_schema(SCHEMA)))
+    by: dict[str, Any] = {"sort_order" if how == "sort" else f"{how}_by": ["x"]}
+    memory = 300_000
+    table.maintenance.rewrite_data_files(how, rewrite_all=True, sort_memory_bytes=memory, **by)
+    assert table.scan().to_arrow()["x"].to_pylist() == list(range(2_100))
+    assert sum(sizes) > 1_000_000
+    assert max(sizes) < memory / 3
