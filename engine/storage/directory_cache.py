@@ -28,6 +28,8 @@ _ABANDONED_SECONDS = 3600
 """Older temporary files belong to processes that ended."""
 _COUNT_ANEW = 256
 """After this many files, those that other processes have added are counted, too."""
+_KEPT = 0.9
+"""Of the limit, in a full directory: the next files find room without another listing."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class DirectoryCache:
         return self._root / (self._new_id().hex + _TEMPORARY)
 
     def _shrunk(self) -> int:
-        """Remove files beyond the limit and abandoned ones; returns the bytes that remain."""
+        """Remove abandoned files, and where the rest is beyond the limit, the oldest; returns the bytes that remain."""
         kept: list[tuple[float, int, str]] = []
         with suppress(OSError), os.scandir(self._root) as entries:
             for entry in entries:
@@ -130,9 +132,14 @@ class DirectoryCache:
                         kept.append((status.st_mtime, status.st_size, entry.path))
                     elif entry.name.endswith(_TEMPORARY) and status.st_mtime < self._now() - _ABANDONED_SECONDS:
                         Path(entry.path).unlink()
+        kept.sort()
         total = sum(size for _, size, _ in kept)
-        for _, size, path in sorted(kept):
-            if total <= self._limit_bytes:
+        if total <= self._limit_bytes:
+            return total
+        # The newest file stays, however large, if it is within the limit.
+        enough = min(max(int(self._limit_bytes * _KEPT), kept[-1][1]), self._limit_bytes)
+        for _, size, path in kept:
+            if total <= enough:
                 break
             with suppress(OSError):
                 Path(path).unlink()

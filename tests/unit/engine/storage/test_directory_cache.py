@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,17 +48,44 @@ def test_bytes_come_back(tmp_path: Path) -> None:
 
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     clock = Clock()
-    cache = DirectoryCache(str(tmp_path), limit_bytes=30, now=clock)
+    cache = DirectoryCache(str(tmp_path), limit_bytes=35, now=clock)
     for name in "abc":
         cache.store(name, b"x" * 10)
         stored(tmp_path, name, clock)
     assert cache.load("a") is not None
     cache.store("d", b"x" * 10)
     assert sorted(p.stem for p in tmp_path.glob("*.cache")) == ["a", "c", "d"]
-    assert not cache.store("e", b"x" * 31)
+    assert not cache.store("e", b"x" * 36)
     smaller = DirectoryCache(str(tmp_path), limit_bytes=15, now=clock)
     assert len(list(tmp_path.glob("*.cache"))) == 1
     assert not kept(smaller, "bce")
+
+
+def test_a_full_directory_is_not_listed_at_each_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listings = 0
+    scandir = os.scandir
+
+    def counted(path: Path) -> Any:
+        nonlocal listings
+        listings += 1
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    cache = DirectoryCache(str(tmp_path), limit_bytes=1000)
+    for number in range(200):
+        assert cache.store(f"{number:03}", b"x" * 10)
+        assert cache.load(f"{number:03}") is not None
+    assert 0.8 * 1000 < sum(p.stat().st_size for p in tmp_path.glob("*.cache")) <= 1000
+    assert listings <= 12
+
+
+def test_the_newest_file_stays_if_it_is_within_the_limit(tmp_path: Path) -> None:
+    cache = DirectoryCache(str(tmp_path), limit_bytes=100)
+    (tmp_path / "old.cache").write_bytes(b"x" * 50)
+    os.utime(tmp_path / "old.cache", (1, 1))
+    assert cache.store("a", b"x" * 10)
+    assert cache.store("b", b"x" * 97)
+    assert kept(cache, "ab") == "b"
 
 
 def test_what_other_processes_add_is_counted_now_and_then(tmp_path: Path) -> None:
