@@ -21,7 +21,10 @@ import pyarrow as pa
 from icebench.engine.errors import AlreadyExists, Contradiction, Invalid
 from icebench.engine.storage.contradictions import warn
 from icebench.engine.storage.failures import storage_error, translate_errors
-from icebench.engine.storage.store import FileInfo, InputFile, OutputFile
+from icebench.engine.storage.store import FileInfo, InputFile, OutputFile, WriteUncertain
+
+_NOT_FLUSHED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
+"""What file systems answer, some of networks among them, that cannot flush a directory."""
 
 
 def local_path(location: str) -> Path:
@@ -48,7 +51,8 @@ class LocalStore:
     """The local file system.
 
     Args:
-        durable: Flush files and directories to the disk before a write returns, so that a commit survives a power cut.
+        durable: Flush files and directories to the disk before a write returns, so that a commit survives a power cut
+            on file systems that can flush directories.
         new_id: Makes the unique part of temporary names.
     """
 
@@ -186,9 +190,13 @@ def _link(temporary: Path, path: Path) -> None:
 
 
 def _flush_directory(directory: Path) -> None:
+    """Flush a directory to the disk, where its file system can."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_FLUSHED:
+            raise
     finally:
         os.close(descriptor)
 
@@ -232,6 +240,7 @@ class LocalOutputFile(OutputFile):
         Raises:
             AlreadyExists: Someone else made the file meanwhile, and it is not to be replaced.
             StorageFailed: The disk refused; nothing is left behind.
+            WriteUncertain: The file is visible, but its directory could not be flushed: a power cut may undo it.
         """
         if self._file.closed:
             return
@@ -244,11 +253,15 @@ class LocalOutputFile(OutputFile):
             else:
                 _link(self._temporary, self._path)
                 self._drop_temporary()
-            if self._durable:
-                _flush_directory(self._path.parent)
         except OSError as error:
             self.abort()
             raise storage_error("write", self._location, error) from error
+        if self._durable:
+            try:
+                _flush_directory(self._path.parent)
+            except OSError as error:
+                failure = storage_error("flush the directory of", self._location, error)
+                raise WriteUncertain(f"unknown whether a written file stays: {failure}") from error
 
     def abort(self) -> None:
         """Discard everything written; does nothing after `close`."""

@@ -17,7 +17,7 @@ from icebench.engine.errors import Contradiction, StorageFailed
 
 
 class WriteUncertain(StorageFailed):
-    """No request to write a file was answered: it may be there, or appear later."""
+    """It is unknown whether a file was written: it may be there, appear later, or vanish in a power cut."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 from pathlib import Path
 
 import pytest
 
 from icebench.engine.storage.local import LocalOutputFile, LocalStore, local_path
+from icebench.engine.storage.store import WriteUncertain
 from icebench.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed
 
 
@@ -157,6 +159,38 @@ def test_every_directory_that_is_made_outlasts_a_power_cut(monkeypatch: pytest.M
     monkeypatch.setattr(os, "fsync", note)
     LocalStore().write(f"{tmp_path}/a/b/c/file", b"x")
     assert {str(tmp_path / place) for place in ("", "a", "a/b", "a/b/c")} <= flushed
+
+
+def directories_not_flushed(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    flush = os.fsync
+
+    def refuse_directories(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, os.strerror(code))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse_directories)
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_cannot_flush_directories(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
+) -> None:
+    directories_not_flushed(monkeypatch, code)
+    store = LocalStore()
+    store.write(f"{tmp_path}/a/b/file", b"x")
+    store.write(f"{tmp_path}/a/b/file", b"y", overwrite=True)
+    assert store.read(f"{tmp_path}/a/b/file") == b"y"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_visible_file_whose_directory_is_not_flushed_is_uncertain(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, overwrite: bool
+) -> None:
+    directories_not_flushed(monkeypatch, errno.EIO)
+    with pytest.raises(WriteUncertain, match=f"cannot flush the directory of {tmp_path}/file: .*input/output error"):
+        LocalStore().write(f"{tmp_path}/file", b"x", overwrite=overwrite)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": b"x"}
 
 
 def test_a_link_that_nfs_asked_for_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
