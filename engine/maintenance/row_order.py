@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from icebench.engine.columnar.batch_columns import column_by_id
 from icebench.engine.columnar.partitions import group_rows
-from icebench.engine.columnar.sorting import SortKeys, order_of, sort_indices, sort_keys
+from icebench.engine.columnar.sorting import SortKeys, order_of, sort_indices, sort_keys, take_rows
 from icebench.engine.deletes.files import FileRead
 from icebench.engine.maintenance.hilbert import hilbert_indexes, hilbert_values
 from icebench.engine.maintenance.range_files import MOST_RANGES, RangeFiles
@@ -117,7 +117,7 @@ class Sorter:
         if gathered:
             table = pa.Table.from_batches(gathered)
             order = _order(table, self.request.projection, self.spec, self.ordering)
-            yield from table.take(pa.array(order)).to_batches()
+            yield from take_rows(table, pa.array(order)).to_batches()
 
     def _read(self, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         return read_files(self.files, request, runner=self.runner, counters=self.counters)
@@ -155,7 +155,7 @@ class Sorter:
                     kept = files.read(number)
                     table, places = kept.select(range(width)), kept.columns[width:]
                     # Rows of a range are in the order of reading, which equal keys keep.
-                    yield from table.take(order_of(*self._keys(table, schema, places))).to_batches()
+                    yield from take_rows(table, order_of(*self._keys(table, schema, places))).to_batches()
             finally:
                 files.remove()
 

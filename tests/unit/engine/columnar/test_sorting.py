@@ -2,13 +2,16 @@
 
 import random
 import struct
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from icebench.engine.columnar import sorting
 from icebench.engine.columnar.schemas import to_arrow_schema
-from icebench.engine.columnar.sorting import is_sorted, sorted_table
+from icebench.engine.columnar.sorting import is_sorted, sort_indices, sorted_table
 from icebench.engine.spec.partitioning import PartitionField, PartitionSpec
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.sorting import SortField, SortOrder
@@ -87,3 +90,51 @@ def test_a_transform_of_several_columns_is_not_taken_for_one_of_the_first() -> N
     order = SortOrder((SortField(source_ids=(1, 2), transform=Bucket(3)),), 1)
     with pytest.raises(Unsupported, match=r"bucket\[3\] of several columns"):
         sorted_table(table((1, "b")), PartitionSpec(), order, SCHEMA)
+
+
+BY_FIRST_LETTER = PartitionSpec(
+    (PartitionField(source_ids=(2,), field_id=1000, name="letter", transform=Truncate(1)),), 1
+)
+DESCENDING = SortOrder((SortField(source_ids=(1,), transform=Identity(), direction="desc"),), 1)
+BY_BOTH = SortOrder(
+    (SortField(source_ids=(2,), transform=Identity()), SortField(source_ids=(1,), transform=Identity())), 1
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "order", "expected"),
+    [
+        (BY_FIRST_LETTER, DESCENDING, [4, 2, 0, 5, 3, 1]),
+        (PartitionSpec(), BY_BOTH, [0, 2, 4, 1, 3, 5]),
+    ],
+)
+def test_text_of_more_than_two_gib_is_compared(spec: PartitionSpec, order: SortOrder, expected: list[int]) -> None:
+    length = 400_000_000
+    text = np.zeros(2 * length, np.uint8)  # of which the system stores nothing
+    text[0], text[length] = b"ab"
+    offsets = pa.array([0, length, 2 * length], pa.int32()).buffers()[1]
+    chunk = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(text)])
+    rows = pa.table([range(6), pa.chunked_array([chunk] * 3)], schema=to_arrow_schema(SCHEMA))
+    found = sort_indices(rows, spec, order, SCHEMA)
+    assert found is not None
+    assert found.to_pylist() == expected
+
+
+@pytest.mark.parametrize("spec", [PartitionSpec(), BY_FIRST_LETTER])
+@pytest.mark.parametrize("most_bytes", [20, 100, 500, 3_000])
+def test_text_beyond_what_one_array_holds_comes_in_several_chunks(
+    monkeypatch: pytest.MonkeyPatch, spec: PartitionSpec, most_bytes: int
+) -> None:
+    draws = random.Random(most_bytes)
+    rows = [
+        (draws.choice([None, draws.randrange(20)]), draws.choice([None, draws.choice("abc") * draws.randrange(1, 90)]))
+        for _ in range(150)
+    ]
+    ends = [0, 0, 1, 70, 70, 149, 150]
+    given = pa.concat_tables(table(*rows[start:end]) for start, end in pairwise(ends))
+    expected = sorted_table(given, spec, BY_BOTH, SCHEMA)
+    monkeypatch.setattr(sorting, "_MOST_BYTES", most_bytes)
+    found = sorted_table(given, spec, BY_BOTH, SCHEMA)
+    assert found.equals(expected)
+    assert all(chunk.nbytes <= most_bytes or len(chunk) == 1 for chunk in found["name"].chunks)
+    assert is_sorted(found, BY_BOTH, SCHEMA)
