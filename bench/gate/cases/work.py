@@ -64,11 +64,13 @@ class Case:
         name: ``kind/table/what``.
         prepare: Takes the catalog of the tables and counters of the engine's work; gives what is measured.
         checksum: Of the answer; takes the catalog and what was measured gave. None where there is nothing to compare.
+        rows: Gives the scan that is measured; None where it is no scan.
     """
 
     name: str
     prepare: Callable[[icebench.Catalog, icebench.Counters], Timed]
     checksum: Checksum | None = None
+    rows: Callable[[icebench.Catalog], icebench.Scan] | None = None
 
 
 def cases() -> dict[str, Case]:
@@ -88,7 +90,7 @@ def _scan(table: str, name: str, filter: str | None = None, columns: Sequence[st
     def prepare(catalog: icebench.Catalog, counters: icebench.Counters) -> Timed:
         return partial(_drop, scan(catalog, counters).to_batches)
 
-    return Case(f"scan/{table}/{name}", prepare, _of_rows(scan, columns))
+    return Case(f"scan/{table}/{name}", prepare, _of_rows(scan, columns), scan)
 
 
 class _Readable(Protocol):
