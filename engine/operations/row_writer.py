@@ -272,7 +272,9 @@ def _remaining_rows(matches: Sequence[MatchedRows], writer: RowWriter) -> pa.Rec
             whole = [replace(match.file, residual=None)]
             for batch in read_files(whole, request, runner=writer.runner, counters=counters):
                 positions = batch.column(batch.num_columns - 1).to_numpy()
-                kept = batch.filter(pa.array(~np.isin(positions, match.positions, assume_unique=True)))
+                # Not `isin`, which looks at all positions of the file for each batch.
+                nearest = match.positions[np.searchsorted(match.positions[:-1], positions)]
+                kept = batch.filter(pa.array(nearest != positions))
                 yield pa.RecordBatch.from_arrays(kept.columns[:-1], schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
