@@ -19,10 +19,11 @@ from fractions import Fraction
 import numpy as np
 
 from icebench.engine.errors import Invalid, Unsupported
-from icebench.engine.expressions.scalar import LiteralValue
+from icebench.engine.expressions.predicate import literal
+from icebench.engine.expressions.scalar import Argument, LiteralValue
 from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
 from icebench.engine.spec.types import DecimalType, FixedType, PrimitiveType
-from icebench.engine.spec.values import Value, decimal_of, parse_uuid
+from icebench.engine.spec.values import Value, as_value, decimal_of, parse_uuid
 
 INTEGER_RANGES: dict[str, tuple[int, int]] = {
     "int": (-(1 << 31), (1 << 31) - 1),
@@ -99,6 +100,23 @@ def place(type_: PrimitiveType, literal: LiteralValue, column: str) -> Place:
         case (("variant" | "geometry" | "geography"), _):
             raise Unsupported(f"comparison of column {column!r} of type {type_}")
     raise _mismatch(type_, literal, column)
+
+
+def exact_value(type_: PrimitiveType, given: Argument) -> Value:
+    """The value of `type_` that a literal is, in the internal representation; floats are rounded to the type.
+
+    Raises:
+        ValueError: It is none: of another kind, beyond the type, or with digits that the type lacks.
+    """
+    if type_.name in ("float", "double"):
+        return as_value(type_, given)
+    try:
+        found = place(type_, literal(given), "")
+    except Invalid:
+        raise ValueError(f"{given!r} is of another kind") from None
+    if not found.exact or found.floor is None:
+        raise ValueError(f"the type {type_} has no value that equals {given!r}")
+    return found.floor
 
 
 def _mismatch(type_: PrimitiveType, literal: LiteralValue, column: str) -> Invalid:

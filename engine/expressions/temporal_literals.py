@@ -48,7 +48,7 @@ def _clock(nanoseconds: int) -> str:
 
 
 def to_temporal(value: dt.date | dt.time | dt.datetime) -> TemporalLiteral:
-    """Convert a standard library value, exactly; an aware datetime becomes a timestamptz.
+    """Convert a standard library value or a timestamp of pandas, exactly; an aware one becomes a timestamptz.
 
     Raises:
         Invalid: A time with a zone, which no Iceberg type holds.
@@ -57,6 +57,7 @@ def to_temporal(value: dt.date | dt.time | dt.datetime) -> TemporalLiteral:
         aware = value.tzinfo is not None
         delta = (value if aware else value.replace(tzinfo=dt.UTC)) - _EPOCH
         nanoseconds = (delta.days * 86_400 + delta.seconds) * NANOS_PER_SECOND + delta.microseconds * 1000
+        nanoseconds += getattr(value, "nanosecond", 0)
         return TemporalLiteral("timestamptz" if aware else "timestamp", nanoseconds)
     if isinstance(value, dt.date):
         return TemporalLiteral("date", days_of(value.year, value.month, value.day) * NANOS_PER_DAY)

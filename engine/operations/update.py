@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
 from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.rows import table_rows
 from icebench.engine.columnar.scalar_evaluation import evaluate
-from icebench.engine.columnar.schemas import child_fields, storage_of, to_arrow_schema, to_arrow_type
+from icebench.engine.columnar.schemas import child_fields, storage_field, to_arrow_field, to_arrow_schema, to_arrow_type
 from icebench.engine.commit.committer import TableState
 from icebench.engine.commit.target import Target
 from icebench.engine.errors import Invalid
+from icebench.engine.expressions.literals import exact_value
 from icebench.engine.expressions.scalar import SqlExpression
 from icebench.engine.operations.delete import ScanOf
 from icebench.engine.operations.executor_changes import ExecutorChanges
@@ -27,12 +30,13 @@ from icebench.engine.spec.metadata_columns import LAST_UPDATED
 from icebench.engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.snapshots import MAIN, Snapshot
-from icebench.engine.spec.types import NestedField
+from icebench.engine.spec.types import GeospatialType, ListType, MapType, NestedField, PrimitiveType, StructType, Type
 from icebench.engine.write.data_files import written_schema
 
 Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
 """Top-level column -> literal, expression, or a function from the rows (all columns, by name) to the column's new
-values; or one function from the rows to as many rows. A string is a literal; `icebench.sql` makes an expression."""
+values; or one function from the rows to as many rows. A literal is a value of the column's type, as it is in filters:
+nothing is cut off, but floats are rounded. A string is a literal; `icebench.sql` makes an expression."""
 
 
 def update(
@@ -114,7 +118,7 @@ class UpdatedRows:
                 raise Invalid("the update's function must return a RecordBatch with the columns that it was given")
             new = {name: made.column(name) for name in made.schema.names}
         else:
-            new = {name: _assign(value, batch, batch.schema.field(name)) for name, value in self.assignments.items()}
+            new = {name: _assign(value, batch, fields[name]) for name, value in self.assignments.items()}
         return {name: _fitting(column, fields[name], batch.num_rows) for name, column in new.items()}
 
 
@@ -132,12 +136,12 @@ def _check(assignments: Assignments, schema: Schema) -> None:
         if name not in fields:
             raise Invalid(f"cannot assign {name!r}: only whole top-level columns can be assigned")
         if not callable(value):
-            _fitting(_assign(value, none, none.schema.field(name)), fields[name], 0)
+            _fitting(_assign(value, none, fields[name]), fields[name], 0)
 
 
-def _assign(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # noqa: ANN401 - any literal
+def _assign(value: Any, batch: pa.RecordBatch, field: NestedField) -> pa.Array:  # noqa: ANN401 - any literal
     if isinstance(value, SqlExpression):
-        return evaluate(value, batch, field)
+        return evaluate(value, batch, batch.schema.field(field.name))
     return value(batch) if callable(value) else _literal(value, field, batch.num_rows)
 
 
@@ -152,16 +156,46 @@ def _fitting(column: object, field: NestedField, length: int) -> pa.Array:
     return combined(pa.chunked_array(parts, to_arrow_type(field.type)))
 
 
-def _literal(value: object, field: pa.Field, length: int) -> pa.Array:
+def _literal(value: object, field: NestedField, length: int) -> pa.Array:
+    arrow = storage_field(to_arrow_field(field))
     if value is None:
-        return pa.nulls(length, field.type)
-    storage = storage_of(pa.nulls(0, field.type)).type
-    given = getattr(value, "bytes", value) if isinstance(field.type, pa.BaseExtensionType) else value
+        return pa.nulls(length, arrow.type)
+    if isinstance(value, np.datetime64):
+        value = pa.scalar(value)
     try:
-        single = pa.array([given], _given_type([given], storage, field.name))
+        if isinstance(value, pa.Scalar):
+            single = pa.array([value])
+        else:
+            stored = _stored(value, field.type)
+            single = pa.array([stored], _given_type([stored], arrow.type, field.name))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise Invalid(f"{value!r} is no value of column {field.name!r}, which is {field.type}: {error}") from error
     return single.take(pa.array([0] * length, pa.int32()))
+
+
+def _stored(value: Any, type_: Type) -> object:  # noqa: ANN401 - any literal
+    """A literal as Arrow stores it: left to itself, Arrow cuts numbers and times to fit. Fields that a struct type
+    lacks are kept. Raises ValueError for what is no value of the type."""
+    if isinstance(value, pa.Scalar | np.generic):
+        value = value.as_py() if isinstance(value, pa.Scalar) else pa.scalar(value).as_py()
+    if value is None:
+        return None
+    match type_:
+        case StructType(fields) if isinstance(value, Mapping):
+            types = {f.name: f.type for f in fields}
+            return {key: _stored(own, types[key]) if key in types else own for key, own in value.items()}
+        case ListType(element) if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+            return [_stored(own, element.type) for own in value]
+        case MapType(key, item) if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+            entries = value.items() if isinstance(value, Mapping) else value
+            return [(_stored(own, key.type), _stored(its, item.type)) for own, its in entries]
+        case GeospatialType() | PrimitiveType(name="variant"):
+            return value
+        case PrimitiveType():
+            is_uuid = type_.name == "uuid" and isinstance(value, bytes)
+            found = uuid.UUID(bytes=value) if is_uuid else exact_value(type_, value)
+            return found.bytes if isinstance(found, uuid.UUID) else found
+    raise ValueError(f"{value!r} is no {type_}")
 
 
 def _given_type(values: Iterable[Any], type_: pa.DataType, name: str) -> pa.DataType:

@@ -12,11 +12,12 @@ import polars as pl
 import pyarrow as pa
 
 import icebench
+from icebench.engine.columnar.schemas import to_arrow_type
 from icebench.engine.inspect.inspector import TABLES
 from icebench.engine.maintenance.maintenance import Maintenance
 from icebench.engine.operations.row_changes import Mode
 from icebench.errors import EngineError, Invalid, Unsupported
-from tests.property.empty_tables import Case, Row, plain_rows
+from tests.property.empty_tables import Case, Column, Row, plain_rows
 
 MODES: tuple[Mode, ...] = ("copy-on-write", "merge-on-read")
 
@@ -261,6 +262,12 @@ def _update(mode: Mode) -> Write:
     return run
 
 
+def _literal(column: Column) -> Any:
+    """A value of a column; Python has no nanoseconds."""
+    value = column.value(0)
+    return pa.scalar(value, to_arrow_type(column.leaf)) if column.type_name.endswith("_ns") else value
+
+
 def _update_rows(mode: Mode) -> Write:
     """Rows that there are, where there are any: to null, to themselves, to the type's values."""
 
@@ -268,7 +275,7 @@ def _update_rows(mode: Mode) -> Write:
         nothing = {column.name: None for column in case.columns}
         table.update("id = 1", nothing, mode)
         table.update("id = 3", {"id": icebench.sql("id + 1")}, mode)
-        own = {c.name: c.value(0) for c in case.columns if c.place == "top" and c.value(0) is not None}
+        own = {c.name: _literal(c) for c in case.columns if c.place == "top" and c.value(0) is not None}
         if own:
             table.update("id = 4", own, mode)
         changes: dict[int, Row] = {1: nothing, 3: {**own, "id": 4}}
