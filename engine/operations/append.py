@@ -135,6 +135,8 @@ def append_merging(
 ) -> tuple[TableState, Snapshot]:
     """Append rows and, in the same commit, add their new columns to the schema (see `SchemaUpdate.union_by_name`).
 
+    If it fails in a transaction, neither is part of it.
+
     Args:
         target: The table.
         prepare: Writes the rows for the table as it is with the new columns.
@@ -154,8 +156,9 @@ def append_merging(
         raise Invalid(f"merging schemas needs table property {ACCEPT_ANY_SCHEMA.name}=true")
     staged = target if isinstance(target, StagedTarget) else StagedTarget.of(target)
     try:
-        staged.commit([UpdateSchema(lambda update: update.union_by_name(incoming))])
-        state, snapshot = append(staged, prepare, branch=branch, properties=properties)
+        with staged.as_one():
+            staged.commit([UpdateSchema(lambda update: update.union_by_name(incoming))])
+            state, snapshot = append(staged, prepare, branch=branch, properties=properties)
     except BaseException:
         if staged is not target:
             staged.abandon()

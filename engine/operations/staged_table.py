@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -80,6 +81,18 @@ class StagedTarget(Target):
 
     def read(self, read: Read) -> None:
         self.commit([read])
+
+    @contextmanager
+    def as_one(self) -> Iterator[None]:
+        """Stage the changes of the block all, or none if one of them fails."""
+        changes, drafts, prepared = len(self.changes), len(self.draft), set(self.prepared)
+        try:
+            yield
+        except BaseException:
+            del self.changes[changes:], self.draft[drafts:]
+            self.discard(self.prepared - prepared)
+            self.prepared.intersection_update(prepared)
+            raise
 
     def finish(self) -> TableState:
         """Commit the staged changes; returns the unchanged table if there are none.

@@ -9,7 +9,7 @@ import pytest
 import icebench
 from icebench.engine.operations.row_operations import RowOperations
 from icebench.engine.spec.schema_evolution import SchemaUpdate
-from icebench.engine.spec.types import LONG, STRING
+from icebench.engine.spec.types import DATE, LONG, STRING
 from icebench.errors import Invalid, StorageFailed, ValidationFailed
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
@@ -50,6 +50,25 @@ def test_changes_become_visible_together(table: icebench.Table, catalog: icebenc
     assert table.scan("n = 7").count() == 1
     assert table.refs["done"].snapshot_id == table.metadata.current_snapshot_id
     assert ids(catalog.load_table("db.t")) == [2, 3, 5, 6]
+
+
+@pytest.mark.parametrize("branch", ["main", "tag"])
+def test_a_refused_append_leaves_no_columns(table: icebench.Table, branch: str) -> None:
+    table.set_properties({"write.spark.accept-any-schema": "true"})
+    table.create_tag("tag")
+    table.update_schema(lambda s: s.add_column("on", DATE))
+    # A millisecond past midnight is no date; to a tag, no rows are appended, after they were written.
+    days = pa.array([1 if branch == "main" else 0], pa.date64())
+    before, files = table.schema.fields, stored(table)
+    with table.transaction() as transaction:
+        transaction.append(rows(4))
+        with pytest.raises(Invalid):
+            transaction.append(pa.table({"id": [5], "on": days, "new": ["x"]}), branch=branch, merge_schema=True)
+        assert transaction.metadata.schema.fields == before
+        transaction.append(rows(6))
+    assert table.schema.fields == before
+    assert ids(table) == [1, 2, 3, 4, 6]
+    assert len([each for each in stored(table) - files if each.endswith(".parquet")]) == 2
 
 
 def test_an_exception_discards_all(table: icebench.Table) -> None:
