@@ -102,8 +102,9 @@ class RowOperations(ABC):
                 source of an Arrow stream, or a Spark DataFrame, whose executors write the files. Columns are matched by
                 name; a missing column gets its write default, or null.
             branch: The branch to change, created if it does not exist.
-            merge_schema: Add columns that the table does not have, and widen those that are narrower, in the same
-                commit, if the property ``write.spark.accept-any-schema`` allows it.
+            merge_schema: Add columns that the table does not have, widen those that are narrower, and make optional
+                those that the rows lack or have as nullable, in the same commit, if the property
+                ``write.spark.accept-any-schema`` allows it.
             wap_id: Write-audit-publish: leave the branch unchanged; the snapshot can be read by its id, and
                 `cherry_pick` publishes it. The id goes into its summary as ``wap.id``.
             snapshot_properties: Entries for the snapshot summary.
