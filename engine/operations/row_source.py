@@ -97,17 +97,26 @@ def counted_rows(data: Rows, verb: str, progress: OnStep) -> CountedRows:
 
 
 def arrow_rows(data: object, verb: str, wanted: str = "rows") -> pa.Table | pa.RecordBatchReader:
-    """The rows as Arrow data; raises Invalid for anything that has none."""
+    """The rows as Arrow data; raises Invalid for anything that has none, and for frames that Arrow cannot hold."""
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if _is_frame(data, "pandas"):
-        return pa.Table.from_pandas(data, preserve_index=False)
+        return _from_pandas(data, verb)
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
     raise Invalid(
         f"{verb} takes {wanted}: a pyarrow Table or RecordBatchReader, a frame of pandas or Polars, a relation of "
         f"DuckDB, or another source of an Arrow stream, not {type(data).__name__}"
     )
+
+
+def _from_pandas(data: object, verb: str) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(data, preserve_index=False)
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:
+        # Arrow's own errors name the column last, after what is wrong with its values.
+        found = ": ".join(map(str, reversed(error.args))) if isinstance(error, pa.ArrowException) else error
+        raise Invalid(f"{verb} of a frame that has no Arrow form: {found}") from error
 
 
 def is_dataframe(data: object) -> bool:

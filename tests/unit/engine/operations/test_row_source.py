@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from icebench.engine.operations.row_source import is_dataframe, rows_of
+from icebench.engine.operations.row_source import arrow_rows, is_dataframe, rows_of
 from icebench.errors import Invalid
 
 
@@ -29,3 +30,20 @@ def test_what_rows_are() -> None:
     for data in ([{"a": 1}], DataFrame(), pa.array([1]), None):
         with pytest.raises(Invalid, match=r"append takes rows or a Spark DataFrame: a pyarrow Table or .*, not"):
             rows_of(data, "append")
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (pd.DataFrame({"a": [1, "x"]}), "column a with type object: Could not convert 'x'"),
+        (pd.DataFrame({"a": [{1: 2}, [3]]}), "column a with type object: Expected dict key"),
+        (pd.DataFrame({"a": [1 + 2j]}), "column a with type complex128: Unsupported"),
+        (pd.DataFrame({"a": [2**70]}), "too large"),
+        (pd.DataFrame({"a": pd.arrays.SparseArray([1, 0])}), "Sparse pandas data .column a. not supported"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names"),
+    ],
+    ids=["texts and numbers", "keys that are no texts", "complex", "beyond 64 bits", "sparse", "a name twice"],
+)
+def test_frames_that_have_no_arrow_form(frame: pd.DataFrame, why: str) -> None:
+    with pytest.raises(Invalid, match=rf"^upsert of a frame that has no Arrow form: .*{why}"):
+        arrow_rows(frame, "upsert")
