@@ -103,7 +103,10 @@ def arrow_rows(data: object, verb: str, wanted: str = "rows") -> pa.Table | pa.R
     if _is_frame(data, "pandas"):
         return _from_pandas(data, verb)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        try:
+            return pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowInvalid as error:  # a stream of one array without a name, as a series is
+            raise Invalid(f"{verb} of {type(data).__name__}, which is no stream of rows: {error}") from error
     raise Invalid(
         f"{verb} takes {wanted}: a pyarrow Table or RecordBatchReader, a frame of pandas or Polars, a relation of "
         f"DuckDB, or another source of an Arrow stream, not {type(data).__name__}"

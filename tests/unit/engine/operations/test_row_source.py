@@ -47,3 +47,8 @@ def test_what_rows_are() -> None:
 def test_frames_that_have_no_arrow_form(frame: pd.DataFrame, why: str) -> None:
     with pytest.raises(Invalid, match=rf"^upsert of a frame that has no Arrow form: .*{why}"):
         arrow_rows(frame, "upsert")
+
+
+def test_a_stream_of_values_is_none_of_rows() -> None:
+    with pytest.raises(Invalid, match=r"^append of ChunkedArray, which is no stream of rows"):
+        rows_of(pa.chunked_array([[1]]), "append")
