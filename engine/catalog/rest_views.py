@@ -21,6 +21,7 @@ from icebench.engine.codec.metadata_json.rest import (
 from icebench.engine.commit.committer import Identifier
 from icebench.engine.commit.retry import Waiting
 from icebench.engine.errors import CommitConflict, CommitStateUnknown
+from icebench.engine.spec.properties import VIEW_HISTORY_SIZE
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.views import ViewVersion
 
@@ -50,6 +51,7 @@ class RestViewCatalog(RestCatalog):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> ViewState:
+        VIEW_HISTORY_SIZE.of(properties or {})  # the server may accept what no later version can be made with
         # The schema's id is the server's to give; the version refers to the one in the same request.
         first = replace(definition, version_id=1, schema_id=0)
         body = create_view_to_json(identifier[-1], first, replace(schema, schema_id=0), location, properties or {})

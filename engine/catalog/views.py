@@ -50,6 +50,7 @@ class ViewCatalog(Protocol):
 
         Raises:
             AlreadyExists: A view or table has that name.
+            Invalid: ``version.history.num-entries`` is no positive number.
         """
         ...
 
@@ -69,7 +70,7 @@ class ViewCatalog(Protocol):
 
         Raises:
             NotFound: No such view.
-            Invalid: A dialect would be lost; see `ViewMetadata.replaced`.
+            Invalid: See `ViewMetadata.with_definition`.
             CommitConflict: Others came first at every attempt.
         """
         ...

@@ -358,7 +358,7 @@ class Catalog:
 
         Raises:
             AlreadyExists: A view or table has that name.
-            Invalid: No query, or two for one dialect.
+            Invalid: No query, or two for one dialect; ``version.history.num-entries`` is no positive number.
             Unsupported: The catalog has no views.
         """
         definition = self._definition(queries, default_namespace, default_catalog)
@@ -381,7 +381,7 @@ class Catalog:
 
         Raises:
             NotFound: No such view.
-            Invalid: A dialect that the view has would be lost.
+            Invalid: A dialect that the view has would be lost; or as `create_view`.
         """
         definition = self._definition(queries, default_namespace, default_catalog)
         return self._views.replace_view(table_identifier(name), definition, _schema(schema)).metadata

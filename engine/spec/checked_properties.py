@@ -21,7 +21,9 @@ from icebench.engine.spec.properties import (
     Property,
 )
 
-_KNOWN: dict[str, Property[Any]] = {each.name: each for each in vars(known).values() if isinstance(each, Property)}
+_KNOWN: dict[str, Property[Any]] = {
+    each.name: each for each in vars(known).values() if isinstance(each, Property) and each.owner == "table"
+}
 _LOCATIONS = (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 _OF_FORMATS = tuple(f"{WRITE_PREFIX}{name}." for name in ("parquet", "orc", "avro"))
 

@@ -1,4 +1,4 @@
-"""Table properties: all names that the engine reads, their defaults and types.
+"""Properties of tables and views: all names that the engine reads, their defaults and types.
 
 ``COMMIT_NUM_RETRIES.of(metadata.properties)`` is an int, the default where the property is not set, and Invalid, naming
 the property, where its text is not a number.
@@ -18,11 +18,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Property(Generic[T]):
-    """A property's name, its default, and how its text is read. `parse` raises ValueError for what it refuses."""
+    """A property's name, its default, and how its text is read.
+
+    Args:
+        name: Its name.
+        default: Its value where it is not set.
+        parse: Reads its text; raises ValueError for what it refuses.
+        owner: What has it: ``"table"`` or ``"view"``.
+    """
 
     name: str
     default: T
     parse: Callable[[str], T]
+    owner: str = "table"
 
     def of(self, properties: Mapping[str, str]) -> T:
         """The value in `properties`, or the default; raises Invalid for a text that is no such value."""
@@ -32,7 +40,7 @@ class Property(Generic[T]):
         try:
             return self.parse(text)
         except ValueError as error:
-            raise Invalid(f"table property {self.name}={text!r}: {error}") from error
+            raise Invalid(f"{self.owner} property {self.name}={text!r}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +288,10 @@ INDEX_OF_COLUMN: ColumnProperty[tuple[int, str, str, str] | None] = ColumnProper
 )
 """By the id of a column: the snapshot whose statistics file has its newest index, the kind, a digest of the name
 mapping, and the family of types that tell how values were hashed; see `icebench.engine.file_indexes.lookup`."""
+
+# Of views.
+VIEW_HISTORY_SIZE = Property("version.history.num-entries", 10, _positive, owner="view")
+"""How many versions of a view are kept."""
 
 FORMAT_VERSION = Property("format-version", 2, _whole)
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from icebench.engine.errors import Invalid, NotFound
+from icebench.engine.spec.properties import VIEW_HISTORY_SIZE
 from icebench.engine.spec.schema import Schema
 
 VIEW_FORMAT_VERSION = 1
-_HISTORY_SIZE_PROPERTY = "version.history.num-entries"
-_DEFAULT_HISTORY_SIZE = 10
 _DROP_DIALECT_PROPERTY = "replace.drop-dialect.allowed"
 
 
@@ -98,7 +97,8 @@ class ViewMetadata:
         ``version.history.num-entries`` is dropped, the current version never.
 
         Raises:
-            Invalid: A dialect of the current version would be lost and ``replace.drop-dialect.allowed`` is not true.
+            Invalid: A dialect of the current version would be lost and ``replace.drop-dialect.allowed`` is not true, or
+                ``version.history.num-entries`` is no positive number.
         """
         self._refuse_lost_dialects(definition)
         schemas, schema_id = self._with_schema(schema)
@@ -144,7 +144,7 @@ class ViewMetadata:
         return (*self.schemas, replace(schema, schema_id=new_id)), new_id
 
     def _kept_versions(self, versions: tuple[ViewVersion, ...], current_id: int) -> tuple[ViewVersion, ...]:
-        limit = max(1, int(self.properties.get(_HISTORY_SIZE_PROPERTY, _DEFAULT_HISTORY_SIZE)))
+        limit = VIEW_HISTORY_SIZE.of(self.properties)
         newest = sorted((v.version_id for v in versions if v.version_id != current_id), reverse=True)
         kept = {current_id, *newest[: limit - 1]}
         return tuple(v for v in versions if v.version_id in kept)
@@ -158,7 +158,12 @@ def new_view_metadata(
     view_uuid: str,
     properties: Mapping[str, str] | None = None,
 ) -> ViewMetadata:
-    """The metadata of a view that is created with `definition`, as version 1 with schema 0."""
+    """The metadata of a view that is created with `definition`, as version 1 with schema 0.
+
+    Raises:
+        Invalid: ``version.history.num-entries`` is no positive number.
+    """
+    VIEW_HISTORY_SIZE.of(properties or {})
     first = replace(definition, version_id=1, schema_id=0)
     return ViewMetadata(
         view_uuid=view_uuid,

@@ -70,6 +70,12 @@ def test_a_created_view_is_loaded(catalog: Views) -> None:
     assert catalog.store_at(created.metadata_location).exists(created.metadata_location)
 
 
+def test_a_view_without_history_is_not_created(catalog: Views) -> None:
+    with pytest.raises(Invalid, match=r"^view property"):
+        catalog.create_view(RECENT, query("select 1"), SCHEMA, properties={"version.history.num-entries": "0"})
+    assert not catalog.view_exists(RECENT)
+
+
 def test_tables_and_views_share_their_names(catalog: Views) -> None:
     create(catalog)
     with pytest.raises(AlreadyExists):

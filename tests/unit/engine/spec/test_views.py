@@ -51,6 +51,18 @@ def test_history_is_bounded_and_its_log_has_no_holes():
     assert [e.version_id for e in view.version_log] == [5, 6]
 
 
+@pytest.mark.parametrize(
+    ("size", "reason"), [("many", "not a whole number"), ("0", "not positive"), ("-3", "not posi")]
+)
+def test_history_has_room_for_the_current_version(size: str, reason: str) -> None:
+    properties = {"version.history.num-entries": size}
+    refusal = f"^view property version.history.num-entries='{size}': is {reason}"
+    with pytest.raises(Invalid, match=refusal):
+        new_view_metadata(definition("select 1"), SCHEMA, location="v", view_uuid="u", properties=properties)
+    with pytest.raises(Invalid, match=refusal):
+        made().with_properties(properties).with_definition(definition("select 2"), SCHEMA)
+
+
 def test_a_dialect_is_not_lost_by_accident():
     view = made()
     with pytest.raises(Invalid, match="dialect spark"):
