@@ -156,12 +156,13 @@ class Scan:
             columns, names = list_of_names(columns, "columns"), {field.name for field in self.schema.fields}
             if unknown := [name for name in columns if name not in names]:
                 raise Invalid(f"no column {unknown[0]!r} in the scan; the columns are {', '.join(sorted(names))}")
-            extra = tuple(field for field in extra if field.name in columns)
-            own = [name for name in columns if name in {field.name for field in scan.projection.fields}]
+            wanted, present = set(columns), {field.name for field in scan.projection.fields}
+            extra = tuple(field for field in extra if field.name in wanted)
+            own = [name for name in columns if name in present]
             if scan.columns is not None:  # some fields of a struct, perhaps
                 known = scan.schema
                 ids = [known.find(c, case_sensitive=scan.case_sensitive).field_id for c in scan.columns]
-                own = [known.name_of[field_id] for field_id in ids if known.path_of(field_id)[0] in own]
+                own = [known.name_of[field_id] for field_id in ids if known.path_of(field_id)[0] in wanted]
             scan = replace(scan, columns=tuple(own))
         least = min((each for each in (self._limit, limit) if each is not None), default=None)
         _ = scan.bound

@@ -21,6 +21,7 @@ import pytest
 import icebench
 from icebench.engine.frames.duckdb_source import ScanDataset
 from icebench.errors import Invalid, NotInstalled, Unsupported
+from tests.steps import CountedName, steps
 
 SCHEMA = pa.schema(
     [
@@ -290,6 +291,19 @@ def test_a_column_whose_name_begins_with_another_is_another(tmp_path: Path) -> N
     scan = table.scan(columns=["a", "a.b"])
     assert scan.narrowed(columns=["a"]).to_arrow().to_pylist() == [{"a": 1}]
     assert scan.narrowed(columns=["a.b"]).to_arrow().to_pylist() == [{"a.b": 2}]
+
+
+@pytest.mark.parametrize("is_selected", [False, True])
+def test_narrowing_is_linear_in_columns(tmp_path: Path, *, is_selected: bool) -> None:
+    catalog = icebench.load_catalog(str(tmp_path))
+
+    def work(count: int) -> int:
+        names = [CountedName(f"c{i}") for i in range(count)]
+        table = catalog.create_table(f"db.t{count}", pa.schema([(str(name), pa.int64()) for name in names]))
+        scan = table.scan(columns=names if is_selected else None)
+        return steps(lambda: scan.narrowed(columns=names))
+
+    assert work(400) < 6 * work(100)
 
 
 def test_what_cannot_be_is_refused(table: icebench.Table) -> None:
