@@ -70,6 +70,8 @@ class SchemaUpdate:
     _changed: dict[int, NestedField] = field(default_factory=dict)
     _moves: list[_Move] = field(default_factory=list)
     _identifiers: frozenset[int] | None = None
+    _siblings: dict[int, dict[str, set[int]]] = field(default_factory=dict)
+    _added_names: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add_column(
         self,
@@ -87,8 +89,7 @@ class SchemaUpdate:
         no value for it. Fields nested in `type_` get new ids.
         """
         parent_id = _TOP if parent is None else self._struct_id(parent)
-        siblings = [f.name for f in self._siblings(parent_id)]
-        if name in siblings:
+        if self._ids_of(parent_id).get(name):
             raise Invalid(f"cannot add column {name!r}: it exists")
         self._check_name(parent_id, name)
         if default is not None and self.format_version < 3:
@@ -106,7 +107,7 @@ class SchemaUpdate:
             initial_default=default,
             write_default=default,
         )
-        self._added.setdefault(parent_id, []).append(made)
+        self._add(parent_id, made)
         return self
 
     def drop_column(self, name: str) -> SchemaUpdate:
@@ -119,6 +120,7 @@ class SchemaUpdate:
             raise Invalid(f"cannot drop column {name!r}: it is or holds an identifier field")
         if any(m.sibling_id is not None and found.field_id in self._path(m.sibling_id) for m in self._moves):
             raise Invalid(f"cannot drop column {name!r}: this update moves another column beside it or inside it")
+        self._ids_of(self.base.parent_of.get(found.field_id, _TOP))[found.name].discard(found.field_id)
         self._dropped.add(found.field_id)
         return self
 
@@ -129,10 +131,12 @@ class SchemaUpdate:
         found = self._current(name)
         self._refuse_collection_child(found.field_id, "rename")
         parent_id = self.base.parent_of.get(found.field_id, _TOP)
-        siblings = self._siblings(parent_id)
-        if any(f.name == new_name and f.field_id != found.field_id for f in siblings):
+        ids = self._ids_of(parent_id)
+        if ids.get(new_name, set()) - {found.field_id}:
             raise Invalid(f"cannot rename column {name!r} to {new_name!r}: that name exists")
         self._check_name(parent_id, new_name)
+        ids[found.name].discard(found.field_id)
+        ids.setdefault(new_name, set()).add(found.field_id)
         return self._change(replace(found, name=new_name))
 
     def promote_column(self, name: str, type_: PrimitiveType) -> SchemaUpdate:
@@ -224,14 +228,16 @@ class SchemaUpdate:
                     initial_default=_default(full_name, other.type, other.initial_default),
                     write_default=_default(full_name, other.type, other.write_default),
                 )
-                self._added.setdefault(parent_id, []).append(made)
+                self._add(parent_id, made)
                 continue
             if mine.required and not other.required:
                 self.make_optional(full_name)
             self._union_type(mine, other, full_name)
         names = {f.name for f in theirs}
+        if parent_id != _TOP and isinstance(self.base.by_id[parent_id].type, ListType | MapType):
+            return
         for mine in ours:
-            if mine.required and mine.name not in names and parent_id not in self._collections():
+            if mine.required and mine.name not in names:
                 self.make_optional(f"{at}{mine.name}")
 
     def _union_type(self, mine: NestedField, other: NestedField, full_name: str) -> None:
@@ -255,9 +261,6 @@ class SchemaUpdate:
     def _check_name(parent_id: int, name: str) -> None:
         if parent_id == _TOP:
             check_column_names([name])
-
-    def _collections(self) -> set[int]:
-        return {i for i, f in self.base.by_id.items() if isinstance(f.type, ListType | MapType)}
 
     def _identifier_ids(self) -> frozenset[int]:
         return self.base.identifier_field_ids if self._identifiers is None else self._identifiers
@@ -309,10 +312,20 @@ class SchemaUpdate:
             raise Invalid(f"cannot add a column to {name!r}: this update drops it")
         return found.field_id
 
-    def _siblings(self, parent_id: int) -> list[NestedField]:
-        base = self.base.fields if parent_id == _TOP else children(self.base.by_id[parent_id].type)
-        kept = [self._changed.get(f.field_id, f) for f in base if f.field_id not in self._dropped]
-        return kept + self._added.get(parent_id, [])
+    def _ids_of(self, parent_id: int) -> dict[str, set[int]]:
+        """The ids of a struct's columns by their names as this update has left them."""
+        if parent_id not in self._siblings:
+            found: dict[str, set[int]] = {}
+            for each in self.base.fields if parent_id == _TOP else children(self.base.by_id[parent_id].type):
+                found.setdefault(each.name, set()).add(each.field_id)
+            self._siblings[parent_id] = found
+        return self._siblings[parent_id]
+
+    def _add(self, parent_id: int, made: NestedField) -> None:
+        self._added.setdefault(parent_id, []).append(made)
+        self._ids_of(parent_id).setdefault(made.name, set()).add(made.field_id)
+        prefix = "" if parent_id == _TOP else f"{self.base.name_of[parent_id]}."
+        self._added_names.setdefault(prefix + made.name, (parent_id, made.field_id))
 
     def _move(self, name: str, where: str, sibling: str | None) -> SchemaUpdate:
         parent_id, moved = self._locate(name)
@@ -328,11 +341,8 @@ class SchemaUpdate:
 
     def _locate(self, name: str) -> tuple[int, int]:
         """Parent id and field id of a column of the base or one that this update added."""
-        for parent_id, added in self._added.items():
-            prefix = "" if parent_id == _TOP else f"{self.base.name_of[parent_id]}."
-            for made in added:
-                if prefix + made.name == name:
-                    return parent_id, made.field_id
+        if name in self._added_names:
+            return self._added_names[name]
         found = self._current(name)
         self._refuse_collection_child(found.field_id, "move")
         return self.base.parent_of.get(found.field_id, _TOP), found.field_id

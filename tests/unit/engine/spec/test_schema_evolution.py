@@ -34,6 +34,7 @@ from icebench.engine.spec.types import (
     map_type,
 )
 from icebench.errors import Invalid
+from tests.steps import steps
 
 
 def column(field_id: int, name: str, type_=LONG, *, required: bool = False) -> NestedField:
@@ -355,3 +356,34 @@ def test_keys_of_maps_are_not_changed(change):
     with pytest.raises(Invalid, match="keys of map"):
         made.apply()
     assert SchemaUpdate(schema, 8, 2).promote_column("n.value", LONG).apply()[0].find("n.value").type == LONG
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda update, i: update.add_column(f"d{i}", LONG),
+        lambda update, i: update.rename_column(f"c{i}", f"d{i}"),
+        lambda update, i: update.drop_column(f"c{i}") if i else update,
+        lambda update, i: update.add_column(f"d{i}", LONG).move_after(f"d{i}", f"c{i}"),
+        lambda update, i: update.union_by_name(Schema((column(1, "d"),))) if i == 0 else update,
+    ],
+    ids=["add", "rename", "drop", "add and move", "union"],
+)
+def test_changes_are_linear_in_columns(change):
+    def work(count: int) -> int:
+        base = Schema(tuple(column(i + 1, f"c{i}", required=True) for i in range(count)))
+        base.find("c0")  # its names are known
+        update = SchemaUpdate(base, count)
+        return steps(lambda: [change(update, i) for i in range(count)])
+
+    assert work(400) < 6 * work(100)
+
+
+def test_a_name_is_free_after_its_column_is_dropped_or_renamed():
+    change = SchemaUpdate(Schema((column(1, "a"), column(2, "b"), column(3, "c"))), 3)
+    change.drop_column("a").drop_column("a").rename_column("b", "a").rename_column("b", "a").add_column("b", LONG)
+    with pytest.raises(Invalid, match="'a': it exists"):
+        change.add_column("a", LONG)
+    with pytest.raises(Invalid, match="'b': that name exists"):
+        change.rename_column("c", "b")
+    assert [(f.field_id, f.name) for f in change.apply()[0].fields] == [(2, "a"), (3, "c"), (4, "b")]
