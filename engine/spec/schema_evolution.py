@@ -46,7 +46,7 @@ _UNITS = ({TIMESTAMP, TIMESTAMP_NS}, {TIMESTAMPTZ, TIMESTAMPTZ_NS})
 class _Move:
     field_id: int
     where: str  # "first", "before" or "after"
-    sibling_id: int | None
+    sibling_id: int | None  # None for "first"
 
 
 @dataclass
@@ -68,7 +68,8 @@ class SchemaUpdate:
     _added: dict[int, list[NestedField]] = field(default_factory=dict)
     _dropped: set[int] = field(default_factory=set)
     _changed: dict[int, NestedField] = field(default_factory=dict)
-    _moves: list[_Move] = field(default_factory=list)
+    _moves: dict[int, list[_Move]] = field(default_factory=dict)
+    _beside: set[int] = field(default_factory=set)
     _identifiers: frozenset[int] | None = None
     _siblings: dict[int, dict[str, set[int]]] = field(default_factory=dict)
     _added_names: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -118,7 +119,7 @@ class SchemaUpdate:
             raise Invalid(f"cannot drop column {name!r}: this update changes it")
         if self._holds_identifier(found.field_id):
             raise Invalid(f"cannot drop column {name!r}: it is or holds an identifier field")
-        if any(m.sibling_id is not None and found.field_id in self._path(m.sibling_id) for m in self._moves):
+        if found.field_id in self._beside:
             raise Invalid(f"cannot drop column {name!r}: this update moves another column beside it or inside it")
         self._ids_of(self.base.parent_of.get(found.field_id, _TOP))[found.name].discard(found.field_id)
         self._dropped.add(found.field_id)
@@ -336,7 +337,8 @@ class SchemaUpdate:
                 raise Invalid(f"cannot move {name!r} {where} {sibling!r}: they are in different structs")
             if sibling_id == moved:
                 raise Invalid(f"cannot move {name!r} {where} itself")
-        self._moves.append(_Move(moved, where, sibling_id))
+            self._beside.update(self._path(sibling_id))
+        self._moves.setdefault(parent_id, []).append(_Move(moved, where, sibling_id))
         return self
 
     def _locate(self, name: str) -> tuple[int, int]:
@@ -364,20 +366,29 @@ class SchemaUpdate:
                 new = replace(new, type=with_children(old.type, rebuilt))
             made.append(new)
         made += self._added.get(parent_id, [])
-        return tuple(self._apply_moves(made))
+        return _moved(made, self._moves.get(parent_id, []))
 
-    def _apply_moves(self, fields: list[NestedField]) -> list[NestedField]:
-        for move in self._moves:
-            moved = next((f for f in fields if f.field_id == move.field_id), None)
-            if moved is None:
-                continue
-            fields.remove(moved)
-            if move.where == "first":
-                fields.insert(0, moved)
-            else:
-                at = next(i for i, f in enumerate(fields) if f.field_id == move.sibling_id)
-                fields.insert(at + (move.where == "after"), moved)
-        return fields
+
+def _moved(fields: list[NestedField], moves: list[_Move]) -> tuple[NestedField, ...]:
+    """The fields of a struct in their new order, found in a linked list, in which each move takes the same time."""
+    by_id: dict[int | None, NestedField] = {f.field_id: f for f in fields}
+    ring = [None, *by_id]  # None is before the first and after the last
+    following = dict(zip(ring, [*ring[1:], None], strict=True))
+    preceding = {after: before for before, after in following.items()}
+    for move in moves:
+        if move.field_id not in by_id:  # dropped after it was moved
+            continue
+        before, after = preceding[move.field_id], following[move.field_id]
+        following[before], preceding[after] = after, before
+        before = preceding[move.sibling_id] if move.where == "before" else move.sibling_id
+        after = following[before]
+        following[before] = preceding[after] = move.field_id
+        preceding[move.field_id], following[move.field_id] = before, after
+    made, at = [], following[None]
+    while at is not None:
+        made.append(by_id[at])
+        at = following[at]
+    return tuple(made)
 
 
 def _promoted(name: str, old: Type, new: PrimitiveType, default: Value | None) -> Value | None:

@@ -366,15 +366,18 @@ def test_keys_of_maps_are_not_changed(change):
         lambda update, i: update.drop_column(f"c{i}") if i else update,
         lambda update, i: update.add_column(f"d{i}", LONG).move_after(f"d{i}", f"c{i}"),
         lambda update, i: update.union_by_name(Schema((column(1, "d"),))) if i == 0 else update,
+        lambda update, i: update.move_first(f"c{i}"),
+        lambda update, i: update.move_after("c0", f"c{i}") if i else update,
+        lambda update, i: update.move_first("c0").drop_column(f"c{i}") if i else update,
     ],
-    ids=["add", "rename", "drop", "add and move", "union"],
+    ids=["add", "rename", "drop", "add and move", "union", "first", "after", "move and drop"],
 )
 def test_changes_are_linear_in_columns(change):
     def work(count: int) -> int:
         base = Schema(tuple(column(i + 1, f"c{i}", required=True) for i in range(count)))
         base.find("c0")  # its names are known
         update = SchemaUpdate(base, count)
-        return steps(lambda: [change(update, i) for i in range(count)])
+        return steps(lambda: [*(change(update, i) for i in range(count)), update.apply()])
 
     assert work(400) < 6 * work(100)
 
@@ -387,3 +390,18 @@ def test_a_name_is_free_after_its_column_is_dropped_or_renamed():
     with pytest.raises(Invalid, match="'b': that name exists"):
         change.rename_column("c", "b")
     assert [(f.field_id, f.name) for f in change.apply()[0].fields] == [(2, "a"), (3, "c"), (4, "b")]
+
+
+@given(st.data())
+def test_columns_are_in_the_order_of_their_moves(data):
+    """As a list has it, from which each moved one is taken out and put in again."""
+    expected = [f"c{i}" for i in range(data.draw(st.integers(2, 6)))]
+    change = SchemaUpdate(Schema(tuple(column(i + 1, name) for i, name in enumerate(expected))), len(expected))
+    for _ in range(data.draw(st.integers(0, 8))):
+        moved, sibling = data.draw(st.permutations(expected))[:2]
+        where = data.draw(st.sampled_from(["first", "before", "after"]))
+        expected.remove(moved)
+        at = 0 if where == "first" else expected.index(sibling) + (where == "after")
+        expected.insert(at, moved)
+        change = change.move_first(moved) if where == "first" else getattr(change, f"move_{where}")(moved, sibling)
+    assert [f.name for f in change.apply()[0].fields] == expected
