@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icebench.engine.columnar.scalars import literal_of
 from icebench.engine.errors import Invalid, Unsupported
 from icebench.engine.expressions import predicate
 from icebench.engine.expressions.builder import Expression, col, compare
@@ -36,7 +37,6 @@ _OPERATORS: dict[str, Operator] = {
     "greater": ">",
     "greater_equal": ">=",
 }
-_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 _VALUES = {
     "add": "__add__", "add_checked": "__add__", "subtract": "__sub__", "subtract_checked": "__sub__",
     "multiply": "__mul__", "multiply_checked": "__mul__", "negate": "__neg__", "negate_checked": "__neg__",
@@ -215,7 +215,7 @@ class _ArrowFilter:
     def _operand(self, value: _Value) -> Any:  # noqa: ANN401 - an expression or the value of a literal
         if isinstance(value, Predicate):
             raise self._unsupported(f"the filter {value} where a value is expected")
-        return value if isinstance(value, Expression) else _python_value(value)
+        return value if isinstance(value, Expression) else literal_of(value)
 
     def _compared(self, name: str, left: _Value, right: _Value) -> Predicate:
         if isinstance(left, Expression):
@@ -229,7 +229,7 @@ class _ArrowFilter:
         values, nulls = options["value_set"].values, options["null_matching_behavior"].as_py()
         if nulls not in (_MATCH, _SKIP):
             raise self._unsupported("is_in that is null for null")
-        given = [_python_value(each) for each in values.drop_null()]
+        given = [literal_of(each) for each in values.drop_null()]
         numbers = [each for each in given if each == each]  # noqa: PLR0124 - all but NaN
         found = value.isin(numbers)
         if len(numbers) < len(given):
@@ -245,14 +245,3 @@ class _ArrowFilter:
         if name == "match_substring":
             pattern = "%" + re.sub(r"[%_\\]", r"\\\g<0>", pattern) + "%"
         return value.like(pattern, "\\" if "\\" in pattern else None)
-
-
-def _python_value(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - as an expression takes it
-    """A literal; dates, timestamps and times exactly, whatever the year."""
-    type_ = scalar.type
-    if scalar.is_valid and pa.types.is_date(type_):
-        return TemporalLiteral("date", scalar.cast(pa.date32()).value * NANOS_PER_DAY)
-    if scalar.is_valid and (pa.types.is_timestamp(type_) or pa.types.is_time(type_)):
-        kind: TemporalKind = "time" if pa.types.is_time(type_) else "timestamp" if type_.tz is None else "timestamptz"
-        return TemporalLiteral(kind, scalar.value * _NANOS[type_.unit])
-    return scalar.as_py()

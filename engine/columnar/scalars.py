@@ -1,4 +1,4 @@
-"""Converts between Arrow values and the internal representation of `icebench.engine.spec.values`."""
+"""Converts between Arrow values and the internal representation of `icebench.engine.spec.values`, and to literals."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from icebench.engine.codec.array_views import (
     validity,
 )
 from icebench.engine.columnar.schemas import storage_of, to_arrow_type
+from icebench.engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral
 from icebench.engine.spec.types import DecimalType, PrimitiveType
 from icebench.engine.spec.values import Value, unscaled
 
@@ -32,6 +33,7 @@ _INTEGERS: dict[str, pa.DataType] = {
     "timestamptz_ns": pa.int64(),
 }
 """Types whose internal representation is a plain integer of the same width."""
+_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 _ZERO = Decimal(0)
 FALSE: pa.BooleanScalar = boolean_array(np.zeros(1, np.bool_))[0]
 """Not by `pa.scalar`, which loads pandas as `pa.array` does."""
@@ -101,6 +103,17 @@ def from_arrow_array(type_: PrimitiveType, array: pa.Array | pa.ChunkedArray) ->
     if type_.name == "uuid":
         return [None if v is None else uuid.UUID(bytes=v) for v in values]
     return values
+
+
+def literal_of(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - as an expression takes it
+    """A literal; dates, timestamps and times exactly, whatever the year."""
+    type_ = scalar.type
+    if scalar.is_valid and pat.is_date(type_):
+        return TemporalLiteral("date", scalar.cast(pa.date32()).value * NANOS_PER_DAY)
+    if scalar.is_valid and (pat.is_timestamp(type_) or pat.is_time(type_)):
+        kind: TemporalKind = "time" if pat.is_time(type_) else "timestamp" if type_.tz is None else "timestamptz"
+        return TemporalLiteral(kind, scalar.value * _NANOS[type_.unit])
+    return scalar.as_py()
 
 
 def repeat(type_: PrimitiveType, value: Value | None, length: int) -> pa.Array:
