@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -117,9 +116,3 @@ def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
     """Keys and values of all map entries of an array, in order, without those that null maps cover."""
     elements = Elements.of(array)
     return elements.select(array.keys), elements.select(array.items)
-
-
-def value_range(array: pa.Array) -> tuple[Any, Any]:
-    """The least and the greatest value, as Python objects; (None, None) if there is none."""
-    ends = pc.min_max(array).as_py()
-    return ends["min"], ends["max"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from icebench.engine.columnar.batch_columns import value_range
+from icebench.engine.columnar.scalars import literal_of
 from icebench.engine.expressions.predicate import Predicate, all_of, greater_equal, is_in, less_equal
 
 MOST_VALUES = 200
@@ -31,11 +32,12 @@ class ValueSummary:
         distinct = column.unique()
         if len(distinct) <= MOST_VALUES:
             return cls(distinct)
-        return cls(pa.array(value_range(distinct), distinct.type), is_range=True)
+        ends = pc.min_max(distinct)
+        return cls(pa.array([ends["min"], ends["max"]], distinct.type), is_range=True)
 
     def filter(self, name: str) -> Predicate:
         """A filter on the column of that name, true for every one of the values."""
-        values = self.values.to_pylist()
+        values = [literal_of(each) for each in self.values]
         if not self.is_range:
             return is_in(name, values)
         least, greatest = values

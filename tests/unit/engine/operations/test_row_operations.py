@@ -15,6 +15,12 @@ import icebench
 from icebench.errors import Invalid, Unsupported, ValidationFailed
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string()), pa.field("n", pa.int32())])
+BEYOND = {
+    "+12921-08-18": pa.array([4_000_000], pa.int32()).cast(pa.date32()),
+    "-7164-05-05T06:37:28.288256": pa.array([-(2**58)]).cast(pa.timestamp("us")),
+    "+11103-08-29T17:22:31.711744+00:00": pa.array([2**58]).cast(pa.timestamp("us", "UTC")),
+}
+"""Values outside the years of Python, one of each type, by their texts."""
 Mode = Literal["merge-on-read", "copy-on-write"]
 Row = tuple[int, str | None, int | None]
 
@@ -250,6 +256,17 @@ class TestUpsert:
             "inf": 30,
         }
         assert made.scan().count() == 4
+
+    @pytest.mark.parametrize("count", [2, 300], ids=["values", "a range"])
+    @pytest.mark.parametrize("first", BEYOND.values(), ids=BEYOND)
+    def test_keys_beyond_the_years_of_python(self, catalog: icebench.Catalog, first: pa.Array, count: int) -> None:
+        keys = pa.concat_arrays([first, pa.array(range(count - 1), first.type)])
+        made = catalog.create_table("db.far", pa.schema({"k": keys.type, "n": pa.int64()}))
+        made.append(pa.table({"k": keys, "n": pa.array([1] * count)}))
+        made.upsert(pa.table({"k": keys, "n": pa.array([2] * count)}), ["k"])
+        found = made.scan().to_arrow()
+        assert found["n"].to_pylist() == [2] * count
+        assert found["k"].combine_chunks().sort().equals(keys.sort())
 
     @pytest.mark.parametrize(
         ("rows", "on", "message"),
