@@ -116,6 +116,12 @@ def literal_of(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - as an expression tak
     return scalar.as_py()
 
 
+def shown_value(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - any value that Arrow holds
+    """A value for a message: dates, timestamps and times as ISO 8601 text, as Python lacks most years."""
+    value = literal_of(scalar)
+    return str(value) if isinstance(value, TemporalLiteral) else value
+
+
 def repeat(type_: PrimitiveType, value: Value | None, length: int) -> pa.Array:
     """An array of `length` times the same value."""
     if value is None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.key_index import KeyIndex
 from icebench.engine.columnar.rows import table_rows
+from icebench.engine.columnar.scalars import shown_value
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.columnar.value_summary import ValueSummary
 from icebench.engine.commit.committer import TableState
@@ -104,9 +105,8 @@ class _Source:
         index = KeyIndex.build(columns, numbers)
         twice = np.flatnonzero(index.greatest(columns) != numbers)
         if len(twice):
-            refuse_repeated(
-                {key.name: column[int(twice[0])].as_py() for key, column in zip(keys, columns, strict=True)}
-            )
+            row = int(twice[0])
+            refuse_repeated({key.name: shown_value(column[row]) for key, column in zip(keys, columns, strict=True)})
         return cls(rows, keys, index)
 
     def filter(self) -> Predicate:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from icebench.engine.columnar.batch_columns import column_by_id, combined
 from icebench.engine.columnar.matching import find_uncancelled, row_codes, update_pairs
 from icebench.engine.columnar.projection import MissingValues, Projector
+from icebench.engine.columnar.scalars import shown_value
 from icebench.engine.columnar.schemas import to_arrow_schema
 from icebench.engine.deletes.files import FileRead
 from icebench.engine.deletes.positions import Positions
@@ -189,7 +190,7 @@ class ChangelogScan:
             keys = [_identifier(rows, self.scan.schema, field_id) for field_id in self._identifiers]
             pairs = update_pairs(row_codes(keys, len(kept)), inserted)
             if pairs.ambiguous is not None:
-                key = [column[pairs.ambiguous].as_py() for column in keys]
+                key = [shown_value(column[pairs.ambiguous]) for column in keys]
                 snapshot = found.changes[0].snapshot.snapshot_id
                 raise Invalid(f"snapshot {snapshot} changes several rows with identifier {key}: updates are ambiguous")
             kinds[pairs.before], kinds[pairs.after] = 2, 3

@@ -22,6 +22,7 @@ from pyspark.sql import types as st
 
 from icebench.engine.columnar.batch_columns import combined
 from icebench.engine.columnar.rows import RowMatcher
+from icebench.engine.columnar.scalars import shown_value
 from icebench.engine.columnar.value_summary import MOST_VALUES, ValueSummary
 from icebench.engine.errors import Unsupported
 from icebench.engine.plan.scan import ScanPlan
@@ -114,8 +115,8 @@ class KeyedFrame:
         rows = only["rows"].as_py() or 0
         repeated = None
         if rows and only["most"].as_py() > 1:
-            row = grouped.where(F.col(_NUMBER) > 1).limit(1).toArrow().to_pylist()[0]
-            repeated = {own: row[name] for name, own in named.items()}
+            row = grouped.where(F.col(_NUMBER) > 1).limit(1).toArrow()
+            repeated = {own: shown_value(row.column(name)[0]) for name, own in named.items()}
         values = {}
         for name in self._searchable if rows else ():
             summary = ValueSummary(only[f"{name}_ends"].values, is_range=True)
@@ -170,7 +171,7 @@ class KeySummary:
     Args:
         rows: The number of rows.
         nulls: How many rows have a null, by key column.
-        repeated: A key that several rows have, floating-point numbers as texts; None if there is none.
+        repeated: A key that several rows have, dates, times and floating-point numbers as texts; None if there is none.
         values: The values of searchable columns.
     """
 

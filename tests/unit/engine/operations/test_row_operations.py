@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -267,6 +268,13 @@ class TestUpsert:
         found = made.scan().to_arrow()
         assert found["n"].to_pylist() == [2] * count
         assert found["k"].combine_chunks().sort().equals(keys.sort())
+
+    @pytest.mark.parametrize("text", BEYOND)
+    def test_a_key_beyond_the_years_of_python_given_twice(self, catalog: icebench.Catalog, text: str) -> None:
+        first = BEYOND[text]
+        made = catalog.create_table("db.far", pa.schema({"k": first.type}))
+        with pytest.raises(Invalid, match=re.escape(f"{{'k': '{text}'}} is given twice")):
+            made.upsert(pa.table({"k": pa.concat_arrays([first, first])}), ["k"])
 
     @pytest.mark.parametrize(
         ("rows", "on", "message"),

@@ -163,6 +163,15 @@ def test_what_identifies_rows(catalog: icebench.Catalog) -> None:
         made.changelog_scan(start, identifier_columns=["no_such"])
 
 
+def test_an_identifier_beyond_the_years_of_python_is_shown(catalog: icebench.Catalog) -> None:
+    days = pa.array([4_000_000], pa.int32()).cast(pa.date32())
+    made = catalog.create_table("db.far", pa.schema({"day": days.type, "n": pa.int64()}))
+    made.append(pa.table({"day": days, "n": [1]}))
+    made.overwrite(pa.table({"day": pa.concat_arrays([days, days]), "n": [2, 3]}))
+    with pytest.raises(Invalid, match=r"several rows with identifier \['\+12921-08-18'\]"):
+        made.changelog_scan(identifier_columns=["day"]).to_arrow()
+
+
 def test_net_changes_and_updates_are_not_combined(catalog: icebench.Catalog) -> None:
     made = table(catalog)
     for identifiers in (None, ["id"]):
