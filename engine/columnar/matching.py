@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from icebench.engine.columnar.batch_columns import Elements, list_elements, map_entries
 from icebench.engine.columnar.key_index import KeyIndex
-from icebench.engine.columnar.schemas import storage_of
+from icebench.engine.columnar.schemas import storage_of, stored_type
 
 Codes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -96,24 +98,31 @@ def _flat(column: pa.Array) -> Iterator[pa.Array]:
         for child in column.flatten():
             yield from _flat(storage_of(child))
     elif pat.is_list(type_) or pat.is_large_list(type_) or pat.is_map(type_):
-        texts = [None if value is None else _text(value, type_).encode() for value in column.to_pylist()]
-        yield pa.array(texts, pa.binary())
+        yield pa.array([text.encode() for text in _texts(column)], pa.binary())
     else:
         yield column
 
 
-def _text(value: object, type_: pa.DataType) -> str:
-    """A nested value as text; equal values have equal texts."""
-    if value is None:
-        return "-"
+def _texts(array: pa.Array) -> list[str]:
+    """The values of a column as texts; equal values have equal texts."""
+    array, type_ = storage_of(array), stored_type(array.type)
     if pat.is_map(type_):
-        assert isinstance(value, list)
-        entries = [f"{_text(k, type_.key_type)}={_text(v, type_.item_type)}" for k, v in value]
-        return f"{{{','.join(sorted(entries))}}}"
-    if pat.is_list(type_) or pat.is_large_list(type_):
-        assert isinstance(value, list)
-        return f"[{','.join(_text(each, type_.value_type) for each in value)}]"
-    if pat.is_struct(type_):
-        assert isinstance(value, dict)
-        return f"({','.join(_text(value[f.name], f.type) for f in type_)})"
-    return repr(value)
+        keys, values = map(_texts, map_entries(array))
+        entries = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+        texts = [f"{{{','.join(sorted(own))}}}" for own in _by_row(array, entries)]
+    elif pat.is_list(type_) or pat.is_large_list(type_):
+        texts = [f"[{','.join(own)}]" for own in _by_row(array, _texts(list_elements(array)))]
+    elif pat.is_struct(type_):
+        columns = [_texts(child) for child in array.flatten()]
+        texts = [f"({','.join(row)})" for row in zip(*columns, strict=True)] if columns else ["()"] * len(array)
+    elif pat.is_temporal(type_):
+        # As integers: Python lacks most years that Arrow has.
+        texts = list(map(repr, array.view(pa.int32() if type_.bit_width == 32 else pa.int64()).to_pylist()))
+    else:
+        texts = list(map(repr, array.to_pylist()))
+    return [text if valid else "-" for text, valid in zip(texts, array.is_valid().to_pylist(), strict=True)]
+
+
+def _by_row(array: pa.Array, elements: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The texts of the elements of each list or map."""
+    return (elements[start:end] for start, end in pairwise(Elements.of(array).offsets.tolist()))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,3 +75,31 @@ def test_the_entries_of_a_map_have_no_order_and_those_of_a_list_do() -> None:
     codes = row_codes([lists], 5).tolist()
     assert codes[0] == codes[2]
     assert len(set(codes)) == 4
+
+
+@pytest.mark.parametrize("stored", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns")])
+def test_dates_and_timestamps_in_lists_and_maps_are_compared_whatever_the_year(stored: pa.DataType) -> None:
+    far = 4_000_000 if pa.types.is_date(stored) else 2**62
+    values = pa.array([far, 1, far, far - 1, None], pa.int32() if pa.types.is_date(stored) else pa.int64()).cast(stored)
+    places = pa.array(range(6), pa.int32())
+    structs = pa.StructArray.from_arrays([values], ["at"])
+    keys = pa.array(["k"] * 5)
+    for nested in (
+        pa.ListArray.from_arrays(places, values),
+        pa.ListArray.from_arrays(places, structs),
+        pa.MapArray.from_arrays(places, keys, values),
+    ):
+        codes = row_codes([nested], 5).tolist()
+        assert codes[0] == codes[2]
+        assert len(set(codes)) == 4
+        assert len(set(row_codes([nested.slice(2)], 3).tolist())) == 3
+
+
+def test_nulls_in_lists_differ_from_one_another_by_their_level() -> None:
+    inner = pa.struct([("a", pa.int64()), ("b", pa.struct([]))])
+    lists = pa.array(
+        [[None], [{"a": None, "b": None}], [{"a": None, "b": {}}], [], None, [None], [None, None]], pa.list_(inner)
+    )
+    codes = row_codes([lists], 7).tolist()
+    assert codes[0] == codes[5]
+    assert len(set(codes)) == 6
