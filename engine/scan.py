@@ -25,8 +25,8 @@ from icebench.engine.storage.scan_reports import report_scan
 if TYPE_CHECKING:
     import pandas as pd
 
-    from icebench.engine.columnar import projection, schemas
-    from icebench.engine.frames import duckdb_source, polars_source
+    from icebench.engine.columnar import schemas
+    from icebench.engine.frames import duckdb_source, pandas_frame, polars_source
     from icebench.engine.plan import explanation, trace
     from icebench.engine.plan.explanation import Explanation
     from icebench.engine.read import plans, request, row_sample
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from icebench.engine.spark import readers as spark_readers
 else:  # loaded on first use: planning needs neither what reads rows, nor other libraries
     pd = LazyModule("pandas")
-    projection = LazyModule("icebench.engine.columnar.projection")
     schemas = LazyModule("icebench.engine.columnar.schemas")
     duckdb_source = LazyModule("icebench.engine.frames.duckdb_source")
+    pandas_frame = LazyModule("icebench.engine.frames.pandas_frame")
     polars_source = LazyModule("icebench.engine.frames.polars_source")
     explanation = LazyModule("icebench.engine.plan.explanation")
     trace = LazyModule("icebench.engine.plan.trace")
@@ -314,12 +314,11 @@ class Scan:
     def to_pandas(self) -> Any:  # noqa: ANN401 - a package that need not be there
         """The rows as a `pandas.DataFrame`, by Arrow's conversion; errors as `to_batches`, and NotInstalled.
 
-        UUIDs are `uuid.UUID`; inside structs, lists and maps they are bytes.
+        UUIDs are `uuid.UUID`; inside structs, lists and maps they are bytes. Raises Unsupported for dates outside the
+        years 1 to 9999, which have no Python object, and for such timestamps in structs and maps.
         """
         _ = pd.DataFrame  # where it is missing, pyarrow's own error says less
-        rows = self.to_arrow()
-        known = pa.schema([schemas.pandas_field(field) for field in rows.schema])
-        return projection.cast_leaves(rows, self.schema, known).to_pandas()
+        return pandas_frame.frame(self.to_arrow(), self.schema)
 
     def to_polars(self) -> Any:  # noqa: ANN401 - as above
         """The rows as a `polars.LazyFrame`, which is planned and read when it is collected.

@@ -119,6 +119,18 @@ def test_polars_reads_what_it_needs(table: icebench.Table) -> None:
     assert table.scan("id < 2").to_pandas()["s"].to_list()[1:] == ["s01"]
 
 
+def test_pandas_refuses_dates_outside_the_years_of_python(tmp_path: Path) -> None:
+    day = pa.array([4_000_000], pa.int32()).cast(pa.date32())
+    instant = pa.array([2**58]).cast(pa.timestamp("us"))
+    rows = pa.table({"id": [1], "at": instant, "day": day, "n": pa.StructArray.from_arrays([instant], ["at"])})
+    made = icebench.load_catalog(str(tmp_path)).create_table("db.far", rows.schema)
+    made.append(rows)
+    for name in ("day", "n"):
+        with pytest.raises(icebench.errors.Unsupported, match=f"column '{name}' .*year 1"):
+            made.scan(columns=["id", name]).to_pandas()
+    assert str(made.scan(columns=["at"]).to_pandas()["at"].to_numpy()[0]) == "11103-08-29T17:22:31.711744"
+
+
 def test_polars_filters_columns_that_readers_compute(table: icebench.Table) -> None:
     counters = icebench.Counters()
     lazy = table.scan(columns=["id", "_pos", "_file"], counters=counters).to_polars()
