@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -38,14 +39,60 @@ def values_of(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 def _column_values(column: pa.ChunkedArray) -> list[Any]:
     try:
+        return _python_values(column)
+    except (OverflowError, ValueError):
+        return [value for chunk in column.chunks for value in _values_by_leaf(chunk)]
+
+
+def _python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    try:
         return column.to_pylist(maps_as_pydicts="strict")
     except (KeyError, TypeError):  # a key that comes twice, or is nested
         return column.to_pylist()
+
+
+def _values_by_leaf(array: pa.Array) -> list[Any]:
+    """The values, those that are not nested as text if Python cannot hold one of their column."""
+    type_ = array.type
+    values: Iterable[Any]
+    names = [field.name for field in type_] if pa.types.is_struct(type_) else []
+    if pa.types.is_struct(type_) and len(set(names)) == len(names):
+        columns = [_values_by_leaf(child) for child in array.flatten()]
+        rows = zip(*columns, strict=True) if columns else [()] * len(array)
+        values = (dict(zip(names, row, strict=True)) for row in rows)
+    elif pa.types.is_map(type_):
+        pairs = zip(_values_by_leaf(array.keys), _values_by_leaf(array.items), strict=True)
+        values = map(_as_dict, _by_row(array, list(pairs)))
+    elif pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        values = _by_row(array, _values_by_leaf(array.values))
+    elif pa.types.is_fixed_size_list(type_):
+        return _values_by_leaf(array.cast(pa.list_(type_.value_field)))
+    else:
+        return _leaf_values(array)
+    return [value if valid else None for value, valid in zip(values, array.is_valid().to_pylist(), strict=True)]
+
+
+def _leaf_values(array: pa.Array) -> list[Any]:
+    try:
+        return _python_values(array)
     except (OverflowError, ValueError):
         try:
-            return column.cast(pa.string()).to_pylist()
+            return array.cast(pa.string()).to_pylist()
         except pa.ArrowNotImplementedError as error:
-            raise ConfigError(f"values of {column.type} that cannot be shown", path="QUERY") from error
+            raise ConfigError(f"values of {array.type} that cannot be shown", path="QUERY") from error
+
+
+def _by_row(array: pa.Array, elements: list[Any]) -> Iterator[list[Any]]:
+    return (elements[start:end] for start, end in pairwise(array.offsets.to_pylist()))
+
+
+def _as_dict(entries: list[tuple[Any, Any]]) -> dict[Any, Any] | list[tuple[Any, Any]]:
+    """A map as a dictionary, unless a key comes twice or is nested."""
+    try:
+        made = dict(entries)
+    except TypeError:
+        return entries
+    return made if len(made) == len(entries) else entries
 
 
 def json_lines(rows: pa.Table) -> str:

@@ -169,6 +169,18 @@ def test_an_unpartitioned_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "lower, upper: the bounds of name" in capsys.readouterr().err
 
 
+def test_a_partition_of_a_day_outside_the_years_of_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    days = pa.array([4_000_000, 1], pa.int32()).cast(pa.date32())
+    catalog = icebench.load_catalog(str(tmp_path))
+    made = catalog.create_table("db.far", pa.schema([("d", pa.date32())]), partition_spec=[("d", "day")])
+    made.append(pa.table({"d": days}))
+    for name in ("files", "partitions"):
+        assert sum("12921-08-18" in line for line in shown(made, name, width=120)) == 1
+        assert exit_code("table", name, made.location, "--format", "json") == 0
+        partitions = [row["partition"] for row in rows_of(capsys)]
+        assert {"d_day": "12921-08-18"} in partitions
+
+
 def test_bounds_of_partitions_whose_column_is_in_no_schema() -> None:
     column = SHORT["manifests"][-1]
     assert column.shown is not None
