@@ -285,7 +285,7 @@ def short_texts(read: Read, column: Column, values: pa.ChunkedArray) -> list[str
             return "/".join(parts)
         return text_of(value)
 
-    return [printable(text(value)) for (value,) in values_of(pa.table({"": values}))]
+    return [printable(text(value)) for (value,) in values_of(pa.table({"": values}), "--columns")]
 
 
 def _large(value: int) -> str:

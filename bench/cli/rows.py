@@ -21,20 +21,31 @@ _NULL = "NULL"
 _QUOTED = re.compile(r'[",\r\n]')
 
 
-def grid(rows: pa.Table) -> Grid:
-    """Rows for a terminal; null looks like no other value."""
+def grid(rows: pa.Table, path: str) -> Grid:
+    """Rows for a terminal; null looks like no other value. Errors as `values_of`."""
     grid = Grid(box=None, pad_edge=False)
     for field in rows.schema:
         is_number = pa.types.is_integer(field.type)
         grid.add_column(field.name, justify="right" if is_number else "left", overflow="fold")
-    for row in values_of(rows):
+    for row in values_of(rows, path):
         grid.add_row(*(escape(printable(text_of(value))) for value in row))
     return grid
 
 
-def values_of(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows as Python values, also of columns that share a name; times beyond those of Python are text."""
-    return zip(*map(_column_values, rows.columns), strict=True)
+def values_of(rows: pa.Table, path: str) -> Iterator[tuple[Any, ...]]:
+    """The rows as Python values, also of columns that share a name; times beyond those of Python are text.
+
+    Args:
+        rows: The rows.
+        path: Where the user chose the columns, for errors: an argument or option.
+
+    Raises:
+        ConfigError: Python holds no such values, and they have no text.
+    """
+    try:
+        return zip(*map(_column_values, rows.columns), strict=True)
+    except pa.ArrowNotImplementedError as error:
+        raise ConfigError(f"values that cannot be shown: {error}", path=path) from error
 
 
 def _column_values(column: pa.ChunkedArray) -> list[Any]:
@@ -76,10 +87,7 @@ def _leaf_values(array: pa.Array) -> list[Any]:
     try:
         return _python_values(array)
     except (OverflowError, ValueError):
-        try:
-            return array.cast(pa.string()).to_pylist()
-        except pa.ArrowNotImplementedError as error:
-            raise ConfigError(f"values of {array.type} that cannot be shown", path="QUERY") from error
+        return array.cast(pa.string()).to_pylist()
 
 
 def _by_row(array: pa.Array, elements: list[Any]) -> Iterator[list[Any]]:
@@ -95,16 +103,16 @@ def _as_dict(entries: list[tuple[Any, Any]]) -> dict[Any, Any] | list[tuple[Any,
     return made if len(made) == len(entries) else entries
 
 
-def json_lines(rows: pa.Table) -> str:
-    """An object a row, each on a line of its own."""
-    return "".join(f"{json_object(rows.column_names, row)}\n" for row in values_of(rows))
+def json_lines(rows: pa.Table, path: str) -> str:
+    """An object a row, each on a line of its own. Errors as `values_of`, and ConfigError for columns that share a
+    name."""
+    return "".join(f"{_json_object(rows.column_names, row, path)}\n" for row in values_of(rows, path))
 
 
-def json_object(names: Sequence[str], row: Sequence[Any]) -> str:
-    """A row as an object of JSON; raises ConfigError for columns that share a name."""
+def _json_object(names: Sequence[str], row: Sequence[Any], path: str) -> str:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"two columns are named {twice!r}; an object needs other names", path="QUERY")
+        raise ConfigError(f"two columns are named {twice!r}; an object needs other names", path=path)
     return json_text(dict(zip(names, row, strict=True)))
 
 
@@ -137,9 +145,9 @@ def plain(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def csv_text(rows: pa.Table) -> str:
-    """The rows as CSV: null is nothing, and a text of no character is ``""``."""
-    lines = [rows.column_names, *values_of(rows)]
+def csv_text(rows: pa.Table, path: str) -> str:
+    """The rows as CSV: null is nothing, and a text of no character is ``""``. Errors as `values_of`."""
+    lines = [rows.column_names, *values_of(rows, path)]
     return "".join(f"{','.join(map(_cell, line))}\n" for line in lines)
 
 
@@ -165,5 +173,5 @@ def _cell(value: object) -> str:
     return f'"{doubled}"'
 
 
-FOR_PROGRAMS: Mapping[str, Callable[[pa.Table], str]] = {"csv": csv_text, "json": json_lines}
-"""The formats of text that other programs read."""
+FOR_PROGRAMS: Mapping[str, Callable[[pa.Table, str], str]] = {"csv": csv_text, "json": json_lines}
+"""The formats of text that other programs read: of rows, and of where the user chose their columns."""

@@ -65,9 +65,9 @@ def sql(
         rows = _answer(connection, query, small)
     out = context.terminal.out
     if form in FOR_PROGRAMS:
-        write_text(out, encodable(FOR_PROGRAMS[form](rows), out.encoding))
+        write_text(out, encodable(FOR_PROGRAMS[form](rows, "QUERY"), out.encoding))
     else:
-        out.print(grid(rows))
+        out.print(grid(rows, "QUERY"))
     work = ", ".join(f"{name} {number:,}" for name, number in sorted(counters.as_dict().items()) if number)
     beside = out if form == "table" else context.terminal.err
     beside.print(Hanging(f"{count(rows.num_rows, 'row')}; ", work or "no table was read"), crop=False)

@@ -158,7 +158,7 @@ def _write(out: Console, rows: pa.Table, form: str, output: Path | None) -> None
         pq.write_table(rows.select(schema.names).cast(schema), file)
         write_whole(output, file.getvalue().to_pybytes())
         return
-    text = FOR_PROGRAMS[form](rows)
+    text = FOR_PROGRAMS[form](rows, "--columns")
     if output is not None:
         write_whole(output, text)
     else:

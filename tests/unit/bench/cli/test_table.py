@@ -205,6 +205,7 @@ def test_wide_has_every_column_in_full(made: icebench.Table, monkeypatch: pytest
         (("--sort", "partition"), "partition.ts_month, partition.name_bucket"),
         (("--where", "nope = 1"), "no column 'nope'; the columns are file, kind, rows"),
         (("--where", "rows >"), "cannot parse the filter 'rows >'"),
+        (("--columns", "rows,rows", "--format", "json"), "--columns: two columns are named 'rows'"),
         (("--format", "parquet"), "needs a file"),
         (("--wide", "--columns", "rows"), "--wide"),
     ],
