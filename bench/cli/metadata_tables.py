@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,7 +27,7 @@ _STATUSES = {0: "existing", 1: "added", 2: "deleted"}
 _UNITS: Mapping[str, Callable[[int], str]] = {
     "year": lambda value: f"{value + 1970:04d}",
     "month": lambda value: f"{value // 12 + 1970:04d}-{value % 12 + 1:02d}",
-    "hour": lambda value: f"{dt.date(1970, 1, 1) + dt.timedelta(value // 24)}-{value % 24:02d}",
+    "hour": lambda value: f"{pa.scalar(value // 24, pa.date32()).cast(pa.string())}-{value % 24:02d}",
 }
 """Partition values that count units of time since 1970, as partition paths have them."""
 

@@ -181,6 +181,15 @@ def test_a_partition_of_a_day_outside_the_years_of_python(tmp_path: Path, capsys
         assert {"d_day": "12921-08-18"} in partitions
 
 
+def test_a_partition_of_an_hour_outside_the_years_of_python(tmp_path: Path) -> None:
+    at = pa.array([2**58, 0]).cast(pa.timestamp("us"))
+    catalog = icebench.load_catalog(str(tmp_path))
+    made = catalog.create_table("db.far", pa.schema([("at", at.type)]), partition_spec=[("at", "hour")])
+    made.append(pa.table({"at": at}))
+    lines = shown(made, "partitions", width=120)
+    assert sorted(line.split()[0] for line in lines[1:]) == ["11103-08-29-17", "1970-01-01-00"]
+
+
 def test_bounds_of_partitions_whose_column_is_in_no_schema() -> None:
     column = SHORT["manifests"][-1]
     assert column.shown is not None
