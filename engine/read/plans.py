@@ -68,7 +68,7 @@ def read_plan(
         Unsupported: A data or delete file of another format.
     """
     request = request_for(plan, store, projection=projection, batch_rows=batch_rows, table_name=table_name)
-    request = replace(request, narrow_decimals=narrow_decimals)
+    request = replace(request, narrow_decimals=narrow_decimals, limit=limit)
     files = planned_files(plan) if task is None else _pieces(plan, task)
     if limit is not None:
         files = _enough(files, limit)

@@ -58,6 +58,7 @@ class ReadRequest:
         needed_by: What refers to the files, for errors, e.g. ``"table db.t, snapshot 17"``.
         narrow_decimals: Return decimals of up to 9 digits as decimal32, of up to 18 as decimal64, instead of
             decimal128.
+        limit: How many rows the consumer takes at most, for which little is decoded ahead; None for all.
     """
 
     store: Store
@@ -69,6 +70,7 @@ class ReadRequest:
     batch_rows: int = BATCH_ROWS
     needed_by: str | None = None
     narrow_decimals: bool = False
+    limit: int | None = None
 
     @property
     def schema(self) -> Schema:

@@ -62,8 +62,11 @@ Mask = npt.NDArray[np.bool_]
 
 _PIECE_BYTES = 12 << 20
 """Estimated memory of a piece, at most."""
-_LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 17
-"""Limits of a piece's rows: enough to keep Python's share small."""
+_LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 20
+"""Limits of a piece's rows: enough to keep the share of Python, and of beginning a piece, small."""
+_MOST_FILTERED_ROWS = 1 << 18
+"""The limit where a filter may leave no row of a piece, so that its other columns need not be decoded, and where the
+consumer takes few rows."""
 
 
 class Batches(Protocol):
@@ -268,6 +271,10 @@ class RowGroupReader:
         request: What to read.
         counters: Count the work.
         threads: See `icebench.engine.formats.source.Source.batches`.
+
+    Attributes:
+        pieces: How many there are.
+        piece_bytes: Estimated memory of a piece.
     """
 
     def __init__(self, work: Work, request: ReadRequest, counters: Counters, *, threads: bool) -> None:
@@ -275,9 +282,13 @@ class RowGroupReader:
         self._request = request
         self._counters = counters
         self._threads = threads
-        fitting = _PIECE_BYTES // row_bytes(work.group, request)
-        self._rows = min(work.group.num_rows, max(_LEAST_ROWS, min(_MOST_ROWS, fitting)))
-        self._count = -(-work.group.num_rows // self._rows)
+        size = row_bytes(work.group, request)
+        is_filtered = work.file.residual is not None or request.limit is not None
+        most = _MOST_FILTERED_ROWS if is_filtered else _MOST_ROWS
+        self.pieces = -(-work.group.num_rows // max(_LEAST_ROWS, min(most, _PIECE_BYTES // size)))
+        # All of a size: a last one that is small costs as much to begin.
+        self._rows = -(-work.group.num_rows // self.pieces)
+        self.piece_bytes = self._rows * size
         constants = request.constants(work.file)
         self._projector = Projector(missing=MissingValues(constants=constants, location=work.file.file_path))
 
@@ -300,14 +311,14 @@ class RowGroupReader:
         self._counters.add(ROWS_DECODED, rows)
         with self._request.naming(self._work.location), self._work.source.use() as source:
             stages = self._stages(source)
-            for number in range(self._count):
+            for number in range(self.pieces):
                 start = number * self._rows
                 low, high = np.searchsorted(positions, [start, start + self._rows])
                 piece = self._piece(stages, number, positions[low:high] - start)
                 if piece is not None:
                     yield piece
             for columns in stages:
-                columns.finish(self._count)
+                columns.finish(self.pieces)
 
     def _stages(self, source: Batches) -> list[_Columns]:
         """The stages of decoding: columns of the filter, of each set of keys, and columns to return."""

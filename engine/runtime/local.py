@@ -20,6 +20,7 @@ from icebench.engine.runtime.runner import Runner
 
 T = TypeVar("T")
 R = TypeVar("R")
+_END = object()
 
 _AHEAD = 2
 """Items in flight for each thread: enough to keep threads busy, few enough to bound memory."""
@@ -89,17 +90,39 @@ def is_parallel(runner: Runner) -> bool:
     return not isinstance(runner, LocalRunner) or runner.threads > 1
 
 
-def made_ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield the items, preparing each on another thread while the one before it is in use.
+class Ahead(Iterator[T]):
+    """The items, prepared on a thread of their own while those before them are in use; it begins at once.
 
-    Closing the iterator waits for the item in progress, as in `LocalRunner.map`.
+    Args:
+        items: What to prepare.
+        most: How many items may be prepared and not yet consumed, at least 1.
     """
-    end = object()
-    pool = ThreadPoolExecutor(1, thread_name_prefix="icebench")
-    try:
-        coming: Future[T | object] = pool.submit(next, items, end)
-        while (found := coming.result()) is not end:
-            coming = pool.submit(next, items, end)
-            yield cast("T", found)
-    finally:
-        pool.shutdown(wait=_GarbageCollection.thread != threading.get_ident(), cancel_futures=True)
+
+    def __init__(self, items: Iterator[T], most: int = 1) -> None:
+        self._items = items
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="icebench")
+        self._coming: deque[Future[T | object]] = deque()
+        for _ in range(most):
+            self._prepare()
+
+    def __next__(self) -> T:
+        if not self._coming:
+            raise StopIteration
+        try:
+            found = self._coming.popleft().result()
+        except BaseException:
+            self.close()
+            raise
+        if found is _END:
+            self.close()
+            raise StopIteration
+        self._prepare()
+        return cast("T", found)
+
+    def _prepare(self) -> None:
+        self._coming.append(self._pool.submit(next, self._items, _END))
+
+    def close(self) -> None:
+        """Prepare nothing more; waits for the item in progress, as closing the iterator of `LocalRunner.map` does."""
+        self._coming.clear()
+        self._pool.shutdown(wait=_GarbageCollection.thread != threading.get_ident(), cancel_futures=True)

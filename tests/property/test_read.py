@@ -44,7 +44,8 @@ def reader(request: pytest.FixtureRequest) -> Iterator[None]:
             for kernel in (LIST_CHUNKS, SLIM_FOOTER):
                 patch.setattr(kernel, "should_use", lambda _: False)
             patch.setattr(row_group, "_LEAST_ROWS", 2)
-            patch.setattr(row_group, "_MOST_ROWS", 2)
+            for limit in ("_MOST_ROWS", "_MOST_FILTERED_ROWS"):
+                patch.setattr(row_group, limit, 2)
             patch.setattr(row_group_stream, "_WHOLE_BYTES", 0)
             patch.setattr(parquet, "_AT_ONCE_BYTES", 0)
             patch.setattr(joining, "_MOST_FILES", 1)

@@ -127,7 +127,8 @@ def pieces_of(rows: int, *, are_large: bool) -> Iterator[None]:
     """Pieces of so many rows, whatever they take in memory; row groups too large to be decoded whole, or not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_group, "_LEAST_ROWS", rows)
-        patch.setattr(row_group, "_MOST_ROWS", rows)
+        for limit in ("_MOST_ROWS", "_MOST_FILTERED_ROWS"):
+            patch.setattr(row_group, limit, rows)
         if are_large:
             patch.setattr(row_group_stream, "_WHOLE_BYTES", 0)
             patch.setattr(parquet, "_AT_ONCE_BYTES", 0)
