@@ -152,9 +152,10 @@ def _fold(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp.E
 
 
 def _null_safe(node: exp.Expr) -> Predicate:
+    """Whether both sides are the same or both null, of either form of the comparison."""
     left, right = _unwrap(node.this), _unwrap(node.expression)
     if (_is_column(left) and _is_column(right)) or _is_computed(left) or _is_computed(right):
-        return _computed(node)
+        return _computed(exp.NullSafeEQ(this=left, expression=right))
     column, value = (left, right) if _is_column(left) else (right, left)
     if isinstance(value, exp.Null):
         return is_null(_column(column))

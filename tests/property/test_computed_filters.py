@@ -104,7 +104,8 @@ TEST = st.one_of(
     st.builds("{} {} '{}' escape '!'".format, TEXT, st.sampled_from(["like", "not like"]), st.sampled_from(LIKE)),
     st.builds("{} between {} and {}".format, COMPUTED, WHOLE, WHOLE),
     st.builds("{} in ({}, {})".format, COMPUTED, WHOLE, WHOLE),
-    st.builds("{} is not distinct from {}".format, NUMBER, NUMBER | WHOLE),
+    st.builds("{} is {}distinct from {}".format, NUMBER, st.sampled_from(["", "not "]), NUMBER | WHOLE),
+    st.builds("{} is {}distinct from {}".format, TEXT, st.sampled_from(["", "not "]), TEXT | st.just("'ab'")),
     st.builds("{} is null".format, NUMBER | TEXT),
 )
 FILTER = st.recursive(
@@ -119,6 +120,9 @@ FILTER = st.recursive(
 
 @given(text=FILTER)
 @example(text="x < y or not (x >= y)")
+@example(text="i is distinct from l")
+@example(text="i + 0 is distinct from 1")
+@example(text="coalesce(s, u) is distinct from 'ab'")
 @example(text="i != 0 and l / i > 1")
 @example(text="1 + 1 = 2")
 @example(text="year(tz) != 2019 and s like 'a%b' escape '!'")
