@@ -57,7 +57,7 @@ def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) 
     try:
         found = _evaluate(expression.tree, rows)
         if pat.is_decimal(target.type) and pat.is_decimal(found.type) and found.type.scale > target.type.scale:
-            found = pc.round(found, target.type.scale, _HALF_UP)
+            found = _rounded(found, target.type.scale)
         return found if pat.is_nested(found.type) else exact_cast(found, target.type, target.name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Invalid(f"`{expression.text}`: {error}") from error
@@ -241,6 +241,13 @@ def _decimal256(precision: int, scale: int, what: str) -> pa.DataType:
     return pa.decimal256(precision, scale)
 
 
+def _rounded(value: pa.Array, digits: int) -> pa.Array:
+    """Rounded half up. A decimal may grow by a digit, of which Arrow would make 0."""
+    if pat.is_decimal(value.type):
+        value = value.cast(_decimal256(value.type.precision + 1, value.type.scale, "rounding"))
+    return pc.round(value, digits, _HALF_UP)
+
+
 def _arithmetic(name: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
     kernel = getattr(pc, f"{name}_checked")
 
@@ -277,7 +284,7 @@ def _quotient(left: pa.Array, right: pa.Array) -> pa.Array:
     digits = max(4, widened + b.precision - b.scale + 1)
     _decimal256(a.precision - a.scale + b.scale + digits + widened - a.scale, digits, "divide")
     exact = left.cast(_decimal256(a.precision + widened - a.scale, widened, "divide"))
-    return pc.round(pc.divide_checked(exact, right), scale, _HALF_UP)
+    return _rounded(pc.divide_checked(exact, right), scale)
 
 
 def _divide(left: pa.Array, right: pa.Array) -> pa.Array:
@@ -360,7 +367,7 @@ def _round(value: pa.Array, digits: int) -> pa.Array:
         return value
     if not _is_number(value.type):
         raise Unsupported(f"round of {value.type}")
-    return pc.round(value, digits, _HALF_UP)
+    return _rounded(value, digits)
 
 
 def _text(name: str, kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
@@ -501,7 +508,7 @@ def _cast(value: pa.Array, type_: PrimitiveType) -> pa.Array:
         if pat.is_integer(source):
             value = value.cast(pa.decimal256(_LONG_DIGITS + target.scale, target.scale))
         elif pat.is_decimal(source) and source.scale > target.scale:
-            value = pc.round(value, target.scale, _HALF_UP)
+            value = _rounded(value, target.scale)
         return value.cast(target)
     if pat.is_floating(target) and pat.is_decimal(source):
         return _nearest(value, target)

@@ -275,3 +275,34 @@ def test_quotients_of_decimals_are_rounded_half_up(a: int, b: int, a_scale: int,
     with localcontext(prec=100):
         expected = rounded(rounded(left / right, max(6, a_scale + 4 + 1)), 6)
     assert evaluate(sql("a / b"), batch, field).to_pylist() == [expected]
+
+
+@st.composite
+def decimal_columns(draw: st.DrawFn) -> tuple[pa.Array, int]:
+    """Decimals of few digits, and to how many after the point they are rounded."""
+    precision = draw(st.sampled_from([2, 9, 18, 19, 38]))
+    scale = draw(st.integers(1, min(precision, 9)))
+    most = 10**precision - 1
+    near = st.integers(0, 60).map(lambda n: max(most - n, 0))
+    whole = near | near.map(lambda n: -n) | st.integers(-most, most)
+    with localcontext(prec=100):
+        values = draw(st.lists(st.none() | whole.map(lambda n: Decimal(n).scaleb(-scale)), min_size=1, max_size=4))
+    return pa.array(values, pa.decimal128(precision, scale)), draw(st.integers(0, scale))
+
+
+@given(decimal_columns(), st.sampled_from(["x", "round(x, {})", "cast(x as decimal({}, {}))"]), st.integers(0, 2))
+def test_decimals_that_grow_by_rounding(column: tuple[pa.Array, int], text: str, fewer: int) -> None:
+    """A value whose digits are all nines grows by a digit: it is right, or refused where the type has no room."""
+    values, scale = column
+    digits = max(min(values.type.precision - fewer, 38), scale, 1)
+    numbers = (scale,) if text.startswith("round") else (digits, scale)
+    field = pa.field("y", pa.decimal128(38 if text.startswith("round") else digits, scale))
+    with localcontext(prec=100):
+        expected = [None if value is None else rounded(value, scale) for value in values.to_pylist()]
+        fits = all(v is None or abs(v) < Decimal(10) ** (field.type.precision - scale) for v in expected)
+    batch = pa.record_batch({"x": values})
+    if fits:
+        assert evaluate(sql(text.format(*numbers)), batch, field).to_pylist() == expected
+    else:
+        with pytest.raises(Invalid):
+            evaluate(sql(text.format(*numbers)), batch, field)
