@@ -324,7 +324,9 @@ def open_session(
 
 
 def _copied(base: str, properties: Mapping[str, str], authorization: str | None) -> Session:
-    hidden = Secrets([*(() if authorization is None else (authorization,)), *secrets_of(properties)])
+    # The token too, which servers return without its scheme.
+    held = () if authorization is None else (authorization, authorization.rpartition(" ")[-1])
+    hidden = Secrets([*held, *secrets_of(properties)])
     http = HttpClient(base, transport=transport_of(properties), secrets=hidden)
     empty = RestConfig(defaults={}, overrides={}, endpoints=None, idempotency_key_lifetime=None)
     return Session(http, HeldAuthorization(authorization), empty, properties, signer=signer_of(properties, base))

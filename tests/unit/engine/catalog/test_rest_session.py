@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -64,6 +65,13 @@ def test_secrets_that_a_server_sends_are_not_shown_where_it_repeats_them(kind: s
         RestCatalog(o.session).list_namespaces()
     assert "to db" in str(caught.value)
     assert "hidden-key" not in str(caught.value)
+
+
+def test_a_copy_of_a_session_does_not_show_its_token() -> None:
+    refusal = error(400, "BadRequestException", "the token t0k3n-of-a-user is expired")
+    with opened({NAMESPACES: [refusal]}, token=lambda: "t0k3n-of-a-user") as o, pytest.raises(Invalid) as caught:
+        RestCatalog(pickle.loads(pickle.dumps(o.session))).list_namespaces()
+    assert "the token *** is expired" in str(caught.value)
 
 
 def test_a_server_may_send_its_clients_elsewhere() -> None:
