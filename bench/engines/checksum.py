@@ -30,17 +30,16 @@ _ROWS_IN_CACHE = 1 << 16
 
 @dataclass(frozen=True)
 class ColumnSum:
-    """The nulls of a column, the sum of its other values, as `checksum_of` turns them into integers, and their kind,
-    without which a date would equal a number. The kind is empty where all are null."""
+    """The nulls of a column, the sum of its other values, as `checksum_of` turns them into integers, and their kinds,
+    without which a date would equal a number. There is no kind where all are null."""
 
     nulls: int
     total: int
-    kind: str = ""
+    kinds: frozenset[str] = frozenset()
 
     def __add__(self, other: ColumnSum) -> ColumnSum:
         """Of both lots of values."""
-        kinds = sorted({kind for kind in (self.kind, other.kind) if kind})
-        return ColumnSum(self.nulls + other.nulls, self.total + other.total, " and ".join(kinds))
+        return ColumnSum(self.nulls + other.nulls, self.total + other.total, self.kinds | other.kinds)
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Checksum:
 
     def encode(self) -> str:
         """JSON that `decode_checksum` reads."""
-        columns = [[name, c.nulls, str(c.total), c.kind] for name, c in self.columns.items()]
+        columns = [[name, c.nulls, str(c.total), sorted(c.kinds)] for name, c in self.columns.items()]
         return json.dumps([self.rows, str(self.row_mix), columns])
 
     def difference(self, other: Checksum) -> str | None:
@@ -83,8 +82,8 @@ class Checksum:
             its = other.columns[name]
             if own.nulls != its.nulls:
                 return f"column {name}: {own.nulls} nulls against {its.nulls}"
-            if own.kind != its.kind:
-                return f"column {name}: {own.kind} against {its.kind}"
+            if own.kinds != its.kinds:
+                return f"column {name}: {' and '.join(sorted(own.kinds))} against {' and '.join(sorted(its.kinds))}"
             if own.total != its.total:
                 return f"column {name}: sum {own.total} against {its.total}"
         return None if self.row_mix == other.row_mix else "the same values in other rows"
@@ -94,7 +93,9 @@ def decode_checksum(text: str) -> Checksum:
     """The checksum that `Checksum.encode` gave."""
     rows, row_mix, columns = json.loads(text)
     return Checksum(
-        rows, int(row_mix), {name: ColumnSum(nulls, int(total), kind) for name, nulls, total, kind in columns}
+        rows,
+        int(row_mix),
+        {name: ColumnSum(nulls, int(total), frozenset(kinds)) for name, nulls, total, kinds in columns},
     )
 
 
@@ -108,8 +109,8 @@ def checksum_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Ch
 
     Integers of any width, 32- and 64-bit floats, decimals of any width, and the variants of text, binary and lists
     count as the same type, because engines differ in which they deliver. NaNs are all one value; 0.0 and -0.0 are two.
-    Of nested values, a hash is summed; a null in one is neither zero nor empty. A UUID in canonical lower-case text
-    equals its bytes, which some engines deliver, also inside nested values.
+    Of nested values, whose fields have the same names, a hash is summed; a null in one is neither zero nor empty. A
+    UUID in canonical lower-case text equals its bytes, which some engines deliver, also inside nested values.
 
     Raises:
         TypeError: A column of an unknown type.
@@ -131,8 +132,8 @@ def _of_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> Checksum:
         valid = None if array.null_count == 0 else np.asarray(array.is_valid())
         if valid is not None:
             words = [np.where(valid, word, np.uint64(0)) for word in words]
-        kind = _kind(array.type) if array.null_count < len(array) else ""
-        sums[name] = ColumnSum(array.null_count, _exact_sum(words), kind)
+        kinds = {_kind(array.type)} if array.null_count < len(array) else ()
+        sums[name] = ColumnSum(array.null_count, _exact_sum(words), frozenset(kinds))
         for word in words:
             mixed = word if valid is None else np.where(valid, word, _NULL)
             mix = _mixed(mix * np.uint64(31) + mixed)
@@ -165,7 +166,7 @@ def _words(array: pa.Array, name: str) -> list[np.ndarray]:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """What the integers of a column stand for."""
+    """What the integers of a column stand for, and those of the parts of nested values."""
     if isinstance(kind, pa.DictionaryType):
         return _kind(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType):
@@ -175,12 +176,17 @@ def _kind(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         unit = "nanoseconds" if kind.unit == "ns" and pa.types.is_timestamp(kind) else "microseconds"
         return f"{'timestamps' if pa.types.is_timestamp(kind) else 'times'} in {unit}"
+    if pa.types.is_struct(kind):
+        return f"structs of ({', '.join(f'{json.dumps(f.name)}: {_kind(f.type)}' for f in kind.fields)})"
+    if pa.types.is_map(kind):
+        return f"maps of ({_kind(kind.key_type)}: {_kind(kind.item_type)})"
+    if pa.types.is_nested(kind):
+        return f"lists of ({_kind(kind.value_type)})"
     names = {
         "whole numbers": pa.types.is_boolean(kind) or pa.types.is_integer(kind),
         "dates": pa.types.is_date(kind),
         "floats": pa.types.is_floating(kind),
         "texts or bytes": _is_bytes(kind),
-        "nested values": pa.types.is_nested(kind),
     }
     return next(name for name, fits in names.items() if fits)
 

@@ -1,4 +1,5 @@
 import random
+from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icebench.bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
+from icebench.bench.engines.checksum import Checksum, ColumnSum, checksum_of, decode_checksum, empty_checksum
 
 EXACT = Context(prec=60)
 ROW = st.fixed_dictionaries(
@@ -95,23 +96,22 @@ def test_a_null_is_not_mixed_as_zero() -> None:
         assert one.difference(other) == "the same values in other rows", kind
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (pa.array([1, None, -3], pa.int32()), pa.array([1, None, -3], pa.int64())),
-        (pa.array(["a", None, "é"]), pa.array(["a", None, "é"], pa.large_string())),
-        (pa.array(["a", None, "é"]), pa.array(["a", None, "é"]).dictionary_encode()),
-        (pa.array(["a", None, "b"]), pa.array(["a", None, "b"], pa.string_view())),
-        (pa.array([b"a", None, b""]), pa.array([b"a", None, b""], pa.large_binary())),
-        (pa.array([ONE.bytes, None], pa.uuid()), pa.array([str(ONE), None])),
-        (pa.array([{"u": str(ONE)}]), pa.array([{"u": ONE.bytes}])),
-        (pa.array([1.5, None], pa.float32()), pa.array([1.5, None], pa.float64())),
-        (pa.array([0, None, 9], pa.timestamp("ms")), pa.array([0, None, 9000], pa.timestamp("us"))),
-        (pa.array([0, 9], pa.timestamp("us", tz="UTC")), pa.array([0, 9], pa.timestamp("us", tz="Europe/Berlin"))),
-        (pa.array([0, None, 9], pa.time32("ms")), pa.array([0, None, 9000], pa.time64("us"))),
-    ],
-    ids=str,
-)
+IN_OWN_TYPES = [
+    (pa.array([1, None, -3], pa.int32()), pa.array([1, None, -3], pa.int64())),
+    (pa.array(["a", None, "é"]), pa.array(["a", None, "é"], pa.large_string())),
+    (pa.array(["a", None, "é"]), pa.array(["a", None, "é"]).dictionary_encode()),
+    (pa.array(["a", None, "b"]), pa.array(["a", None, "b"], pa.string_view())),
+    (pa.array([b"a", None, b""]), pa.array([b"a", None, b""], pa.large_binary())),
+    (pa.array([ONE.bytes, None], pa.uuid()), pa.array([str(ONE), None])),
+    (pa.array([{"u": str(ONE)}]), pa.array([{"u": ONE.bytes}])),
+    (pa.array([1.5, None], pa.float32()), pa.array([1.5, None], pa.float64())),
+    (pa.array([0, None, 9], pa.timestamp("ms")), pa.array([0, None, 9000], pa.timestamp("us"))),
+    (pa.array([0, 9], pa.timestamp("us", tz="UTC")), pa.array([0, 9], pa.timestamp("us", tz="Europe/Berlin"))),
+    (pa.array([0, None, 9], pa.time32("ms")), pa.array([0, None, 9000], pa.time64("us"))),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), IN_OWN_TYPES, ids=str)
 def test_engines_may_deliver_values_in_types_of_their_own(one: pa.Array, other: pa.Array) -> None:
     assert _of_column(one) == _of_column(other)
 
@@ -152,8 +152,53 @@ VALUES: list[Any] = [
 ]
 
 
+def _lists_of_one(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(range(len(values) + 1), pa.int32()), values)
+
+
+def _maps_of_one(values: pa.Array) -> pa.Array:
+    return pa.MapArray.from_arrays(range(len(values) + 1), pa.array(range(len(values))), values)
+
+
 def test_nested_values_that_differ_have_different_checksums() -> None:
     assert len({_of_column(pa.array([value], NESTED)).text for value in VALUES}) == len(VALUES)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.array([[1]], pa.list_(pa.date32())), pa.array([[1]], pa.list_(pa.int64()))),
+        (pa.array([[[1]]], pa.list_(pa.list_(pa.timestamp("us")))), pa.array([[[1]]], pa.list_(pa.list_(pa.int64())))),
+        (pa.array([[1]], pa.list_(pa.timestamp("us"))), pa.array([[1]], pa.large_list(pa.timestamp("ns")))),
+        (pa.array([[("k", 1)]], pa.map_(pa.string(), pa.time64("us"))), pa.array([[("k", 1)]], NESTED.field(2).type)),
+        (
+            pa.array([{"a": Decimal("1.00")}], pa.struct([("a", pa.decimal128(9, 2))])),
+            pa.array([{"a": Decimal("10.0")}], pa.struct([("a", pa.decimal128(9, 1))])),
+        ),
+        (pa.array([{"a": 1}]), pa.array([{"b": 1}])),
+    ],
+    ids=str,
+)
+def test_parts_of_nested_values_differ_in_what_their_integers_stand_for(one: pa.Array, other: pa.Array) -> None:
+    difference = str(_of_column(one).difference(_of_column(other)))
+    assert difference.startswith(("column x: lists of (", "column x: maps of (", "column x: structs of ("))
+
+
+@pytest.mark.parametrize("nest", [lambda a: pa.StructArray.from_arrays([a], ["v"]), _lists_of_one, _maps_of_one])
+@pytest.mark.parametrize(("one", "other"), IN_OWN_TYPES, ids=str)
+def test_engines_may_deliver_parts_of_nested_values_in_types_of_their_own(
+    one: pa.Array, other: pa.Array, nest: Callable[[pa.Array], pa.Array]
+) -> None:
+    assert _of_column(nest(one)) == _of_column(nest(other))
+
+
+def test_kinds_do_not_depend_on_batches() -> None:
+    dates, numbers = ColumnSum(0, 1, frozenset({"dates"})), ColumnSum(0, 1, frozenset({"whole numbers"}))
+    mixed = [pa.record_batch({"x": pa.array([1], kind)}) for kind in (pa.date32(), pa.int64(), pa.date32())]
+    assert (dates + numbers + dates).kinds == (dates + dates + numbers).kinds == dates.kinds | numbers.kinds
+    assert checksum_of(mixed, ["x"]) == checksum_of(mixed[::-1][:1] * 2 + mixed[1:2], ["x"])
+    difference = checksum_of(mixed, ["x"]).difference(checksum_of(mixed[1:2] * 3, ["x"]))
+    assert difference == "column x: dates and whole numbers against whole numbers"
 
 
 def test_nested_values_are_the_same_in_any_batches_widths_and_order_of_entries() -> None:
