@@ -22,6 +22,7 @@ from typing import Any
 
 from icebench.bench.errors import DatasetFailed
 from icebench.bench.setup_jars import ICEBERG_RUNTIME
+from icebench.bench.truth.metadata import load_table_json
 
 MARKER = "complete.json"
 READERS = frozenset({"display.py", "frames", "inspect", "plan", "read", "scan.py", "spark", "spark_source"})
@@ -89,6 +90,12 @@ class DatasetCache:
 def _writers() -> dict[str, str]:
     """The versions of the libraries that write files."""
     return {"pyarrow": version("pyarrow"), "pyspark": version("pyspark"), "Iceberg Java": ICEBERG_RUNTIME}
+
+
+def base_key(metadata_location: str) -> dict[str, str]:
+    """What a table that refers to files of another one has of that in its key: where it is, and which build of it, by
+    its UUID, as a table that is built again is at the same place, with other files."""
+    return {"base": metadata_location, "build": load_table_json(metadata_location).values["table-uuid"]}
 
 
 def source_digest(folders: Sequence[Path]) -> str:

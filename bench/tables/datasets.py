@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import icebench
 from icebench.bench.layouts.layout import DELETE_MODE, FORMAT_VERSION, Layout
 from icebench.bench.progress import Progress
-from icebench.bench.tables.cache import DatasetCache, engine_writers, source_digest
+from icebench.bench.tables.cache import DatasetCache, base_key, engine_writers, source_digest
 from icebench.bench.tables.delete_variants import DeleteDefinition, DeleteVariant, delete_variants
 from icebench.bench.tables.raw_files import RawFiles, find_or_write
 from icebench.bench.tables.table_builder import TABLE, BuildCost, build_table, drop_leftover_manifests
@@ -158,7 +158,7 @@ def _table(
 def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.Schema, cache: DatasetCache) -> str:
     kind = _kind(layout, variant)
     mode: Literal["copy-on-write", "merge-on-read"] = kind if kind == "copy-on-write" else "merge-on-read"
-    key = {"base": base, "variant": asdict(variant), "mode": mode, "deleted by": source_digest(_DELETED_BY)}
+    key = {**base_key(base), "variant": asdict(variant), "mode": mode, "deleted by": source_digest(_DELETED_BY)}
 
     def build(folder: Path) -> dict[str, Any]:
         catalog = icebench.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))

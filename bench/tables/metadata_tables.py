@@ -13,7 +13,7 @@ from typing import Any
 
 import icebench
 from icebench.bench.engines.iceberg_java import IcebergJava
-from icebench.bench.tables.cache import DatasetCache, engine_writers, source_digest
+from icebench.bench.tables.cache import DatasetCache, base_key, engine_writers, source_digest
 from icebench.bench.workloads.metadata_files import MetadataFiles
 
 TABLE = "bench.sales"
@@ -91,7 +91,7 @@ def rewritten_by_java(base: str, java: IcebergJava, cache: DatasetCache) -> str:
     Raises:
         DatasetFailed: The disk refused.
     """
-    key = {"base": base, "java": java.version}
+    key = {**base_key(base), "java": java.version}
 
     def build(folder: Path) -> dict[str, Any]:
         metadata = folder / "metadata"

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import icebench
 from icebench.bench.errors import DatasetFailed
-from icebench.bench.tables.cache import DatasetCache, engine_writers, source_digest
+from icebench.bench.tables.cache import DatasetCache, base_key, engine_writers, source_digest
 from icebench.bench.workloads.equality_deletes import write_equality_deletes
 from icebench.bench.workloads.reading_files import (
     KEYS,
@@ -125,7 +125,7 @@ class ReadingTables:
             columns: How many columns equality deletes compare.
         """
         base = self.without_deletes(rows, 3 if kind == "vectors" else 2)
-        key = {"base": base, "kind": kind, "pattern": pattern, "fraction": fraction, "files": files}
+        key = {**base_key(base), "kind": kind, "pattern": pattern, "fraction": fraction, "files": files}
         if columns > 1:
             key["columns"] = columns
 

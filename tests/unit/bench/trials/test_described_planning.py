@@ -1,7 +1,10 @@
 """Planning on described tables: what is recorded, what is a failure, and how slow engines are spared."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import icebench
 from icebench.bench.engines.engine import Ability, Plan
 from icebench.bench.engines.icebench import Icebench
+from icebench.bench.engines.iceberg_java import IcebergJava
 from icebench.bench.engines.inflate import Inflate
 from icebench.bench.errors import ConfigError
 from icebench.bench.execution.opened import Opened
@@ -19,7 +23,7 @@ from icebench.bench.records.case import EVERYTHING, Case
 from icebench.bench.runs.estimate import estimate
 from icebench.bench.runs.run import Surroundings, run_experiment
 from icebench.bench.tables.cache import DatasetCache
-from icebench.bench.tables.metadata_tables import commits_of, find_or_build
+from icebench.bench.tables.metadata_tables import commits_of, find_or_build, rewritten_by_java
 from icebench.bench.trials.planning import DescribedFiles, Planning, _from_disk
 from icebench.bench.workloads.metadata_files import MetadataFiles, path_of
 from tests.unit.bench.execution.scripted import CONTEXT, Clock, ScriptedEngine, no_spark, pace_of, recorded
@@ -160,6 +164,17 @@ def test_tables_are_made_once_and_by_small_commits(tmp_path: Path) -> None:
     assert commits_of(files) == [range(1_000), range(1_000, 1_500)]
     assert commits_of(MetadataFiles(files=10_000_000))[0] == range(10_000)
     assert commits_of(MetadataFiles(files=10_000, columns=10_000))[0] == range(100)
+
+
+def test_a_table_that_was_made_again_is_rewritten_again(tmp_path: Path) -> None:
+    cache, rewritten = DatasetCache(tmp_path), []
+    java = cast("IcebergJava", SimpleNamespace(version="1", rewrite_manifests=lambda at: rewritten.append(at) or at))
+    for _ in range(2):
+        for _ in range(2):
+            base = find_or_build(MetadataFiles(files=10), cache, report=lambda done: None)
+            rewritten_by_java(base, java, cache)
+        shutil.rmtree(next(tmp_path.glob("metadata-????????????????")))
+    assert len(rewritten) == 2
 
 
 def test_a_table_has_as_many_manifests_as_asked(tmp_path: Path) -> None:
