@@ -28,6 +28,7 @@ FORMAT = 2
 """The version of this file format; a reader refuses another."""
 
 T = TypeVar("T")
+_ByPlace = dict[tuple[int, int], Sample]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +164,7 @@ def read_run(path: Path, *, interrupted: bool = False) -> Run:
     return Run(
         run_id=environment["run_id"],
         environment={k: v for k, v in environment.items() if k not in ("line", "format", "run_id")},
-        measured=tuple(replace(m, samples=tuple(s)) for m, s in found.cases if m is not None),
+        measured=tuple(replace(m, samples=tuple(s.values())) for m, s in found.cases if m is not None),
         skipped=tuple(found.skipped),
         failures=tuple(found.failures),
         rounds=tuple(found.rounds),
@@ -185,7 +186,7 @@ def _content(path: Path) -> bytes:
 
 @dataclass(kw_only=True)
 class _Reading:
-    cases: list[tuple[Measured | None, list[Sample]]] = field(default_factory=list)
+    cases: list[tuple[Measured | None, _ByPlace]] = field(default_factory=list)
     known: set[Case] = field(default_factory=set)
     skipped: list[Skipped] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -198,14 +199,14 @@ class _Reading:
             raise CorruptRecords("a line after the end of the run", location=location)
         match value.pop("line", None):
             case "case":
-                self.cases.append((self._case(value, location), []))
+                self.cases.append((self._case(value, location), {}))
             case "sample":
                 self._sample(value, location)
             case "drop":
                 measured, _ = self._at(value, location)
                 if measured is not None:
                     self.known.discard(measured.case)
-                self.cases[value["case"]] = (None, [])
+                self.cases[value["case"]] = (None, {})
             case "round":
                 self.rounds.append(value)
             case "skipped":
@@ -245,11 +246,11 @@ class _Reading:
         if not all(isinstance(value.get(name), int | float) for name in ("wall", "cpu")):
             raise CorruptRecords("a sample without wall or processor time", location=location)
         made = Sample(process=place["process"], round=place["round"], cost=_made(Cost, value, location))
-        if made.place in {sample.place for sample in samples}:
+        if made.place in samples:
             raise CorruptRecords(f"a second sample of {measured.case} in one round", location=location)
-        samples.append(made)
+        samples[made.place] = made
 
-    def _at(self, value: Mapping[str, Any], location: str) -> tuple[Measured | None, list[Sample]]:
+    def _at(self, value: Mapping[str, Any], location: str) -> tuple[Measured | None, _ByPlace]:
         ordinal = value.get("case")
         if not isinstance(ordinal, int) or not 0 <= ordinal < len(self.cases):
             raise CorruptRecords(f"there is no case {ordinal}", location=location)

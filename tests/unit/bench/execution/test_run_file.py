@@ -78,6 +78,19 @@ def test_any_sample_comes_back(
     assert read_run(path).measured == (replace(MEASURED, case=case, samples=samples),)
 
 
+def test_a_sample_is_compared_with_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, asked = tmp_path / "run.jsonl", []
+    samples = [replace(SAMPLES[0], round=number) for number in range(50)]
+    with RunWriter(path, run_id="r", environment=ENVIRONMENT) as writer:
+        writer.case(MEASURED)
+        for each in samples:
+            writer.sample(CASE, each)
+    place = property(lambda own: asked.append(own) or (own.process, own.round))
+    monkeypatch.setattr(Sample, "place", place)
+    assert read_run(path).measured[0].samples == tuple(samples)
+    assert len(asked) <= 2 * len(samples)
+
+
 def test_every_line_is_there_as_soon_as_it_is_added(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with RunWriter(path, run_id="r", environment=ENVIRONMENT) as writer:
