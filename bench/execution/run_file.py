@@ -174,6 +174,21 @@ def read_run(path: Path, *, interrupted: bool = False) -> Run:
     )
 
 
+def read_environment(path: Path) -> dict[str, Any]:
+    """The first line of a results file, which is read alone.
+
+    Raises:
+        CorruptRecords: It is not what a `RunWriter` writes.
+        FileNotFoundError: No such file.
+    """
+    try:
+        with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
+            line = file.readline()
+    except (lzma.LZMAError, EOFError) as error:
+        raise _not_xz(path, error) from error
+    return _environment(_object(line, f"{path}:1"), f"{path}:1")
+
+
 def _content(path: Path) -> bytes:
     content = path.read_bytes()
     if path.suffix != ".xz":
@@ -181,7 +196,11 @@ def _content(path: Path) -> bytes:
     try:
         return lzma.decompress(content)
     except (lzma.LZMAError, EOFError) as error:
-        raise CorruptRecords(f"cut off, damaged or not of xz: {error}", location=str(path)) from error
+        raise _not_xz(path, error) from error
+
+
+def _not_xz(path: Path, error: Exception) -> CorruptRecords:
+    return CorruptRecords(f"cut off, damaged or not of xz: {error}", location=str(path))
 
 
 @dataclass(kw_only=True)

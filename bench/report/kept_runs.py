@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
 
 from icebench.bench.errors import CorruptRecords
 from icebench.bench.execution.measurement import MEASUREMENTS
-from icebench.bench.execution.run_file import Run, read_run
+from icebench.bench.execution.run_file import Run, read_environment, read_run
 from icebench.bench.report.compare import Records, series_of
 from icebench.bench.statistics.claims import between_processes
 from icebench.bench.statistics.process_spread import Observed, estimated
 
 MOST_RUNS = 20
-"""The newest: a machine changes, and each is read whole."""
+"""The newest of its machine and of several processes: a machine changes, and each is read whole."""
 
 
 def with_spread(run: Run, kept: Sequence[Path]) -> Run:
@@ -29,23 +27,20 @@ def with_spread(run: Run, kept: Sequence[Path]) -> Run:
             read are left out.
     """
     found: dict[str, list[Observed]] = {}
-    for path in reversed(kept):
-        if len(found) == MOST_RUNS:
-            break
-        if _begins_alike(path, run) and (own := _observed_of(path)):
+    for path in islice((path for path in reversed(kept) if _begins_alike(path, run)), MOST_RUNS):
+        if own := _observed_of(path):
             found[path.name] = own
     observed = [each for own in found.values() for each in own]
     return replace(run, spread=estimated(observed, len(found)))
 
 
 def _begins_alike(path: Path, run: Run) -> bool:
-    """Whether a run file is of the same machine and of several processes, by its first line alone."""
+    """Whether a run file is of the same machine and of several processes, by its first line."""
     try:
-        with path.open("rb") as file:
-            environment: Any = json.loads(file.readline())
+        environment = read_environment(path)
         several = int((environment.get("definition") or {}).get("processes", 1)) > 1
         return several and environment.get("hardware") == run.environment.get("hardware") is not None
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (CorruptRecords, OSError, ValueError, TypeError, AttributeError):
         return False
 
 

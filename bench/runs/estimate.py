@@ -16,7 +16,7 @@ from icebench.bench.errors import CorruptRecords
 from icebench.bench.execution.environment import hardware
 from icebench.bench.execution.measurement import MEASUREMENTS, Asked
 from icebench.bench.execution.pace import BUILD
-from icebench.bench.execution.run_file import Run, read_run
+from icebench.bench.execution.run_file import Run, read_environment, read_run
 from icebench.bench.execution.runner import AROUND_SECONDS
 from icebench.bench.experiment import Experiment
 from icebench.bench.workloads.definitions import RowsWorkload
@@ -67,13 +67,16 @@ def estimate(experiment: Experiment, runs: Iterable[Path] = ()) -> Estimate:
         experiment: What is to be run.
         runs: Files of runs, the oldest first. One that cannot be read, or is of another machine, is left out.
     """
-    counted = _counted(experiment)
+    counted, here = _counted(experiment), hardware()
     for path in reversed(list(runs)):
         try:
+            environment = read_environment(path)
+            if not experiment.is_of(environment) or environment.get("hardware") != here:
+                continue
             run = read_run(path)
         except CorruptRecords:
             continue
-        if experiment.is_of(run.environment) and (seconds := _lasted(run)) is not None:
+        if (seconds := _lasted(run)) is not None:
             return Estimate(cases=len(run.measured), seconds=seconds, size=counted.size, basis=f"as {run.run_id} took")
     return counted
 
@@ -94,11 +97,11 @@ def _size(size: int) -> str:
 
 
 def _lasted(run: Run) -> float | None:
-    """Seconds from the start of the run to its end; None where it was interrupted in between, or ran elsewhere."""
+    """Seconds from the start of the run to its end; None where it was interrupted in between."""
     started, definition = run.environment.get("started"), run.environment.get("definition") or {}
     processes = int(definition.get("processes", 1))
     resumed = any(line["process"] >= processes for line in run.rounds)
-    if resumed or started is None or run.finished is None or run.environment.get("hardware") != hardware():
+    if resumed or started is None or run.finished is None:
         return None
     return max(0.0, (datetime.fromisoformat(run.finished) - datetime.fromisoformat(started)).total_seconds())
 

@@ -1,6 +1,8 @@
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from icebench.bench.errors import CorruptRecords, Disagreement
 from icebench.bench.execution.recorder import Recorder
-from icebench.bench.execution.run_file import Run, RunWriter, read_run
+from icebench.bench.execution.run_file import Run, RunWriter, read_environment, read_run
 from icebench.bench.records.case import Case, Cost, Evidence, Measured, Sample
 from icebench.bench.records.record import Failure, Skipped
 
@@ -49,6 +51,16 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert run.rounds == ({"workload": "w", "process": 0, "round": 1, "load": 0.5},)
 
 
+@pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.xz"])
+def test_the_environment_is_read_by_its_line_alone(tmp_path: Path, name: str) -> None:
+    path, (first, *_) = tmp_path / name, write(tmp_path / "whole.jsonl").read_bytes().splitlines(keepends=True)
+    path.write_bytes(lzma.compress(first + b"{") if path.suffix == ".xz" else first + b"{")
+    assert read_environment(path) == {"line": "environment", "format": 2, "run_id": "r", **ENVIRONMENT}
+    path.write_bytes(b"no run")
+    with pytest.raises(CorruptRecords):
+        read_environment(path)
+
+
 def test_what_was_written_before_workloads_were_recorded_is_read(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     text = path.read_text(encoding="utf-8")
@@ -79,16 +91,15 @@ def test_any_sample_comes_back(
 
 
 def test_a_sample_is_compared_with_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, asked = tmp_path / "run.jsonl", []
+    path, asked = tmp_path / "run.jsonl", Mock(side_effect=lambda own: (own.process, own.round))
     samples = [replace(SAMPLES[0], round=number) for number in range(50)]
     with RunWriter(path, run_id="r", environment=ENVIRONMENT) as writer:
         writer.case(MEASURED)
         for each in samples:
             writer.sample(CASE, each)
-    place = property(lambda own: asked.append(own) or (own.process, own.round))
-    monkeypatch.setattr(Sample, "place", place)
+    monkeypatch.setattr(Sample, "place", property(asked))
     assert read_run(path).measured[0].samples == tuple(samples)
-    assert len(asked) <= 2 * len(samples)
+    assert asked.call_count <= 2 * len(samples)
 
 
 def test_every_line_is_there_as_soon_as_it_is_added(tmp_path: Path) -> None:

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
+import pytest
 
 from icebench.bench.execution.run_file import Run, RunWriter, read_run
 from icebench.bench.records.case import Case, Cost, Evidence, Measured, Sample
 from icebench.bench.report.build import build_report
 from icebench.bench.report.compare import Records
-from icebench.bench.report.kept_runs import observed_of, with_spread
+from icebench.bench.report.kept_runs import MOST_RUNS, observed_of, with_spread
 from icebench.bench.statistics.process_spread import ASSUMED, FEWEST_RUNS
 
 HERE = {"id": "e", "hardware": {"cores": 2}, "definition": {"processes": 3}}
@@ -72,6 +74,18 @@ def test_runs_that_say_nothing_of_this_machine_are_left_out(tmp_path: Path) -> N
     damaged.write_text("no run\n")
     assert spread_of([*elsewhere, *single, damaged, tmp_path / "missing.jsonl"], run) == (ASSUMED.deviation, 0)
     assert spread_of(kept(tmp_path / "more", 5), run)[1] == 5
+
+
+def test_runs_that_are_cut_off_are_among_those_that_may_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, read = kept(tmp_path / "own", FEWEST_RUNS), Mock(side_effect=read_run)
+    cut = kept(tmp_path / "cut", MOST_RUNS + 5)
+    for path in cut:
+        path.write_bytes(path.read_bytes()[:-1])
+    monkeypatch.setattr("icebench.bench.report.kept_runs.read_run", read)
+    assert spread_of([*own, *cut], read_run(own[0])) == (ASSUMED.deviation, 0)
+    assert [given for (given,), _ in read.call_args_list] == cut[: -MOST_RUNS - 1 : -1]
 
 
 def test_the_report_says_which_was_used(tmp_path: Path) -> None:

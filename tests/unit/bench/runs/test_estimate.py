@@ -3,13 +3,14 @@ from __future__ import annotations
 import io
 from datetime import datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from icebench.bench.execution.environment import hardware
-from icebench.bench.execution.run_file import RunWriter
+from icebench.bench.execution.run_file import RunWriter, read_run
 from icebench.bench.experiment import known_experiments, load_experiment, parse_values
 from icebench.bench.runs.estimate import Estimate, estimate, total_of
 from icebench.bench.workloads.definitions import RowsWorkload
@@ -53,6 +54,18 @@ def test_a_run_takes_as_long_as_the_last_of_its_definition(tmp_path: Path) -> No
     found = estimate(quick, [*runs, tmp_path / "8.jsonl"])
     assert (found.cases, found.seconds, found.basis) == (3, 600, "as 2 took")
     assert str(found) == "3 cases, about 10 min, at most 11 MB of tables (as 2 took)"
+
+
+def test_runs_of_other_definitions_and_machines_are_not_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick, read = load_experiment("quick"), Mock(side_effect=read_run)
+    runs = [run_file(tmp_path / "1.jsonl", quick.digest, 600)]
+    runs += [run_file(tmp_path / f"{number}.jsonl", "another", 60) for number in range(2, 5)]
+    runs += [run_file(tmp_path / "5.jsonl", quick.digest, 60, cores=1000)]
+    monkeypatch.setattr("icebench.bench.runs.estimate.read_run", read)
+    assert estimate(quick, runs).basis == "as 1 took"
+    read.assert_called_once_with(runs[0])
 
 
 def test_without_one_cases_are_counted() -> None:
