@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,9 +67,10 @@ def knobs_of(records: Records, axes: Axes) -> Knobs | None:
         return None
     terms, names = terms_of(axes.levels, axes.design), axes.combinations()
     found: dict[str, list[tuple[Term, Effects]]] = {}
-    for layout in axes.layouts or _bases(records.names("layout")):
+    layouts = records.names("layout")
+    for layout in axes.layouts or _bases(layouts):
         tried = [axes.name_of(layout, combination) for combination in names]
-        if set(tried) <= set(records.names("layout")):
+        if set(tried) <= set(layouts):
             found[layout] = [(term, _effects_of(records, tried, term)) for term in terms]
     if not found:
         return None
@@ -85,7 +87,9 @@ def knobs_of(records: Records, axes: Axes) -> Knobs | None:
 
 
 def _bases(layouts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(layout.partition(" (")[0] for layout in layouts))
+    """What may have been varied: a layout's own name, too, may end in parentheses."""
+    ends = ((layout, found.start()) for layout in layouts for found in re.finditer(r" \(|\Z", layout))
+    return tuple(dict.fromkeys(layout[:end] for layout, end in ends))
 
 
 def _effects_of(records: Records, tried: Sequence[str], term: Term) -> Effects:

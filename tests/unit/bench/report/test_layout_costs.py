@@ -394,6 +394,16 @@ def test_the_knob_that_matters_is_named() -> None:
     assert [row.label for row in chart.panels[0].rows] == column(table, "Knob")
 
 
+def test_the_knobs_of_layouts_whose_own_names_have_parentheses_are_shown() -> None:
+    axes = {name: value for name, value in AXES["axes"].items() if name != "layouts"}
+    second = {name.replace("sorted", "sorted (v2)", 1): takes for name, takes in TRIED.items()}
+    report = knobs({**TRIED, **second, "other (x)": 1.0}, {"axes": axes})
+    assert [table.title for table in section(report, "knobs").tables] == [
+        "Effects on sorted",
+        "Effects on sorted (v2)",
+    ]
+
+
 def test_an_interaction_that_may_be_the_cause_is_said_with_its_own_ratio() -> None:
     """Two knobs that together take three times as long look as if the third took less."""
     values = {"axes": {CODEC: ["zstd", "snappy"], "files": [61, 7], "format_version": [2, 3], "layouts": ["sorted"]}}
