@@ -33,7 +33,7 @@ def listing(context: Context) -> None:
         ("Measurements", _described(MEASUREMENTS)),
         ("Runs, the latest last", [(p.stem, _run(p)) for p in context.places.all_runs()[-SHOWN_RUNS:]]),
     ):
-        out.print(f"[bold]{title}[/bold]")
+        out.print(title, style="bold")
         out.print(_grid(rows) if rows else "  none yet: 'icebench run' makes one")
 
 

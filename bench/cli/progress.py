@@ -40,11 +40,11 @@ class RunProgress:
         self._printed_at = 0.0
         if console.is_terminal:
             self._bar = Progress(
-                TextColumn("[bold]{task.fields[phase]:<9}"),
+                TextColumn("{task.fields[phase]:<9}", style="bold", markup=False),
                 BarColumn(bar_width=24),
                 TextColumn("{task.fields[count]}"),
                 TimeElapsedColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 console=console,
                 transient=True,
             )

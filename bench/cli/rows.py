@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-from rich.markup import escape
 from rich.table import Table as Grid
 
 from icebench.bench.cli.failures import printable
@@ -26,9 +25,9 @@ def grid(rows: pa.Table, path: str) -> Grid:
     grid = Grid(box=None, pad_edge=False)
     for field in rows.schema:
         is_number = pa.types.is_integer(field.type)
-        grid.add_column(field.name, justify="right" if is_number else "left", overflow="fold")
+        grid.add_column(printable(field.name), justify="right" if is_number else "left", overflow="fold")
     for row in values_of(rows, path):
-        grid.add_row(*(escape(printable(text_of(value))) for value in row))
+        grid.add_row(*(printable(text_of(value)) for value in row))
     return grid
 
 

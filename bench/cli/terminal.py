@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console
 
 
 class _Console(Console):
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - those of rich
+        # Brackets are text: names, filters and paths of users have them.
+        super().__init__(highlight=False, emoji=False, markup=False, **options)
+
     def on_broken_pipe(self) -> None:
         """Leave the exit code to `icebench.bench.cli.main`: rich would exit with 1, as for a regression."""
         raise BrokenPipeError
@@ -17,8 +22,8 @@ class _Console(Console):
 
 def _out() -> Console:
     # A pipe or a file gets whole lines: a table cut at 80 columns is of no use to grep.
-    console = _Console(highlight=False, emoji=False, soft_wrap=False)
-    return console if console.is_terminal else _Console(highlight=False, emoji=False, width=max(console.width, 160))
+    console = _Console(soft_wrap=False)
+    return console if console.is_terminal else _Console(width=max(console.width, 160))
 
 
 def write_text(out: Console, text: str) -> None:
@@ -31,7 +36,7 @@ class Terminal:
     """`out` for what was asked for, `err` for the rest; rich drops colour and bars where there is no terminal."""
 
     out: Console = field(default_factory=_out)
-    err: Console = field(default_factory=lambda: _Console(stderr=True, highlight=False, emoji=False))
+    err: Console = field(default_factory=lambda: _Console(stderr=True))
 
     @property
     def is_interactive(self) -> bool:

@@ -156,7 +156,7 @@ class Home:
         return [line.rstrip() for line in text.rstrip("\n").split("\n")]
 
 
-_PLAIN: dict[str, Any] = {"color_system": None, "highlight": False}
+_PLAIN: dict[str, Any] = {"color_system": None, "highlight": False, "markup": False}
 
 
 @contextmanager

@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pyarrow as pa
 import pytest
 
+import icebench
 from icebench.bench.cli.main import COMMANDS, app, main
 from icebench.bench.execution.run_file import RunWriter
 from icebench.bench.experiment import known_experiments, load_experiment
@@ -188,6 +190,32 @@ def test_list_shows_runs_and_their_state(tmp_path: Path, capsys: pytest.CaptureF
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert f"{run.stem} quick: {len(sample_run().measured)} cases, 1 failed" in lines
     assert any(line.startswith("damaged damaged: ") for line in lines)
+
+
+def test_names_in_brackets_are_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("[error]", "[/x]")
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    table = icebench.load_catalog(str(tmp_path / "wh")).create_table("db.t", schema)
+    for number in range(2):
+        table.append(pa.table({name: [number, number + 2] for name in names}, schema))
+    queries = tmp_path / "queries.sql"
+    queries.write_text('select "[error]" from t where "[/x]" = 1;')
+    run = write_run(tmp_path)
+    text = run.read_text(encoding="utf-8").replace('"quick"', '"[/x]"').replace("one_item", "s like '[error][/x]%'")
+    run.rename(run.with_stem("[error]")).write_text(text, encoding="utf-8")
+    for arguments in (
+        (table.location,),
+        ("profile", table.location),
+        ("sql", 'select 1 as "[error]", 2 as "[/x]"'),
+        ("maintain", "columns", table.location, "--queries", queries),
+        ("--results", tmp_path, "list"),
+        ("--results", tmp_path, "compare", "--long"),
+        ("--results", tmp_path, "report", "--print"),
+    ):
+        code = exit_code(*arguments)
+        out, err = capsys.readouterr()
+        assert code == 0, (arguments, err)
+        assert all(name in out for name in names), (arguments, out)
 
 
 def test_the_group_is_a_click_application() -> None:

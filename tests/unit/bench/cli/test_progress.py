@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from io import StringIO
 
 from rich.console import Console
@@ -40,6 +41,13 @@ def test_in_a_terminal_a_bar_is_drawn_and_taken_away() -> None:
     assert "4/5" in text
     # Transient: the last thing written takes the bar away.
     assert text.endswith("\x1b[2K")
+
+
+def test_brackets_are_no_markup_in_a_terminal() -> None:
+    out = StringIO()
+    with RunProgress(Console(file=out, width=100, force_terminal=True, color_system=None)) as progress:
+        progress("[/x]", "s like '[error][/x]%'", 4, 5)
+    assert re.search(r"\[/x\] .*s like '\[error\]\[/x\]%'", out.getvalue())
 
 
 def test_the_time_that_is_left_is_by_the_speed_of_the_phase() -> None:
