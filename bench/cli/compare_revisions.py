@@ -20,6 +20,7 @@ from icebench.bench.cli.baselines import accepted_by
 from icebench.bench.cli.context import Context
 from icebench.bench.cli.places import write_whole
 from icebench.bench.errors import ConfigError
+from icebench.bench.file_lock import locked
 from icebench.bench.gate.cases import tables, time_cases
 from icebench.bench.gate.cases.count_cases import environment
 from icebench.bench.gate.cases.time_cases import TIMED
@@ -158,7 +159,7 @@ def _left(deadline: float, clock: Callable[[], float]) -> float:
 
 def warehouse_of(side: Revision, cache: Path, seconds: float = math.inf) -> Path:
     """The tables that both sides read, made by one of them, once for all revisions that write alike; within so many
-    seconds.
+    seconds, without those of waiting for another process that makes them.
 
     Raises:
         OutOfTime: It takes longer.
@@ -167,11 +168,12 @@ def warehouse_of(side: Revision, cache: Path, seconds: float = math.inf) -> Path
     made_by = f"{_writer_of(side)} {time_cases.SCALE} {rows}"
     folder = cache / f"tables-{_digest(made_by)}"
     ready = folder / ".ready"
-    if not ready.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        side.run("icebench.bench.gate.cases.time_cases", str(folder), "--build", seconds=seconds)
-        ready.touch()
+    with locked(folder):
+        if not ready.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            side.run("icebench.bench.gate.cases.time_cases", str(folder), "--build", seconds=seconds)
+            ready.touch()
     return folder
 
 

@@ -7,20 +7,19 @@ marker, or with one from another place, is the rest of an interrupted build or o
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from icebench.bench.errors import DatasetFailed
+from icebench.bench.file_lock import locked
 from icebench.bench.setup_jars import ICEBERG_RUNTIME
 from icebench.bench.truth.metadata import load_table_json
 
@@ -61,7 +60,7 @@ class DatasetCache:
         # Comet 1.2 takes paths for URIs, and leaves tables in a directory with a space to Spark.
         entry = self.root / f"{re.sub('[^A-Za-z0-9._-]+', '-', name)}-{digest}"
         try:
-            with self._locked(entry):
+            with locked(entry):
                 found = _read_marker(entry)
                 if found is not None:
                     return found
@@ -76,14 +75,6 @@ class DatasetCache:
                 return described
         except OSError as error:
             raise DatasetFailed(f"dataset {entry} cannot be written: {error}") from error
-
-    @contextmanager
-    def _locked(self, entry: Path) -> Iterator[None]:
-        """One process at a time builds an entry; others wait, then find it. A killed process leaves no lock."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with entry.with_name(entry.name + ".lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
 
 @cache

@@ -5,6 +5,8 @@ import json
 import math
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -136,6 +138,28 @@ def test_tables_are_made_anew_where_another_engine_writes_them(tmp_path: Path, m
         compare_revisions, "source_digest", lambda paths: "" if paths[-1].name == "workloads" else digest(paths)
     )
     assert compare_revisions.warehouse_of(revision("other rows"), tmp_path, 60.0) != first
+
+
+def test_tables_are_made_once_by_two_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def run(self: Revision, _module: str, folder: str, *_arguments: str, **_given: float) -> str:
+        made.append(self.name)
+        (Path(folder) / "first").touch()
+        if len(made) == 1:
+            other = pool.submit(compare_revisions.warehouse_of, side, tmp_path)
+            with suppress(TimeoutError):
+                other.result(0.5)
+        (Path(folder) / "second").touch()
+        return ""
+
+    monkeypatch.setattr(Revision, "run", run)
+    monkeypatch.setattr(compare_revisions, "_writer_of", lambda _: "a writer")
+    side = Revision(name="side", folder=tmp_path, python="python")
+    with ThreadPoolExecutor(1) as pool:
+        folder = compare_revisions.warehouse_of(side, tmp_path)
+        assert {path.name for path in folder.iterdir()} == {"first", "second", ".ready"}
+    assert made == ["side"]
 
 
 def test_what_was_not_built_in_time_is_inconclusive(tmp_path: Path, scripted: dict[str, Any]) -> None:
