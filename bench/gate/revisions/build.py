@@ -15,11 +15,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from icebench.bench.errors import BenchError, ConfigError
+from icebench.bench.file_lock import locked
 
 WORKTREE = "worktree"
 _LOCK = "requirements.lock"
@@ -27,6 +28,8 @@ _SOURCES = ("engine", "icebench")
 _LINKS = ("icebench/engine", "icebench/bench", "icebench/datasets")
 """Of a checkout: they make folders of the repository packages of `icebench`."""
 
+_NO_BYTECODE = shutil.ignore_patterns("*.pyc")
+"""Bytecode is matched to its source by size and second: another revision may have the same."""
 _KEPT_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
@@ -143,10 +146,10 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
         raise Unbuildable(f"{name}: has no engine/ that is a package of icebench/")
     digest = hashlib.sha256(b"".join(p.encode() + b"\0" + data + b"\0" for p, data in sorted(sources.items())))
     folder = cache / f"engine-{digest.hexdigest()[:16]}"
-    if not folder.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        built = sorted(cache.glob("engine-*[0-9a-f]"), key=lambda path: path.stat().st_mtime)
-        _lay_out(folder, sources, [root, *built[-1:]])
+    with locked(folder):
+        if not folder.exists():
+            built = sorted(cache.glob("engine-*[0-9a-f]"), key=lambda path: path.stat().st_mtime)
+            _lay_out(folder, lambda making: _fill(making, sources, [root, *built[-1:]]))
     python = sys.executable if lock == (root / _LOCK).read_bytes() else _environment(lock, cache)
     made = Revision(name=name, folder=folder, python=python)
     try:
@@ -166,10 +169,17 @@ def planted(side: Revision, name: str, path: str, change: tuple[str, str], *, ca
     text = (side.folder / path).read_text(encoding="utf-8")
     if text.count(before) != 1:
         raise Unbuildable(f"{name}: {path} has {before.strip()!r} {text.count(before)} times")
-    folder = cache / f"{side.folder.name}-{name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(side.folder, folder, symlinks=True)
-    (folder / path).write_text(text.replace(before, after), encoding="utf-8")
+
+    def copy(making: Path) -> None:
+        shutil.copytree(side.folder, making, symlinks=True, dirs_exist_ok=True, ignore=_NO_BYTECODE)
+        (making / path).write_text(text.replace(before, after), encoding="utf-8")
+
+    # Named by the change, so that none is replaced while another process runs it.
+    digest = hashlib.sha256(f"{path}\0{before}\0{after}".encode()).hexdigest()[:8]
+    folder = cache / f"{side.folder.name}-{name}-{digest}.copy"
+    with locked(folder):
+        if not folder.exists():
+            _lay_out(folder, copy)
     made = Revision(name=name, folder=folder, python=side.python)
     try:
         made.run("icebench.bench.gate.cases.compile_kernels")
@@ -193,11 +203,11 @@ def committed_file(root: Path, commit: str, path: str) -> bytes:
     return subprocess.run(["git", "-C", str(root), "show", f"{commit}:{path}"], capture_output=True, check=False).stdout
 
 
-def _lay_out(folder: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> None:
-    """Write the sources; files that are those of a compiled engine keep their time, by which machine code is found."""
+def _lay_out(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Make a directory that appears whole or not at all."""
     making = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".", suffix=".part"))
     try:
-        _fill(making, sources, compiled)
+        fill(making)
         making.rename(folder)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
@@ -205,6 +215,7 @@ def _lay_out(folder: Path, sources: dict[str, bytes], compiled: Sequence[Path]) 
 
 
 def _fill(making: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> None:
+    """Write the sources; files that are those of a compiled engine keep their time, by which machine code is found."""
     for path, data in sources.items():
         target = making / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -217,8 +228,7 @@ def _fill(making: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> 
         for kept in (root / "engine").rglob("__pycache__"):
             place = making / kept.relative_to(root)
             if place.parent.is_dir():
-                # Bytecode is matched to its source by size and second: another revision may have the same.
-                shutil.copytree(kept, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.pyc"))
+                shutil.copytree(kept, place, dirs_exist_ok=True, ignore=_NO_BYTECODE)
     (making / "bench").symlink_to(Path(__file__).resolve().parents[2], target_is_directory=True)
     for package in ("engine", "bench"):
         (making / "icebench" / package).symlink_to(Path("..", package), target_is_directory=True)
@@ -229,26 +239,15 @@ def _environment(lock: bytes, cache: Path) -> str:
     folder = cache / f"packages-{hashlib.sha256(lock).hexdigest()[:16]}"
     python = folder / "bin" / "python"
     ready = folder / ".ready"
-    if not ready.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / _LOCK).write_bytes(lock)
-        _install([sys.executable, "-m", "venv", "--without-pip", str(folder)])
-        _install(
-            [
-                sys.executable,
-                "-m",
-                "uv",
-                "pip",
-                "sync",
-                "--quiet",
-                "--python",
-                str(python),
-                "--require-hashes",
-                str(folder / _LOCK),
-            ]
-        )
-        ready.touch()
+    with locked(folder):
+        if not ready.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            (folder / _LOCK).write_bytes(lock)
+            _install([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+            sync = [sys.executable, "-m", "uv", "pip", "sync", "--quiet", "--python", str(python)]
+            _install([*sync, "--require-hashes", str(folder / _LOCK)])
+            ready.touch()
     return str(python)
 
 

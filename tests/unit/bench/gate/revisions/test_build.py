@@ -5,12 +5,26 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from icebench.bench.errors import ConfigError
-from icebench.bench.gate.revisions.build import WORKTREE, CaseProcessFailed, Revision, Unbuildable, build, commit_of
+from icebench.bench.gate.revisions import build as builds
+from icebench.bench.gate.revisions.build import (
+    WORKTREE,
+    CaseProcessFailed,
+    Revision,
+    Unbuildable,
+    _fill,
+    build,
+    commit_of,
+    planted,
+)
 
 GOOD = "def prepare_kernels() -> None:\n    pass\n\n\nVALUE = 1\n"
 
@@ -104,6 +118,43 @@ def test_packages_that_cannot_be_installed_are_reported(root: Path, tmp_path: Pa
         build("HEAD", root=root, cache=tmp_path / "cache")
 
 
+def test_two_at_once_make_an_engine_and_its_packages_once(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(root, GOOD, lock="another\n")
+    (root / "requirements.lock").write_text("locked\n")
+    installed: list[Path] = []
+
+    def install(command: Sequence[str]) -> None:
+        time.sleep(0.2)
+        if "venv" in command:
+            installed.append(Path(command[-1]))
+            (installed[-1] / "bin").mkdir()
+            (installed[-1] / "bin" / "python").symlink_to(sys.executable)
+
+    def fill(making: Path, *given: Any) -> None:
+        _fill(making, *given)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(builds, "_install", install)
+    monkeypatch.setattr(builds, "_fill", fill)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: build("HEAD", root=root, cache=tmp_path / "cache"), range(2))
+    assert first == second
+    assert [str(folder / "bin" / "python") for folder in installed] == [first.python]
+
+
+def test_a_planted_revision_that_another_process_runs_stays(root: Path, tmp_path: Path) -> None:
+    commit(root, GOOD)
+    side = build("HEAD", root=root, cache=tmp_path / "cache")
+    made = [
+        planted(side, "slow", "engine/__init__.py", ("VALUE = 1", after), cache=tmp_path / "cache")
+        for after in ("VALUE = 2", "VALUE = 2", "VALUE = 3")
+    ]
+    assert [value(each, each.folder) for each in made] == ["2", "2", "3"]
+    assert made[0] == made[1]
+
+
 def test_a_process_that_fails_says_what_it_said_last(root: Path, tmp_path: Path) -> None:
     name = commit(root, GOOD)
     side = build("HEAD", root=root, cache=tmp_path / "cache")
@@ -137,5 +188,5 @@ def test_a_full_disk_leaves_no_part_of_an_engine(root: Path, tmp_path: Path, mon
         patched.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match="No space left"):
             build("HEAD", root=root, cache=tmp_path / "cache")
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert [path.name for path in (tmp_path / "cache").iterdir() if path.suffix != ".lock"] == []
     build("HEAD", root=root, cache=tmp_path / "cache")
