@@ -117,10 +117,11 @@ def parse_name_mapping(text: str) -> NameMapping:
         Invalid: Not JSON, not of the spec's form, or a name used twice among siblings; the message has the place.
     """
     try:
-        document = json.loads(text)
+        return NameMapping(_parse_fields(json.loads(text), "name mapping"))
     except ValueError as error:
         raise Invalid(f"name mapping is not JSON: {error}") from error
-    return NameMapping(_parse_fields(document, "name mapping"))
+    except RecursionError as error:
+        raise Invalid("name mapping is nested too deeply") from error
 
 
 def _parse_fields(document: object, at: str) -> tuple[MappedField, ...]:

@@ -75,6 +75,8 @@ def test_after_a_change_of_schema_old_files_keep_their_names() -> None:
     ("text", "place"),
     [
         ("{", "not JSON"),
+        pytest.param("[" * 100_000, "nested too deeply", id="brackets"),
+        pytest.param('[{"names": [], "fields": ' * 20_000 + "[]" + "}]" * 20_000, "nested too deeply", id="fields"),
         ("{}", r"name mapping: a list"),
         ('[{"field-id": 1}]', r"name mapping\[0\]\.names"),
         ('[{"field-id": "1", "names": ["a"]}]', r"name mapping\[0\]\.field-id"),
