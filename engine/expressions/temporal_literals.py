@@ -51,8 +51,10 @@ def to_temporal(value: dt.date | dt.time | dt.datetime) -> TemporalLiteral:
     """Convert a standard library value or a timestamp of pandas, exactly; an aware one becomes a timestamptz.
 
     Raises:
-        Invalid: A time with a zone, which no Iceberg type holds.
+        Invalid: A time with a zone, which no Iceberg type holds, or the NaT of pandas.
     """
+    if value != value:  # noqa: PLR0124 - NaT is a datetime
+        raise Invalid(f"{value} is not a literal; use `is null` or `is not null`")
     if isinstance(value, dt.datetime):
         aware = value.tzinfo is not None
         delta = (value if aware else value.replace(tzinfo=dt.UTC)) - _EPOCH

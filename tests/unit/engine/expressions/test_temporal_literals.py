@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,3 +64,8 @@ def test_dates_and_times() -> None:
     assert to_temporal(dt.time(0, 0, 1, 5)) == TemporalLiteral("time", SECOND + 5000)
     with pytest.raises(Invalid, match="zone"):
         to_temporal(dt.time(0, tzinfo=dt.UTC))
+
+
+def test_the_missing_moment_of_pandas_is_no_literal() -> None:
+    with pytest.raises(Invalid, match="NaT is not a literal"):
+        to_temporal(pd.NaT)  # type: ignore[arg-type]
