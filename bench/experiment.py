@@ -24,7 +24,7 @@ from icebench.bench.errors import ConfigError
 from icebench.bench.execution.measurement import MEASUREMENTS
 from icebench.bench.execution.pace import BUILD, FEWEST_REPETITIONS, Pace
 from icebench.bench.execution.spark_use import SparkDefinition, is_secret
-from icebench.bench.layouts.axes import Axes
+from icebench.bench.layouts.axes import Axes, check_distinct
 from icebench.bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
 from icebench.bench.layouts.registry import FILE as LAYOUTS
 from icebench.bench.layouts.registry import known_layouts, parse_layouts
@@ -393,6 +393,7 @@ def _layouts(root: Definition, arranged: Sequence[Rows], axes: Axes) -> tuple[tu
     for index, name in enumerate(axes.layouts):
         one_of(name, names, "layout of this experiment", f"axes.layouts[{index}]")
     found: list[Layout] = []
+    varied: list[Layout] = []
     for index, name in enumerate(names):
         path = f"layouts[{index}]"
         properties = {**shared, **known[name].properties}
@@ -400,9 +401,12 @@ def _layouts(root: Definition, arranged: Sequence[Rows], axes: Axes) -> tuple[tu
         sized = known[name].files is not None or TARGET_SIZE in properties
         usual = replace(known[name], files=known[name].files if sized else files, properties=properties)
         _check_layout(usual, arranged, path, at)
-        for layout in axes.varied(usual):
+        own_varied = axes.varied(usual)
+        for layout in own_varied:
             _check_layout(layout, arranged, "axes", "axes.format_version")
-            found.append(layout)
+        found += own_varied
+        varied += own_varied if len(own_varied) > 1 else []
+    check_distinct(varied)
     return tuple(found), [known[name] for name in names if name not in own]
 
 

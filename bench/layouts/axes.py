@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile
+from itertools import combinations, dropwhile, product
+from typing import Any
 
 from icebench.bench.definition import Definition, one_of
 from icebench.bench.errors import ConfigError
@@ -13,6 +14,8 @@ from icebench.bench.statistics.designs import DESIGNS, combinations_of
 
 _VERSION = "format_version"
 _ORDERS = ("sort", "zorder", "hilbert")
+_EXCLUSIVE = (_ORDERS, ("files", TARGET_SIZE))
+"""Axes of which a layout has one: a value that is not empty takes the place of what the layout has by the others."""
 _KEYS = (*_ORDERS, "partition", "files", "file_index", "cluster_manifests")
 _RESERVED = ("design", "layouts")
 _COMMON = ("write", "parquet", "metadata")
@@ -42,7 +45,8 @@ class Axes:
         """The axes that a table of a definition says; none of an empty one.
 
         Raises:
-            ConfigError: A key, type or value is wrong, or the design does not fit the axes.
+            ConfigError: A key, type or value is wrong, the design does not fit the axes, or two axes contradict each
+                other in one of its combinations.
         """
         design = values.text("design", DESIGNS[0], known=DESIGNS)
         layouts = tuple(str(name) for _, name in values.items("layouts", []))
@@ -58,9 +62,16 @@ class Axes:
             found[name] = own
         made = cls(values=found, design=design, layouts=layouts)
         try:
-            made.combinations()
+            tried = made.combinations()
         except ValueError as error:
             raise ConfigError(str(error), path=values.at("design")) from error
+        short = made._short()
+        for combination, rivals in product(tried, _EXCLUSIVE):
+            given = [name for name in rivals if name in found and found[name][combination[short[name]]]]
+            if len(given) > 1:
+                both = ", ".join(f"{short[name]}={combination[short[name]]}" for name in given)
+                message = f"contradicts {given[0]} in a combination of this design: {both}"
+                raise ConfigError(message, path=values.at(given[1]))
         return made
 
     @property
@@ -117,15 +128,25 @@ def text_of(value: Value) -> str:
     return "+".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
 
+def check_distinct(varied: Sequence[Layout]) -> None:
+    """Reject layouts that are the same under two names, whose figures would look like an effect, or like none.
+
+    Raises:
+        ConfigError: The message has both names.
+    """
+    plain = [replace(layout, name="", description="") for layout in varied]
+    for (one, first), (other, second) in combinations(zip(varied, plain, strict=True), 2):
+        if first == second:
+            raise ConfigError(f"{one.name!r} and {other.name!r} are the same layout", path="axes")
+
+
 def _changed(layout: Layout, axis: str, value: Value) -> Layout:
+    others = {name for rivals in _EXCLUSIVE if axis in rivals and value for name in rivals} - {axis}
+    unset: dict[str, Any] = {name: None if name == "files" else () for name in others if name != TARGET_SIZE}
+    properties = {name: own for name, own in layout.properties.items() if name not in others}
     if "." in axis or axis == _VERSION:
         name = FORMAT_VERSION if axis == _VERSION else axis
-        made = replace(layout, properties={**layout.properties, name: text_of(value)})
-        return replace(made, files=None) if axis == TARGET_SIZE else made
+        return replace(layout, properties={**properties, name: text_of(value)}, **unset)
     # A layout of that key alone: so values are checked as those of any layout are.
     parsed = Layout.parse(Definition({"name": layout.name, axis: value}, f"axes ({layout.name})"))
-    others: Sequence[str] = _ORDERS if axis in _ORDERS else ()
-    made = replace(layout, **{**dict.fromkeys(others, ()), axis: getattr(parsed, axis)})
-    if axis != "files":
-        return made
-    return replace(made, properties={k: v for k, v in made.properties.items() if k != TARGET_SIZE})
+    return replace(layout, properties=properties, **{**unset, axis: getattr(parsed, axis)})

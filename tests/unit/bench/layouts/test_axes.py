@@ -80,6 +80,22 @@ def test_a_target_size_takes_the_place_of_a_number_of_files() -> None:
     assert (layout.files, layout.properties["write.target-file-size-bytes"]) == (None, "1000000")
 
 
+def test_an_empty_order_leaves_other_orders_as_they_are() -> None:
+    axes = {"sort": [[], ["ss_item_sk"]], "hilbert": [[], ["ss_sold_date", "ss_item_sk"]], "layouts": ["monthly"]}
+    found = {layout.name: layout for layout in experiment(axes).layouts}
+    assert found["monthly (sort=ss_item_sk)"].columns[1:] == ("ss_item_sk",)
+    assert found["monthly (hilbert=ss_sold_date+ss_item_sk)"].curve == ("ss_sold_date", "ss_item_sk")
+    usual, along, *_ = experiment({"hilbert": axes["hilbert"], "layouts": ["sorted"]}).layouts
+    assert (bool(usual.sort), usual.curve, along.sort) == (True, (), ())
+
+
+def test_no_number_of_files_leaves_a_target_size_as_it_is() -> None:
+    target = {"write.target-file-size-bytes": "1000000"}
+    usual, eight, *_ = experiment({"files": [0, 8]}, table={"properties": target}).layouts
+    assert (usual.files, usual.properties.items() >= target.items()) == (None, True)
+    assert (eight.files, eight.properties.keys() & target.keys()) == (8, set())
+
+
 def test_names_say_what_is_unusual_in_plain_words() -> None:
     axes = {
         "write.parquet.row-group-size-bytes": [128 << 20, 512 << 10, 1_000_000],
@@ -119,6 +135,19 @@ def test_two_properties_that_end_alike_have_their_whole_names() -> None:
         ({"files": [1, "many"]}, r"axes \(sorted\)\.files: must be a whole number, not 'many'"),
         ({"sort": [["ss_item_sk"], ["nothing"]]}, r"axes: unknown column of layout sorted .*'nothing'"),
         ({"format_version": [2, 1]}, r"axes\.format_version: row-level deletes need format version 2 or 3"),
+        (
+            {"sort": [[], ["ss_item_sk"]], "hilbert": [[], ["ss_item_sk"]], "design": "full"},
+            r"axes\.hilbert: contradicts sort in a combination of this design: sort=ss_item_sk, hilbert=ss_item_sk",
+        ),
+        ({"sort": [["ss_item_sk"], []], "zorder": [[], ["ss_item_sk"]]}, r"axes\.zorder: contradicts sort in "),
+        (
+            {"files": [0, 8], "write.target-file-size-bytes": [1 << 20, 1 << 22]},
+            r"axes\.write\.target-file-size-bytes: contradicts files in .*: files=8, target-file-size-bytes=1 MB",
+        ),
+        (
+            {"sort": [["ss_item_sk"], ["ss_item_sk asc"]]},
+            r"axes: 'sorted' and 'sorted \(sort=ss_item_sk asc\)' are the same layout",
+        ),
         ({"files": [1, 2], "layouts": ["sortd"]}, r"axes\.layouts\[0\]: unknown layout of this experiment 'sortd'"),
         ({"files": [1, 2], "design": "half"}, r"axes\.design: unknown design 'half'"),
         ({"files": [1, 2], "design": "fractional"}, r"axes\.design: a fractional design needs three axes"),
