@@ -68,4 +68,4 @@ def test_dates_and_times() -> None:
 
 def test_the_missing_moment_of_pandas_is_no_literal() -> None:
     with pytest.raises(Invalid, match="NaT is not a literal"):
-        to_temporal(pd.NaT)  # type: ignore[arg-type]
+        to_temporal(pd.NaT)
