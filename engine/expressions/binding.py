@@ -20,7 +20,7 @@ from icebench.engine.expressions.bound import (
     disjunction,
 )
 from icebench.engine.expressions.computed_ranges import range_of
-from icebench.engine.expressions.literals import Place, place
+from icebench.engine.expressions.literals import Place, place, valid_text
 from icebench.engine.expressions.predicate import (
     NEGATED,
     And,
@@ -145,8 +145,10 @@ class _Binder:
             return BOUND_FALSE
         if type_.name not in ("string", "binary", "fixed"):
             raise Invalid(f"column {column.name!r} is {type_}; only text and binary columns start with something")
-        if isinstance(prefix, str) != (type_.name == "string"):
+        if not isinstance(prefix, str if type_.name == "string" else bytes):
             raise Invalid(f"column {column.name!r} is {type_} and cannot start with {prefix!r}")
+        if isinstance(prefix, str):
+            valid_text(prefix)
         if not prefix:
             return BOUND_FALSE if negated else _always(column)
         return BoundStartsWith(column, prefix, negated)

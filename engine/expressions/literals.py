@@ -83,7 +83,7 @@ def place(type_: PrimitiveType, literal: LiteralValue, column: str) -> Place:
         case "boolean", bool():
             return Place(literal, exact=True, last=literal)
         case "string", str():
-            return Place(_valid_text(literal), exact=True)
+            return Place(valid_text(literal), exact=True)
         case "uuid", uuid.UUID():
             return Place(literal, exact=True)
         case "uuid", str():
@@ -220,7 +220,8 @@ def _place_fixed(literal: bytes, length: int) -> Place:
     return Place(None if below < 0 else below.to_bytes(length, "big"), exact=False)
 
 
-def _valid_text(text: str) -> str:
+def valid_text(text: str) -> str:
+    """The text; raises Invalid for one that UTF-8 does not hold."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -315,7 +315,9 @@ def _cast_number(value: LiteralValue, target: str, node: exp.Cast) -> int | floa
     if not number.is_finite():
         return None
     if target == "DECIMAL":
-        sizes = [int(each.name) for each in node.to.expressions]
+        sizes = parse_scalar.decimal_sizes(node.to)
+        if sizes is None:
+            return None
         precision, scale = sizes[0] if sizes else 38, sizes[1] if len(sizes) > 1 else 0
         fits = precision <= _MOST_DIGITS and number.copy_abs() < Decimal(10) ** (precision - scale)
         return number if not sizes or (fits and _has_scale(number, scale)) else None

@@ -204,11 +204,12 @@ def _in(node: exp.Expr) -> Node:
     if node.args.get("query") or node.args.get("unnest") or not node.expressions:
         raise _unsupported(node)
     value = to_tree(node.this)
-    tests = [Call("equal", (value, to_tree(each))) for each in node.expressions]
-    found: Node = tests[0]
-    for test in tests[1:]:
-        found = Call("or", (found, test))
-    return found
+    tests: list[Node] = [Call("equal", (value, to_tree(each))) for each in node.expressions]
+    # A balanced tree, so that thousands of values do not nest deeper than Python's stack.
+    while len(tests) > 1:
+        pairs = [Call("or", (left, right)) for left, right in zip(tests[::2], tests[1::2], strict=False)]
+        tests = [*pairs, *tests[len(tests) & ~1 :]]
+    return tests[0]
 
 
 def _between(node: exp.Expr) -> Node:
@@ -239,8 +240,8 @@ def _cast(node: exp.Expr) -> Node:
     to = node.args["to"]
     name = to.this.name if isinstance(to.this, exp.DataType.Type) else str(to.this)
     if name == "DECIMAL":
-        numbers = [int(str(each.this.this)) for each in to.expressions]
-        if len(numbers) != 2 or not 1 <= numbers[0] <= 38 or not 0 <= numbers[1] <= numbers[0]:
+        numbers = decimal_sizes(to)
+        if numbers is None or len(numbers) != 2 or not 1 <= numbers[0] <= 38 or not 0 <= numbers[1] <= numbers[0]:
             raise Unsupported(f"`{node.sql(dialect=FilterDialect)}`: a decimal needs a precision and a scale")
         return CastNode(to_tree(node.this), DecimalType(*numbers))
     literal = _typed_literal(node, name)
@@ -249,6 +250,13 @@ def _cast(node: exp.Expr) -> Node:
     if name not in _TYPES or to.expressions or node.args.get("format"):
         raise _unsupported(node)
     return CastNode(to_tree(node.this), _TYPES[name])
+
+
+def decimal_sizes(to: exp.Expr) -> list[int] | None:
+    """The precision and scale of a decimal type as far as they are given; None if they are no whole numbers."""
+    sizes = [each.this for each in to.expressions]
+    whole = all(isinstance(each, exp.Literal) and each.is_int for each in sizes)
+    return [int(each.name) for each in sizes] if whole else None
 
 
 def _typed_literal(node: exp.Expr, target: str) -> LiteralNode | None:

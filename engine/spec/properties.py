@@ -80,10 +80,14 @@ def as_texts(properties: Mapping[str, object]) -> dict[str, str]:
 
 
 def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("is not a whole number") from None
+    """As Java reads it: ASCII digits with at most a sign, in 64 bits."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError("is not a whole number")
+    value = int(text)
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("is beyond 64 bits")
+    return value
 
 
 def _not_negative(text: str) -> int:

@@ -51,6 +51,8 @@ ROWS = pa.RecordBatch.from_pydict(
         ("coalesce(nullif(n, 7), 0)", pa.int64(), [0, -7, 0]),
         ("n between -7 and 7", pa.bool_(), [True, True, None]),
         ("n in (1, 2, -7)", pa.bool_(), [False, True, None]),
+        ("n in (1, 2, 3, 4, -7)", pa.bool_(), [False, True, None]),
+        (f"n in ({', '.join(map(str, range(3, 3000)))})", pa.bool_(), [True, False, None]),
         ("n not in (1, -7)", pa.bool_(), [True, False, None]),
         ("b and n > 0", pa.bool_(), [True, False, None]),
         ("b or n < 0", pa.bool_(), [True, True, None]),

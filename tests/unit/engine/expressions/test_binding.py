@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from icebench.engine.expressions.binding import bind
 from icebench.engine.expressions.bound import BOUND_FALSE, BOUND_TRUE, BoundIn, leaves
 from icebench.engine.expressions.parse import parse
+from icebench.engine.expressions.predicate import starts_with
 from icebench.engine.spec.schema import Schema
 from icebench.engine.spec.types import (
     BINARY,
@@ -149,6 +152,15 @@ def test_rewriting(text: str, expected: str) -> None:
 def test_what_does_not_fit(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
         bind(parse(text), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("column", "prefix"),
+    [("bin", None), ("bin", 5), ("bin", bytearray(b"x")), ("s", None), ("s", "\ud800"), ("s", b"x")],
+)
+def test_prefixes_are_texts_or_bytes(column: str, prefix: Any) -> None:
+    with pytest.raises(Invalid, match=r"cannot start with|is not Unicode"):
+        bind(starts_with(column, prefix), SCHEMA)
 
 
 @pytest.mark.parametrize("text", ["struct = 1", "v = 1", "list in (1)"])

@@ -158,6 +158,7 @@ def test_what_is_no_filter(text: str, reason: str) -> None:
         "a = cast('1.234' as decimal(3, 2))", "a = cast('1e40' as bigint)", "a = cast('inf' as decimal(3, 2))",
         "a = cast(1 as decimal(1000000000, 3))", "a = cast(1e39 as float)", "a = ?",
         "a = cast('abc' as varchar(2))", "a = current_date", "a[0] = 1", "a = 1; b = 2", "exists(a)", "true = 1",
+        "a = cast(1 as decimal(a))", "a + 1 = cast(b as decimal(9, x))", "a = cast(1 as decimal('5', 1))",
         "a = cast('2024-02-29T10:00:00' as date)", "a between symmetric 2 and 1",
     ],
 )  # fmt: skip

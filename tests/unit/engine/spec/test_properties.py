@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from icebench.engine.spec import properties
@@ -49,6 +51,11 @@ def test_numbers_that_a_table_does_not_set(known: Property[int], default: int) -
 @pytest.mark.parametrize(
     ("known", "text", "reason"),
     [
+        *(
+            (properties.COMMIT_NUM_RETRIES, text, "not a whole number")
+            for text in ("1_0", " 1", "1\n", "\u0663", "+-1", "-", "", "1.0")
+        ),
+        (properties.COMMIT_NUM_RETRIES, str(1 << 63), "beyond 64 bits"),
         (properties.COMMIT_NUM_RETRIES, "many", "not a whole number"),
         (properties.COMMIT_NUM_RETRIES, "-1", "negative"),
         (properties.TARGET_FILE_SIZE_BYTES, "0", "not positive"),
@@ -57,7 +64,7 @@ def test_numbers_that_a_table_does_not_set(known: Property[int], default: int) -
     ],
 )
 def test_wrong_texts_name_the_property(known: Property[object], text: str, reason: str) -> None:
-    with pytest.raises(Invalid, match=f"{known.name}='{text}': is .*{reason}") as raised:
+    with pytest.raises(Invalid, match=re.escape(f"{known.name}={text!r}") + f": is .*{reason}") as raised:
         known.of({known.name: text})
     assert "\n" not in str(raised.value)
 
